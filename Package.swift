@@ -87,6 +87,7 @@ let package = Package(
         module("Content", ["CCodings", "HTTPWire", "Policies"]),
         module("Mapping", ["HTTPWire"]),
         module("Matching", ["CPCRE2", "Content", "HTTPWire"]),
+        module("Interchange", ["Content", "HTTPWire", "Matching", "YAML"]),
         module(
             "DownloadCore",
             [
@@ -130,7 +131,7 @@ let package = Package(
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI",
+                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI", "Interchange",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -182,6 +183,7 @@ let package = Package(
         tests("ContentTests", ["Content", "HTTPWire", "Policies"]),
         tests("MappingTests", ["Mapping"]),
         tests("MatchingTests", ["Matching", "Content", "HTTPWire"]),
+        tests("InterchangeTests", ["Interchange", "Configuration", "Content", "YAML"], exclude: ["Samples"]),
         tests("SQLiteTests", ["SQLite"]),
         tests(
             "CacheStoreTests",
@@ -276,7 +278,9 @@ if Context.environment["DRYDOCK_SUITE"] == "1" {
 
 // The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
 if Context.environment["DRYDOCK_LIBRARY"] == "1" {
-    let daemon = ["Configuration", "AdminAPI", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport"]
+    let daemon = [
+        "Interchange", "Configuration", "AdminAPI", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport",
+    ]
     package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }
     package.products.removeAll { $0 is Product.Executable }
 }

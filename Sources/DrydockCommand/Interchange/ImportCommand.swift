@@ -1,0 +1,142 @@
+// `drydock import`: a configuration and its bodies, out of the files of another tool.
+
+import ArgumentParser
+import Configuration
+import FoundationEssentials
+import Interchange
+
+struct Import: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Make a configuration of demo answers out of a file of another tool.",
+        discussion: """
+            Reads HAR 1.2, OpenAPI 3, and mappings of WireMock: a file, or a folder with mappings and __files. Writes \
+            DIR/drydock.yaml and the bodies of its answers, and says of everything that it could not keep where it stands \
+            and why. Credentials are replaced.
+            """
+    )
+
+    @Argument(help: "The file or folder.")
+    var source: String
+    @Option(help: "What the source is. Default: its content says.")
+    var format: ImportFormat?
+    @Option(
+        help: ArgumentHelp(
+            "The folder to write to. Default: ./NAME, the source's name without its extension.",
+            valueName: "dir"
+        )
+    )
+    var to: String?
+    @Option(help: "Of a HAR file, only the requests to this host; may be repeated.")
+    var host: [String] = []
+    @Option(help: "The name of the service, if there is only one.")
+    var service: String?
+    @Option(help: "The seed of values that are made from the schemas of OpenAPI.")
+    var seed: UInt64 = 0
+    @Flag(help: "Keep credentials as they are in the source.")
+    var keepSecrets = false
+    @Flag(help: "Write over files of an earlier import.")
+    var force = false
+    @Flag(help: "Print one JSON document.")
+    var json = false
+
+    func run() throws {
+        var options = ImportOptions()
+        options.keepsSecrets = keepSecrets
+        options.hosts = host.map { $0.lowercased() }
+        options.service = service
+        options.seed = seed
+        let found = try ImportFiles(source)
+        let imported: ImportedConfiguration
+        do throws(ImportError) {
+            imported = try Importer.read(found.sources, format, options, bodyFile: found.body)
+        } catch {
+            throw Failure(message: "nothing was written: \(error)")
+        }
+        let path = try write(imported)
+        do throws(ConfigurationErrors) {
+            _ = try Configuration.load(path: path, environment: processEnvironment())
+        } catch {
+            throw Failure(message: "\(path) was written, but is not right:\n\(error.description)")
+        }
+        if json { return print(try ImportReport(imported, path: path).text) }
+        report(imported, path)
+    }
+
+    private func report(_ imported: ImportedConfiguration, _ path: String) {
+        for note in imported.notes { print(note) }
+        let leftOut = imported.notes.count { $0.kind == .leftOut }
+        let secrets = imported.secrets == 0 ? "" : ", \(imported.secrets) values of credentials replaced"
+        print(
+            "\(imported.rules) rules in \(path), \(imported.files.count) bodies; \(leftOut) left out, \(imported.notes.count - leftOut) changed\(secrets)"
+        )
+    }
+
+    /// Writes everything, or nothing where a file is in the way.
+    /// - Returns: the path of the configuration.
+    private func write(_ imported: ImportedConfiguration) throws -> String {
+        let folder = to ?? ImportFiles.stem(of: source)
+        let path = folder + "/drydock.yaml"
+        let bodies = "\(folder)/\(ImportedConfiguration.bodies)"
+        let text = imported.text(comment: [
+            "Made by 'drydock import' of \(ImportFiles.name(of: source)): drydock serve -c \(path)",
+            "A request that no rule answers gets a 404.",
+        ])
+        var files = imported.files.map { (path: "\(bodies)/\($0.name)", content: Data($0.bytes)) }
+        files.append((path, Data(text.utf8)))
+        let manager = FileManager.default
+        if !force, let taken = files.last(where: { manager.fileExists(atPath: $0.path) })?.path {
+            throw Failure(
+                message: "\(taken) is there already; name another folder with --to, or write over it with --force"
+            )
+        }
+        do {
+            try manager.createDirectory(atPath: bodies, withIntermediateDirectories: true)
+            for file in files { try file.content.write(to: URL(filePath: file.path)) }
+        } catch {
+            throw Failure(message: "\(folder) cannot be written: \(error)")
+        }
+        return path
+    }
+}
+
+extension ImportFormat: ExpressibleByArgument {}
+
+/// What an import says to a program.
+private struct ImportReport: Encodable {
+    private struct Note: Encodable {
+        let file: String
+        let pointer: String
+        let kind: String
+        let reason: String
+    }
+
+    private let configuration: String
+    private let rules: Int
+    private let bodies: Int
+    private let credentialsReplaced: Int
+    private let notes: [Note]
+
+    private enum CodingKeys: String, CodingKey {
+        case configuration, rules, bodies, notes
+        case credentialsReplaced = "credentials_replaced"
+    }
+
+    init(_ imported: ImportedConfiguration, path: String) {
+        configuration = path
+        rules = imported.rules
+        bodies = imported.files.count
+        credentialsReplaced = imported.secrets
+        notes = imported.notes.map { note in
+            let kind = note.kind == .leftOut ? "left_out" : "changed"
+            return Note(file: note.place.file, pointer: note.place.pointer, kind: kind, reason: note.reason)
+        }
+    }
+
+    var text: String {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            return String(decoding: try encoder.encode(self), as: UTF8.self)
+        }
+    }
+}

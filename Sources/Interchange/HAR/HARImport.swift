@@ -1,0 +1,280 @@
+// HAR 1.2, as browsers and proxies write it: the answers that were seen, as demo rules.
+
+import Content
+import HTTPWire
+
+/// Reads the entries of one log.
+struct HARImport {
+    private let options: ImportOptions
+    private var draft: ImportDraft
+    /// In the order of their first entries.
+    private var origins: [Origin] = []
+
+    /// One origin, which becomes a service.
+    private struct Origin {
+        let origin: String
+        let host: String
+        let port: String?
+        var requests: [Request] = []
+        var placeOfRequest: [String: Int] = [:]
+    }
+
+    /// A method and a path, with the queries that were seen.
+    private struct Request {
+        let method: String
+        let path: String
+        var variants: [Variant] = []
+    }
+
+    /// Answers to requests of one query.
+    private struct Variant {
+        let query: [ContentTree.Member]
+        var exchanges: [Exchange] = []
+    }
+
+    private struct Exchange {
+        let place: ImportPlace
+        let body: SentBody
+        let answer: ImportedAnswer
+    }
+
+    /// What was sent with a request.
+    private enum SentBody: Equatable {
+        case none
+        /// The members of `when.body`.
+        case known([ContentTree.Member])
+        /// It cannot be told from others.
+        case other
+    }
+
+    private init(_ options: ImportOptions) {
+        self.options = options
+        draft = ImportDraft(options)
+    }
+
+    /// - Throws: where this is no log.
+    static func read(
+        _ tree: ContentTree,
+        at place: ImportPlace,
+        _ options: ImportOptions
+    ) throws(ImportError) -> ImportedConfiguration {
+        guard let entries = tree["log"]?["entries"]?.elements else {
+            throw ImportError(place.within("log", "entries"), "is no list; a HAR file has its requests there")
+        }
+        var reader = HARImport(options)
+        for (position, entry) in entries.enumerated() {
+            reader.add(entry, place.within("log", "entries").within(position))
+        }
+        return try reader.configuration(place)
+    }
+
+    // MARK: - Entries
+
+    private mutating func add(_ entry: ContentTree, _ place: ImportPlace) {
+        guard let request = entry["request"], let response = entry["response"], let target = request["url"]?.text else {
+            return draft.leaveOut(place, "it has no request with a URL, or no response")
+        }
+        guard let url = SourceURL(target) else {
+            return draft.leaveOut(place.within("request", "url"), "this is no http or https URL of a plain host")
+        }
+        if !options.hosts.isEmpty, !options.hosts.contains(url.host) { return }
+        let method = request["method"]?.text?.uppercased() ?? "GET"
+        guard ImportedFields.isToken(method), method != "CONNECT" else {
+            return draft.leaveOut(place.within("request", "method"), "'\(method)' is a method that no rule answers")
+        }
+        guard let status = response["status"]?.whole, 200...599 ~= status else {
+            return draft.leaveOut(
+                place.within("response", "status"),
+                "there is no answer with a status from 200 to 599"
+            )
+        }
+        if status == 304 || status == 206 {
+            let what = status == 304 ? "says that a copy is still right" : "is a part"
+            return draft.leaveOut(
+                place.within("response"),
+                "an answer with status \(status) \(what); whole answers are needed"
+            )
+        }
+        var query: [ContentTree.Member] = []
+        for item in url.query where !item.name.isEmpty && !query.contains(where: { $0.name == item.name }) {
+            let tests = Secrets.tests([.equals(item.value)], of: item.name, at: place.within("request", "url"), &draft)
+            query.append(.init(item.name, tests.tree))
+        }
+        let sent = method == "GET" || method == "HEAD" ? .none : body(request["postData"], place)
+        guard let answer = answer(response, status, isHead: method == "HEAD", WordName.of(method, url.path), place)
+        else {
+            return
+        }
+        insert(url, method, query, Exchange(place: place, body: sent, answer: answer))
+    }
+
+    private mutating func insert(
+        _ url: SourceURL,
+        _ method: String,
+        _ query: [ContentTree.Member],
+        _ exchange: Exchange
+    ) {
+        let place = origins.firstIndex { $0.origin == url.origin } ?? origins.endIndex
+        if place == origins.endIndex { origins.append(Origin(origin: url.origin, host: url.host, port: url.port)) }
+        let key = "\(method) \(url.path)"
+        let count = origins[place].requests.count
+        let known = origins[place].placeOfRequest[key] ?? count
+        if known == count {
+            origins[place].placeOfRequest[key] = count
+            origins[place].requests.append(Request(method: method, path: url.path))
+        }
+        let variants = origins[place].requests[known].variants
+        let variant = variants.firstIndex { $0.query == query } ?? variants.endIndex
+        if variant == variants.endIndex { origins[place].requests[known].variants.append(Variant(query: query)) }
+        origins[place].requests[known].variants[variant].exchanges.append(exchange)
+    }
+
+    private func body(_ data: ContentTree?, _ place: ImportPlace) -> SentBody {
+        guard let data else { return .none }
+        let type = MediaType.essence(data["mimeType"]?.text ?? "")
+        let text = data["text"]?.text ?? ""
+        if type == "application/x-www-form-urlencoded" {
+            var members: [ContentTree.Member] = []
+            for item in SourceURL.items(text[...]) where !item.name.isEmpty {
+                guard draft.keepsSecrets || !SecretNames.contains(item.name) else { return .other }
+                if !members.contains(where: { $0.name == item.name }) {
+                    members.append(.init(item.name, .string(item.value)))
+                }
+            }
+            return members.isEmpty ? .none : .known([.init("form", .object(members))])
+        }
+        if text.isEmpty { return data["params"] == nil ? .none : .other }
+        if let tree = try? JSONReader.read(Array(text.utf8)) {
+            guard draft.keepsSecrets || !Secrets.isIn(tree), text.utf8.count <= 16384 else { return .other }
+            return .known([.init("is", tree)])
+        }
+        return type.hasPrefix("multipart/") || text.utf8.count > 16384 ? .other : .known([.init("text", .string(text))])
+    }
+
+    private mutating func answer(
+        _ response: ContentTree,
+        _ status: Int,
+        isHead: Bool,
+        _ name: String,
+        _ place: ImportPlace
+    ) -> ImportedAnswer? {
+        let content = response["content"]
+        var lines: [(name: String, value: String)] = (response["headers"]?.elements ?? []).map {
+            ($0["name"]?.text ?? "", $0["value"]?.text ?? "")
+        }
+        let mayHaveContent = ImportedAnswer.mayHaveContent(status) && !isHead
+        let text = content?["text"]?.text
+        var bytes: [UInt8] = []
+        if mayHaveContent, let text {
+            if content?["encoding"]?.text?.lowercased() == "base64" {
+                guard let decoded = Base64.decode(text.filter { !$0.isWhitespace }) else {
+                    draft.leaveOut(place.within("response", "content", "text"), "this is no base64")
+                    return nil
+                }
+                bytes = decoded
+            } else {
+                bytes = Array(text.utf8)
+                lines = lines.map { line in
+                    line.name.lowercased() == "content-type" ? (line.name, MediaType.inUTF8(line.value)) : line
+                }
+            }
+        } else if mayHaveContent, let size = content?["size"]?.whole, size > 0 {
+            draft.leaveOut(
+                place.within("response", "content"),
+                "the file has no content for it, although there were \(size) bytes; save the log with content"
+            )
+            return nil
+        }
+        let type = lines.first { $0.name.lowercased() == "content-type" }?.value ?? content?["mimeType"]?.text
+        let headers = ImportedFields.members(lines, at: place.within("response", "headers"), &draft)
+        return ImportedAnswer(status: status, headers: headers, file: draft.file(bytes, type: type, near: name))
+    }
+
+    // MARK: - Services
+
+    private mutating func configuration(_ place: ImportPlace) throws(ImportError) -> ImportedConfiguration {
+        var services: [ContentTree] = []
+        var names: Set<String> = []
+        var count = 0
+        let isOne = origins.count == 1
+        for origin in origins {
+            let rules = rules(of: origin)
+            count += rules.count
+            let host = origin.host + (origin.port.map { "-\($0)" } ?? "")
+            let wanted = isOne ? options.service ?? origin.host : host
+            let name = WordName.unique(WordName.word(wanted, or: "service", atMost: 200), among: &names)
+            services.append(
+                ImportedService(
+                    name: name,
+                    prefix: isOne ? "/" : "/\(host)",
+                    baseURL: origin.origin,
+                    rules: rules
+                ).tree
+            )
+        }
+        return try ImportedConfiguration(services, rules: count, draft, place)
+    }
+
+    private mutating func rules(of origin: Origin) -> [ImportedRule] {
+        var rules: [ImportedRule] = []
+        var names: Set<String> = []
+        for request in origin.requests {
+            // A GET answers HEAD as well.
+            if request.method == "HEAD", origin.placeOfRequest["GET \(request.path)"] != nil { continue }
+            // A query with more items is asked first: one with fewer would answer its requests.
+            let variants = request.variants.enumerated().sorted {
+                ($1.element.query.count, $0.offset) < ($0.element.query.count, $1.offset)
+            }
+            for variant in variants.map(\.element) {
+                for (body, answers) in answers(of: variant) {
+                    var rule = ImportedRule(
+                        name: WordName.unique(WordName.of(request.method, request.path), among: &names),
+                        answers: answers
+                    )
+                    rule.condition = [
+                        .init("method", request.method == "GET" ? .texts(["GET", "HEAD"]) : .string(request.method)),
+                        .init("path", .string(request.path)),
+                    ]
+                    if !variant.query.isEmpty { rule.condition.append(.init("query", .object(variant.query))) }
+                    if !body.isEmpty { rule.condition.append(.init("body", .object(body))) }
+                    rules.append(rule)
+                }
+            }
+        }
+        return rules
+    }
+
+    /// The answers to a request: by its body, where requests were sent with several.
+    private mutating func answers(of variant: Variant) -> [(body: [ContentTree.Member], answers: [ImportedAnswer])] {
+        var bodies: [SentBody] = []
+        for exchange in variant.exchanges where !bodies.contains(exchange.body) { bodies.append(exchange.body) }
+        guard bodies.count > 1 else { return [([], Self.sequence(variant.exchanges))] }
+        var result: [(body: [ContentTree.Member], answers: [ImportedAnswer])] = []
+        var others: [Exchange] = []
+        for body in bodies {
+            let exchanges = variant.exchanges.filter { $0.body == body }
+            if case .known(let members) = body {
+                result.append((members, Self.sequence(exchanges)))
+            } else {
+                others += exchanges
+            }
+        }
+        // Whatever comes with another body, or with none.
+        if let first = others.first {
+            result.append(([], Self.sequence(others)))
+            if bodies.contains(.other) {
+                draft.change(
+                    first.place.within("request", "postData"),
+                    "this content has secrets, or is no text of 16 KiB: the rule answers whatever content no other rule asks for"
+                )
+            }
+        }
+        return result
+    }
+
+    /// Answers one after the other; several that are the same are one.
+    private static func sequence(_ exchanges: [Exchange]) -> [ImportedAnswer] {
+        let answers = exchanges.map(\.answer)
+        return answers.dropFirst().allSatisfy { $0 == answers[0] } ? Array(answers.prefix(1)) : answers
+    }
+}

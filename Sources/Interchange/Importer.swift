@@ -1,0 +1,72 @@
+// Reads files of other tools: finds out what they are, and makes a configuration of them.
+
+import Content
+import HTTPWire
+
+/// Bytes in, a configuration out; nothing is read or written here.
+package enum Importer {
+    /// Bytes of one file.
+    package static let largestFile = 64 << 20
+    private static let limits = TreeLimits(depth: 64, values: 2_000_000)
+
+    /// - Parameters:
+    ///   - sources: one file, or the mappings of WireMock.
+    ///   - format: nil: it is guessed.
+    ///   - bodyFile: a file that a stub of WireMock names; nil where there is none.
+    /// - Throws: where a file cannot be read, or nothing in it can be kept.
+    package static func read(
+        _ sources: [ImportSource],
+        _ format: ImportFormat?,
+        _ options: ImportOptions,
+        bodyFile: @escaping (String) -> [UInt8]?
+    ) throws(ImportError) -> ImportedConfiguration {
+        var trees: [(tree: ContentTree, place: ImportPlace)] = []
+        for source in sources { trees.append((try tree(of: source, format), ImportPlace(file: source.name))) }
+        guard let first = trees.first else {
+            throw ImportError(ImportPlace(file: "mappings"), "there is no file in it whose name ends in .json")
+        }
+        let known: ImportFormat
+        if let format { known = format } else { known = try guess(first.tree, first.place) }
+        switch known {
+        case .har: return try HARImport.read(first.tree, at: first.place, options)
+        case .openapi: return try OpenAPIImport.read(first.tree, at: first.place, options)
+        case .wiremock: return try WireMockImport.read(trees, options, bodyFile: bodyFile)
+        }
+    }
+
+    private static func tree(
+        of source: ImportSource,
+        _ format: ImportFormat?
+    ) throws(ImportError) -> ContentTree {
+        let place = ImportPlace(file: source.name)
+        guard source.bytes.count <= largestFile else {
+            throw ImportError(
+                place,
+                "it has \(source.bytes.count) bytes, and \(largestFile) are read at most; make it smaller"
+            )
+        }
+        do throws(TreeError) {
+            // Only documents of OpenAPI are written in YAML.
+            let isJSON = format.map { $0 != .openapi } ?? (bytes(source).first.map { "[{\"".utf8.contains($0) } ?? true)
+            if isJSON { return try JSONReader.read(source.bytes, limits: limits, repeats: true) }
+            return try DocumentReader.read(source.bytes)
+        } catch {
+            throw ImportError(place, "this cannot be read: \(error)")
+        }
+    }
+
+    /// Without the space at the beginning.
+    private static func bytes(_ source: ImportSource) -> ArraySlice<UInt8> {
+        let text = source.bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? source.bytes[3...] : source.bytes[...]
+        return text.drop { " \n\r\t".utf8.contains($0) }
+    }
+
+    /// What a document is, by its members.
+    private static func guess(_ tree: ContentTree, _ place: ImportPlace) throws(ImportError) -> ImportFormat {
+        if tree["log"]?["entries"] != nil { return .har }
+        if tree["openapi"] != nil || tree["swagger"] != nil { return .openapi }
+        if tree["mappings"] != nil || tree["request"] != nil && tree["response"] != nil { return .wiremock }
+        let known = ImportFormat.allCases.map(\.rawValue).joined(separator: ", ")
+        throw ImportError(place, "it looks like none of \(known); say what it is with --format")
+    }
+}

@@ -1,0 +1,126 @@
+// What an import has made so far: body files with names of their own, and notes.
+
+import Content
+import HTTPWire
+
+/// Collects files and notes while a source is read.
+struct ImportDraft {
+    /// Rules and endpoints of one configuration, so that it stays within what a configuration may hold.
+    static let mostRules = 5000
+    /// Bytes of one body: what a demo file may have.
+    static let largestBody = 64 << 20
+
+    let keepsSecrets: Bool
+    private(set) var files: [ImportedFile] = []
+    private(set) var notes: [ImportNote] = []
+    private(set) var secrets = 0
+    private var namesByBytes: [[UInt8]: String] = [:]
+    private var names: Set<String> = []
+
+    init(_ options: ImportOptions) { keepsSecrets = options.keepsSecrets }
+
+    mutating func leaveOut(_ place: ImportPlace, _ reason: String) {
+        notes.append(ImportNote(place, .leftOut, reason))
+    }
+
+    mutating func change(_ place: ImportPlace, _ reason: String) {
+        notes.append(ImportNote(place, .changed, reason))
+    }
+
+    mutating func countSecret() { secrets += 1 }
+
+    /// The name of a file with these bytes; equal bodies share one.
+    /// - Parameters:
+    ///   - type: the value of Content-Type, if there is one.
+    ///   - name: of the rule.
+    /// - Returns: nil for no bytes.
+    mutating func file(_ bytes: [UInt8], type: String?, near name: String) -> String? {
+        if bytes.isEmpty { return nil }
+        let ending = FileEnding.of(type: type, bytes)
+        if let known = namesByBytes[bytes], known.hasSuffix("." + ending) { return known }
+        let stem = name.hasSuffix("." + ending) ? String(name.dropLast(ending.utf8.count + 1)) : name
+        let file = WordName.unique(stem, ending: "." + ending, among: &names)
+        namesByBytes[bytes] = file
+        files.append(ImportedFile(name: file, bytes: bytes))
+        return file
+    }
+}
+
+/// Names that a configuration takes: letters, digits, `.`, `_` and `-`.
+enum WordName {
+    /// A word made of a text; what is something else becomes a hyphen.
+    static func word(_ text: String, or other: String, atMost length: Int = 48) -> String {
+        var result = ""
+        for byte in text.utf8 {
+            let isPlain =
+                byte >= 48 && byte <= 57 || byte | 0x20 >= 97 && byte | 0x20 <= 122 || byte == 46 || byte == 95
+            if isPlain {
+                result += String(Unicode.Scalar(byte))
+            } else if !result.isEmpty, !result.hasSuffix("-") {
+                result += "-"
+            }
+            if result.utf8.count == length { break }
+        }
+        while let last = result.last, last == "-" || last == "." { result.removeLast() }
+        return result.isEmpty ? other : result
+    }
+
+    /// `get-users-7` for `GET /v1/users/7`: the method and the end of the path.
+    static func of(_ method: String?, _ path: String) -> String {
+        let segments = path.split(separator: "/").suffix(2).joined(separator: "-")
+        return word("\(method?.lowercased() ?? "any")-\(segments.isEmpty ? "root" : segments)", or: "rule")
+    }
+
+    /// The name, or the name and a number.
+    static func unique(_ name: String, ending: String = "", among names: inout Set<String>) -> String {
+        var result = name + ending
+        var number = 2
+        while !names.insert(result.lowercased()).inserted {
+            result = "\(name)-\(number)\(ending)"
+            number += 1
+        }
+        return result
+    }
+}
+
+/// The end of a file's name, from which a demo answer's type follows.
+enum FileEnding {
+    private static let endings: [String: String] = [
+        "application/json": "json", "text/html": "html", "text/plain": "txt", "text/css": "css", "text/csv": "csv",
+        "text/javascript": "js", "application/javascript": "js", "application/x-javascript": "js",
+        "application/xml": "xml", "text/xml": "xml", "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif",
+        "image/webp": "webp", "image/svg+xml": "svg", "image/x-icon": "ico", "image/vnd.microsoft.icon": "ico",
+        "font/woff": "woff", "font/woff2": "woff2", "application/pdf": "pdf", "application/zip": "zip",
+        "application/wasm": "wasm", "application/yaml": "yaml",
+    ]
+
+    static func of(type: String?, _ bytes: [UInt8]) -> String {
+        guard let type = type.map(MediaType.essence), !type.isEmpty else {
+            let tree = try? JSONReader.read(bytes)
+            if tree?.members != nil || tree?.elements != nil { return "json" }
+            let isText =
+                String(validating: bytes, as: UTF8.self) != nil && bytes.allSatisfy { $0 >= 32 || 9...13 ~= $0 }
+            return isText ? "txt" : "bin"
+        }
+        if let known = endings[type] { return known }
+        return type.hasSuffix("+json")
+            ? "json" : type.hasSuffix("+xml") ? "xml" : type.hasPrefix("text/") ? "txt" : "bin"
+    }
+}
+
+/// The value of Content-Type.
+enum MediaType {
+    /// In lower case, without parameters.
+    static func essence(_ value: String) -> String {
+        value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+    }
+
+    /// With UTF-8 as its charset where it names another one: for a text that was decoded.
+    static func inUTF8(_ value: String) -> String {
+        let parts = value.split(separator: ";", omittingEmptySubsequences: false)
+        return parts.map { part -> String in
+            let isCharset = part.lowercased().filter { $0 != " " }.hasPrefix("charset=")
+            return isCharset && !part.lowercased().contains("utf-8") ? " charset=utf-8" : String(part)
+        }.joined(separator: ";")
+    }
+}

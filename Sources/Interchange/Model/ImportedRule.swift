@@ -1,0 +1,161 @@
+// A demo rule on its way into a configuration.
+
+import Content
+import HTTPWire
+
+/// One answer of a rule.
+struct ImportedAnswer: Equatable {
+    var status = 200
+    var headers: [ContentTree.Member] = []
+    /// In the folder of the bodies; nil: no content.
+    var file: String?
+
+    /// Whether an answer with this status may have content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5).
+    static func mayHaveContent(_ status: Int) -> Bool { ![204, 205, 304].contains(status) }
+
+    var members: [ContentTree.Member] {
+        var members: [ContentTree.Member] = []
+        if status != 200 { members.append(.init("status", .whole(status))) }
+        if let file, Self.mayHaveContent(status) { members.append(.init("file", .string(file))) }
+        if !headers.isEmpty { members.append(.init("headers", .object(headers))) }
+        return members
+    }
+}
+
+/// One of `demo.rules`.
+struct ImportedRule {
+    var name: String
+    /// The members of `when`.
+    var condition: [ContentTree.Member] = []
+    /// One after the other.
+    var answers: [ImportedAnswer]
+    var latency: String?
+    var state: ContentTree?
+
+    /// It answers every request that reaches it.
+    var isUnconditional: Bool { condition.isEmpty && state == nil }
+
+    var tree: ContentTree {
+        var members: [ContentTree.Member] = [.init("name", .string(name))]
+        if !condition.isEmpty { members.append(.init("when", .object(condition))) }
+        if let state { members.append(.init("state", state)) }
+        if answers.count == 1 {
+            members += answers[0].members
+        } else {
+            members.append(.init("sequence", .array(answers.map { .object($0.members) })))
+        }
+        if let latency { members.append(.init("latency", .string(latency))) }
+        return .object(members)
+    }
+}
+
+/// Fields of answers and of requests as a configuration may have them.
+enum ImportedFields {
+    /// What the daemon makes itself, and what was true of the recorded message alone.
+    private static let dropped: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+        "proxy-authenticate", "proxy-authorization", "content-length", "content-encoding", "date", "age", "host",
+        "alt-svc", "accept-ranges", "content-range",
+    ]
+    private static let unasked: Set<String> = [
+        "host", "connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
+        "upgrade",
+    ]
+
+    /// Whether a condition may ask for it.
+    static func canBeAsked(_ name: String) -> Bool { isToken(name) && !unasked.contains(name.lowercased()) }
+
+    static func isToken(_ name: String) -> Bool {
+        !name.isEmpty
+            && name.utf8.allSatisfy {
+                $0 >= 48 && $0 <= 57 || $0 | 0x20 >= 97 && $0 | 0x20 <= 122 || "!#$%&'*+-.^_`|~".utf8.contains($0)
+            }
+    }
+
+    /// Fields of an answer: one member for each name, without secrets.
+    static func members(
+        _ lines: [(name: String, value: String)],
+        at place: ImportPlace,
+        _ draft: inout ImportDraft
+    ) -> [ContentTree.Member] {
+        var members: [ContentTree.Member] = []
+        for (name, value) in lines where !name.hasPrefix(":") && !dropped.contains(name.lowercased()) {
+            guard isToken(name) else {
+                draft.change(place, "'\(name)' is no name of a field, and is not sent")
+                continue
+            }
+            let isCookie = name.lowercased() == "set-cookie"
+            // Browsers write several cookies as lines of one value.
+            let values = isCookie ? value.split(whereSeparator: \.isNewline).map(String.init) : [value]
+            for value in values.isEmpty ? [""] : values {
+                let shown = Secrets.answerField(name, clean(value), &draft)
+                guard let known = members.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) else {
+                    members.append(.init(name, .string(shown)))
+                    continue
+                }
+                if isCookie {
+                    draft.change(place, "a rule sends one Set-Cookie; '\(shown.prefix { $0 != "=" })' is not sent")
+                } else if let before = members[known].value.text {
+                    members[known].value = .string([before, shown].filter { !$0.isEmpty }.joined(separator: ", "))
+                }
+            }
+        }
+        return members
+    }
+
+    /// A value without what no field may have.
+    private static func clean(_ value: String) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in value.unicodeScalars {
+            let isControl = scalar != "\t" && (scalar.value < 32 || scalar.value == 127)
+            result.append(isControl ? " " : scalar)
+        }
+        var text = String(result)
+        while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
+        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+        return String(text)
+    }
+}
+
+/// Values of credentials, which a configuration does not get unless it is asked for.
+enum Secrets {
+    static let mark = "***"
+
+    /// As recordings have it: cookies keep their names, and what is secret by its name loses its value.
+    static func answerField(_ name: String, _ value: String, _ draft: inout ImportDraft) -> String {
+        guard !draft.keepsSecrets else { return value }
+        if name.lowercased() == "set-cookie" {
+            draft.countSecret()
+            let end = value.firstIndex(of: ";") ?? value.endIndex
+            return "\(value[..<end].prefix { $0 != "=" })=\(mark)\(value[end...])"
+        }
+        guard SecretNames.contains(name) else { return value }
+        draft.countSecret()
+        return mark
+    }
+
+    /// The tests of a value of a request: of a secret only that it is there.
+    /// - Parameter isSecret: nil: its name decides.
+    static func tests(
+        _ tests: [ValueTest],
+        of name: String,
+        isSecret: Bool? = nil,
+        at place: ImportPlace,
+        _ draft: inout ImportDraft
+    ) -> [ValueTest] {
+        guard !draft.keepsSecrets, isSecret ?? SecretNames.contains(name) else { return tests }
+        guard tests.contains(where: { if case .present = $0 { false } else { true } }) else { return tests }
+        draft.countSecret()
+        draft.change(place, "the value of '\(name)' may be a secret: the rule asks only that it is there")
+        return [.present(true)]
+    }
+
+    /// Whether a document has a member with such a name.
+    static func isIn(_ tree: ContentTree) -> Bool {
+        switch tree {
+        case .array(let values): values.contains(where: isIn)
+        case .object(let members): members.contains { SecretNames.contains($0.name) || isIn($0.value) }
+        default: false
+        }
+    }
+}

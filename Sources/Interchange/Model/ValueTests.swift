@@ -1,0 +1,82 @@
+// Tests of one text, as the conditions of a rule write them: each kind once, and further ones as one regular expression.
+
+import Content
+
+/// A test of a text.
+indirect enum ValueTest: Equatable {
+    case equals(String)
+    case contains(String)
+    /// A regular expression that is found in the text.
+    case matches(String)
+    case oneOf([String])
+    case present(Bool)
+    case not(ValueTest)
+
+    /// A regular expression that is the whole text.
+    static func matchesWhole(_ pattern: String) -> ValueTest { .matches(#"\A(?:"# + pattern + #")\z"#) }
+
+    var key: String {
+        switch self {
+        case .equals: "is"
+        case .contains: "contains"
+        case .matches: "matches"
+        case .oneOf: "one_of"
+        case .present: "present"
+        case .not: "not"
+        }
+    }
+
+    var value: ContentTree {
+        switch self {
+        case .equals(let text), .contains(let text), .matches(let text): .string(text)
+        case .oneOf(let texts): .texts(texts)
+        case .present(let wanted): .bool(wanted)
+        case .not(.equals(let text)): .string(text)
+        case .not(let test): .object([.init(test.key, test.value)])
+        }
+    }
+
+    /// What looks ahead for it from the beginning of the text; nil for a test that is none of the text itself.
+    fileprivate var lookahead: String? {
+        switch self {
+        case .equals(let text): #"(?=\A"# + Self.quoted(text) + #"\z)"#
+        case .contains(let text): #"(?=[\s\S]*"# + Self.quoted(text) + ")"
+        case .matches(let pattern): #"(?=[\s\S]*?(?:"# + pattern + "))"
+        case .oneOf(let texts): #"(?=\A(?:"# + texts.map(Self.quoted).joined(separator: "|") + #")\z)"#
+        case .present: nil
+        case .not(let test): test.lookahead.map { "(?!" + $0 + ")" }
+        }
+    }
+
+    /// A regular expression for a text as it stands.
+    static func quoted(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            if #"\^$.|?*+()[]{}#- "#.unicodeScalars.contains(scalar) { result += "\\" }
+            result.unicodeScalars.append(scalar)
+        }
+        return result
+    }
+}
+
+extension [ValueTest] {
+    /// The tests as a configuration has them: a text alone where it must be equal.
+    var tree: ContentTree {
+        if count == 1, case .equals(let text) = self[0] { return .string(text) }
+        var members: [ContentTree.Member] = []
+        var further: [String] = []
+        for test in self {
+            if members.contains(where: { $0.name == test.key }) {
+                if let pattern = test.lookahead { further.append(pattern) }
+            } else {
+                members.append(.init(test.key, test.value))
+            }
+        }
+        guard !further.isEmpty else { return .object(members) }
+        if let place = members.firstIndex(where: { $0.name == "matches" }), let pattern = members[place].value.text {
+            further.insert(ValueTest.matches(pattern).lookahead ?? "", at: 0)
+            members.remove(at: place)
+        }
+        return .object(members + [.init("matches", .string(#"\A"# + further.joined()))])
+    }
+}

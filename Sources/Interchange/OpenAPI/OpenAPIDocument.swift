@@ -1,0 +1,105 @@
+// A document of OpenAPI 3: its operations, and what its references stand for.
+
+package import Content
+
+/// A document whose references within itself are followed.
+package struct OpenAPIDocument: Sendable {
+    /// A part of the document.
+    package struct Part: Sendable {
+        package let tree: ContentTree
+        package let place: ImportPlace
+
+        package func part(_ name: String) -> Part? {
+            tree[name].map { Part(tree: $0, place: place.within(name)) }
+        }
+    }
+
+    /// A method of a path.
+    package struct Operation: Sendable {
+        /// In capitals.
+        package let method: String
+        /// With `{name}` for its parameters.
+        package let path: String
+        package let part: Part
+        /// The item of the path, whose parameters all of its operations have.
+        package let item: Part
+    }
+
+    /// References that lead to references.
+    private static let longestChain = 16
+    private static let methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace"]
+
+    package let root: Part
+
+    /// - Throws: where this is no document of OpenAPI 3.0 or 3.1.
+    package init(_ tree: ContentTree, _ place: ImportPlace) throws(ImportError) {
+        root = Part(tree: tree, place: place)
+        if tree["swagger"] != nil {
+            throw ImportError(place.within("swagger"), "this is Swagger 2; convert it to OpenAPI 3 first")
+        }
+        guard let version = tree["openapi"]?.scalar, version.hasPrefix("3.0") || version.hasPrefix("3.1") else {
+            throw ImportError(place.within("openapi"), "this is no version that can be read; it has to be 3.0 or 3.1")
+        }
+        guard tree["paths"]?.members != nil else { throw ImportError(place.within("paths"), "there are no paths") }
+    }
+
+    /// What a part stands for: itself, or what its reference names; nil where that is not in the document.
+    package func resolved(_ part: Part) -> Part? {
+        var part = part
+        for _ in 0..<Self.longestChain {
+            guard let reference = part.tree["$ref"] else { return part }
+            guard let text = reference.text, let next = named(text) else { return nil }
+            part = next
+        }
+        return nil
+    }
+
+    /// What a JSON pointer behind a `#` names.
+    private func named(_ reference: String) -> Part? {
+        guard reference.hasPrefix("#/") else { return nil }
+        var part = root
+        for segment in reference.dropFirst(2).split(separator: "/", omittingEmptySubsequences: false) {
+            let decoded = String(decoding: PercentEncoding.decode(segment.utf8), as: UTF8.self)
+            let name = decoded.replacing("~1", with: "/").replacing("~0", with: "~")
+            if let next = part.part(name) {
+                part = next
+            } else if let values = part.tree.elements, let position = Int(name), values.indices.contains(position) {
+                part = Part(tree: values[position], place: part.place.within(position))
+            } else {
+                return nil
+            }
+        }
+        return part
+    }
+
+    /// In the order of the document.
+    package var operations: [Operation] {
+        guard let paths = root.part("paths") else { return [] }
+        return (paths.tree.members ?? []).flatMap { member -> [Operation] in
+            guard member.name.hasPrefix("/"), let part = paths.part(member.name), let item = resolved(part) else {
+                return []
+            }
+            return Self.methods.compactMap { method in
+                item.part(method).map {
+                    Operation(method: method.uppercased(), path: member.name, part: $0, item: item)
+                }
+            }
+        }
+    }
+
+    /// The elements of a list, resolved.
+    package func elements(_ part: Part?) -> [Part] {
+        (part?.tree.elements ?? []).enumerated().compactMap { position, tree in
+            part.flatMap { resolved(Part(tree: tree, place: $0.place.within(position))) }
+        }
+    }
+
+    /// The URL of the first server, with the defaults of its variables.
+    package var server: String? {
+        guard let server = root.tree["servers"]?.elements?.first, var url = server["url"]?.text else { return nil }
+        for variable in server["variables"]?.members ?? [] {
+            url = url.replacing("{\(variable.name)}", with: variable.value["default"]?.scalar ?? "")
+        }
+        return url
+    }
+}

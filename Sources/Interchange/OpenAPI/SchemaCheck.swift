@@ -1,0 +1,262 @@
+// Whether a value is what a schema says, and where it is not.
+
+package import Content
+import Matching
+
+/// What is wrong with a value.
+package struct SchemaViolation: Sendable, Equatable {
+    /// A JSON pointer into the value; empty: the whole value.
+    package let pointer: String
+    /// What the schema wants.
+    package let reason: String
+    /// Where the schema says so.
+    package let place: ImportPlace
+}
+
+/// Checks one value. It takes as much time as a bounded number of steps do, whatever the schema and the value.
+package struct SchemaCheck {
+    private typealias Part = OpenAPIDocument.Part
+
+    private static let mostSteps = 200_000
+    private static let deepest = 64
+    /// What is wrong is told up to so many times.
+    package static let mostViolations = 10
+
+    private let document: OpenAPIDocument
+    private var steps = 0
+    private var violations: [SchemaViolation] = []
+
+    private init(_ document: OpenAPIDocument) { self.document = document }
+
+    /// What is wrong with a value of a request; empty if nothing is.
+    package static func violations(
+        _ value: ContentTree,
+        _ schema: OpenAPIDocument.Part,
+        _ document: OpenAPIDocument
+    ) -> [SchemaViolation] {
+        var check = SchemaCheck(document)
+        check.check(value, schema, "", depth: 0)
+        return Array(check.violations.prefix(mostViolations))
+    }
+
+    private mutating func fail(_ pointer: String, _ reason: String, _ part: Part, _ keyword: String) {
+        if violations.count < Self.mostViolations {
+            violations.append(SchemaViolation(pointer: pointer, reason: reason, place: part.place.within(keyword)))
+        }
+    }
+
+    private mutating func check(_ value: ContentTree, _ schema: Part, _ pointer: String, depth: Int) {
+        steps += 1
+        guard steps <= Self.mostSteps, depth < Self.deepest else {
+            return fail(pointer, "is nested too deeply, or is too large, to be checked", schema, "type")
+        }
+        guard let part = document.resolved(schema) else { return }
+        if part.tree == .bool(false) {
+            violations.append(SchemaViolation(pointer: pointer, reason: "must not be there", place: part.place))
+            return
+        }
+        if case .null = value, part.tree["nullable"]?.isTrue == true { return }
+        combined(value, part, pointer, depth)
+        if let values = part.tree["enum"]?.elements, !values.contains(where: { $0.isSame(as: value) }) {
+            fail(pointer, "is none of \(Self.shown(.array(values)))", part, "enum")
+        }
+        if let other = part.tree["const"], !other.isSame(as: value) {
+            fail(pointer, "is not \(Self.shown(other))", part, "const")
+        }
+        guard hasType(value, part, pointer) else { return }
+        switch value {
+        case .object(let members): object(members, part, pointer, depth)
+        case .array(let values): array(values, part, pointer, depth)
+        case .string(let text): self.text(text, part, pointer)
+        case .number(let text): number(text, part, pointer)
+        default: break
+        }
+    }
+
+    // MARK: - Combinations
+
+    private mutating func combined(_ value: ContentTree, _ part: Part, _ pointer: String, _ depth: Int) {
+        for schema in Self.elements(part.part("allOf")) { check(value, schema, pointer, depth: depth + 1) }
+        if let any = part.part("anyOf"), !Self.elements(any).contains(where: { holds(value, $0, pointer, depth) }) {
+            fail(pointer, "is none of what it may be", part, "anyOf")
+        }
+        if let one = part.part("oneOf") {
+            let count = Self.elements(one).count { holds(value, $0, pointer, depth) }
+            if count != 1 {
+                fail(
+                    pointer,
+                    count == 0 ? "is none of what it may be" : "is more than one of what it may be",
+                    part,
+                    "oneOf"
+                )
+            }
+        }
+        if let other = part.part("not"), holds(value, other, pointer, depth) {
+            fail(pointer, "is what it must not be", part, "not")
+        }
+    }
+
+    private mutating func holds(_ value: ContentTree, _ schema: Part, _ pointer: String, _ depth: Int) -> Bool {
+        let before = violations
+        violations = []
+        check(value, schema, pointer, depth: depth + 1)
+        defer { violations = before }
+        return violations.isEmpty
+    }
+
+    private static func elements(_ part: Part?) -> [Part] {
+        (part?.tree.elements ?? []).enumerated().compactMap { position, tree in
+            part.map { Part(tree: tree, place: $0.place.within(position)) }
+        }
+    }
+
+    // MARK: - Kinds of values
+
+    private mutating func hasType(_ value: ContentTree, _ part: Part, _ pointer: String) -> Bool {
+        guard let written = part.tree["type"] else { return true }
+        let types = written.text.map { [$0] } ?? (written.elements ?? []).compactMap(\.text)
+        let own = Self.type(value)
+        if types.contains(own) || own == "integer" && types.contains("number") { return true }
+        fail(pointer, "is \(own == "integer" ? "a number" : own), not \(types.joined(separator: " or "))", part, "type")
+        return false
+    }
+
+    private static func type(_ value: ContentTree) -> String {
+        switch value {
+        case .null: "null"
+        case .bool: "boolean"
+        case .number(let text):
+            Int(text) != nil || Double(text).map { $0 == $0.rounded() } == true ? "integer" : "number"
+        case .array: "array"
+        case .object: "object"
+        case .string, .data, .date: "string"
+        }
+    }
+
+    private mutating func object(_ members: [ContentTree.Member], _ part: Part, _ pointer: String, _ depth: Int) {
+        let properties = part.part("properties")
+        for name in (part.tree["required"]?.elements ?? []).compactMap(\.text)
+        where !members.contains(where: { $0.name == name }) {
+            // What only answers have is not asked of a request.
+            let schema = properties?.part(name).flatMap { document.resolved($0) }
+            if schema?.tree["readOnly"]?.isTrue == true { continue }
+            fail(pointer, "has no member '\(name)'", part, "required")
+        }
+        let more = part.part("additionalProperties")
+        for member in members {
+            let here = pointer + "/" + member.name.replacing("~", with: "~0").replacing("/", with: "~1")
+            if let schema = properties?.part(member.name) {
+                check(member.value, schema, here, depth: depth + 1)
+            } else if more?.tree == .bool(false) {
+                if part.tree["patternProperties"] == nil {
+                    fail(here, "is a member that is not known", part, "additionalProperties")
+                }
+            } else if let more, more.tree.members != nil {
+                check(member.value, more, here, depth: depth + 1)
+            }
+        }
+        count(members.count, "members", part, pointer, least: "minProperties", most: "maxProperties")
+    }
+
+    private mutating func array(_ values: [ContentTree], _ part: Part, _ pointer: String, _ depth: Int) {
+        count(values.count, "elements", part, pointer, least: "minItems", most: "maxItems")
+        if let items = part.part("items"), items.tree.members != nil || items.tree == .bool(false) {
+            for (position, value) in values.enumerated() {
+                check(value, items, "\(pointer)/\(position)", depth: depth + 1)
+            }
+        }
+        if part.tree["uniqueItems"]?.isTrue == true, values.count < 10_000,
+            Set(values.map { $0.sorted() }).count < values.count
+        {
+            fail(pointer, "has an element twice", part, "uniqueItems")
+        }
+    }
+
+    private mutating func count(
+        _ count: Int,
+        _ what: String,
+        _ part: Part,
+        _ pointer: String,
+        least: String,
+        most: String
+    ) {
+        if let number = part.tree[least]?.whole, count < number {
+            fail(pointer, "has \(count) \(what), \(number) at least", part, least)
+        }
+        if let number = part.tree[most]?.whole, count > number {
+            fail(pointer, "has \(count) \(what), \(number) at most", part, most)
+        }
+    }
+
+    private mutating func text(_ text: String, _ part: Part, _ pointer: String) {
+        count(text.unicodeScalars.count, "characters", part, pointer, least: "minLength", most: "maxLength")
+        if let written = part.tree["pattern"]?.text, let pattern = try? Pattern(written),
+            pattern.verdict(Array(text.utf8)) != .found
+        {
+            fail(pointer, "does not match \(written)", part, "pattern")
+        }
+        if let format = part.tree["format"]?.text, !Self.has(text, format) {
+            fail(pointer, "is no \(format)", part, "format")
+        }
+    }
+
+    /// Formats that are checked; of all others every text is one.
+    private static func has(_ text: String, _ format: String) -> Bool {
+        switch format {
+        case "date-time": return text.utf8.count > 10 && CalendarTime(iso8601: text) != nil
+        case "date": return text.utf8.count == 10 && CalendarTime(iso8601: text) != nil
+        case "uuid":
+            let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+            return parts.map(\.utf8.count) == [8, 4, 4, 4, 12]
+                && parts.allSatisfy { $0.allSatisfy { $0.isASCII && $0.isHexDigit } }
+        default: return true
+        }
+    }
+
+    private mutating func number(_ text: String, _ part: Part, _ pointer: String) {
+        guard let value = Double(text) else { return }
+        func bound(_ name: String) -> Double? {
+            part.tree[name].flatMap { $0.text == nil ? $0.scalar : nil }.flatMap(Double.init)
+        }
+        if let least = bound("minimum") {
+            let isExclusive = part.tree["exclusiveMinimum"]?.isTrue == true
+            if value < least || isExclusive && value == least {
+                fail(pointer, "is less than it may be", part, "minimum")
+            }
+        }
+        if let most = bound("maximum") {
+            let isExclusive = part.tree["exclusiveMaximum"]?.isTrue == true
+            if value > most || isExclusive && value == most { fail(pointer, "is more than it may be", part, "maximum") }
+        }
+        if let least = bound("exclusiveMinimum"), value <= least {
+            fail(pointer, "is less than it may be", part, "exclusiveMinimum")
+        }
+        if let most = bound("exclusiveMaximum"), value >= most {
+            fail(pointer, "is more than it may be", part, "exclusiveMaximum")
+        }
+        if let step = bound("multipleOf"), step > 0 {
+            let count = value / step
+            if abs(count - count.rounded()) > 1e-6 {
+                fail(pointer, "is no multiple of \(Self.shown(part.tree["multipleOf"] ?? .null))", part, "multipleOf")
+            }
+        }
+    }
+
+    private static func shown(_ tree: ContentTree) -> String {
+        let text = String(decoding: JSONWriter.bytes(tree), as: UTF8.self)
+        return text.count > 100 ? text.prefix(100) + "…" : text
+    }
+}
+
+extension ContentTree {
+    /// Whether two values mean the same: members in any order, numbers by their value.
+    fileprivate func isSame(as other: ContentTree) -> Bool {
+        switch (self, other) {
+        case (.number(let a), .number(let b)): a == b || Double(a).map { $0 == Double(b) } ?? false
+        case (.array(let a), .array(let b)): a.count == b.count && zip(a, b).allSatisfy { $0.isSame(as: $1) }
+        case (.object(let a), .object(let b)):
+            a.count == b.count && a.allSatisfy { member in other[member.name].map(member.value.isSame) ?? false }
+        default: self == other
+        }
+    }
+}

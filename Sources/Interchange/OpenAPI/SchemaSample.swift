@@ -1,0 +1,302 @@
+// A value that a schema allows, drawn with a seed: the same document gives the same value on every machine.
+
+import Content
+import HTTPWire
+import Matching
+
+/// Makes one value. What it draws depends on the seed and the place of a schema alone, so that a change of one part of
+/// a document changes no value of another.
+struct SchemaSample {
+    /// Why a part of the value is not what the schema says.
+    struct Problem: Equatable {
+        let place: ImportPlace
+        let reason: String
+    }
+
+    /// Values of one sample: a schema that is larger, or that never ends, is cut.
+    private static let most = 5000
+    private static let deepest = 24
+    /// Schemas within one another that have all of their members; below, only those that must be there.
+    private static let full = 6
+
+    private typealias Part = OpenAPIDocument.Part
+
+    private let document: OpenAPIDocument
+    private let seed: UInt64
+    private var count = 0
+    private(set) var problems: [Problem] = []
+
+    init(_ document: OpenAPIDocument, seed: UInt64) {
+        self.document = document
+        self.seed = seed
+    }
+
+    /// The value of a schema.
+    mutating func value(_ schema: OpenAPIDocument.Part) -> ContentTree {
+        value(schema, path: "", within: [])
+    }
+
+    /// - Parameters:
+    ///   - path: where the value is in the whole one; a part of its draws.
+    ///   - chain: the pointers of the schemas around it.
+    private mutating func value(_ part: Part, path: String, within chain: [String]) -> ContentTree {
+        count += 1
+        guard count <= Self.most, chain.count < Self.deepest else {
+            tell(part.place, "the schema goes on without an end: its value is cut here")
+            return .null
+        }
+        guard let resolved = document.resolved(part) else {
+            tell(part.place, "what it refers to is not in this file: the value is null")
+            return .null
+        }
+        let schema = SchemaShape(resolved, document)
+        if let value = given(schema.tree) { return value }
+        if let choice = schema.choices.first(where: { !isAround($0, chain) }) ?? schema.choices.first {
+            return value(choice, path: path, within: chain + schema.pointers)
+        }
+        let chain = chain + schema.pointers
+        var random = Draws(seed, schema.place.pointer + " " + path)
+        switch Self.type(schema.tree) {
+        case "object": return object(schema, path, chain)
+        case "array": return array(schema, path, chain, &random)
+        case "string": return .string(text(schema, &random))
+        case "integer": return number(schema, isWhole: true, &random)
+        case "number": return number(schema, isWhole: false, &random)
+        case "boolean": return .bool(random.number(below: 2) == 1)
+        default: return .null
+        }
+    }
+
+    private mutating func tell(_ place: ImportPlace, _ reason: String) {
+        let problem = Problem(place: place, reason: reason)
+        if problems.count < 20, !problems.contains(problem) { problems.append(problem) }
+    }
+
+    /// What the schema itself gives as a value.
+    private func given(_ schema: ContentTree) -> ContentTree? {
+        if let value = schema["const"] ?? schema["example"] ?? schema["examples"]?.elements?.first ?? schema["default"]
+        {
+            return value
+        }
+        return schema["enum"]?.elements?.first
+    }
+
+    /// Whether a schema is one of those around it.
+    private func isAround(_ part: Part, _ chain: [String]) -> Bool {
+        guard let resolved = document.resolved(part) else { return false }
+        return SchemaShape(resolved, document).pointers.contains { chain.contains($0) }
+    }
+
+    /// The type that a schema names or means; the first one of several that is not null.
+    static func type(_ schema: ContentTree) -> String {
+        if let type = schema["type"]?.text { return type }
+        if let types = schema["type"]?.elements { return types.compactMap(\.text).first { $0 != "null" } ?? "null" }
+        if schema["properties"] != nil || schema["additionalProperties"]?.members != nil { return "object" }
+        if schema["items"] != nil { return "array" }
+        if schema["minimum"] != nil || schema["maximum"] != nil { return "number" }
+        return schema == .bool(false) ? "null" : "string"
+    }
+
+    // MARK: - Objects and arrays
+
+    private mutating func object(_ schema: SchemaShape, _ path: String, _ chain: [String]) -> ContentTree {
+        let isFull = chain.count <= Self.full && count < Self.most / 2
+        var members: [ContentTree.Member] = []
+        for (name, property) in schema.properties {
+            guard let resolved = document.resolved(property) else { continue }
+            if resolved.tree["writeOnly"]?.isTrue == true { continue }
+            let isWithinItself = isAround(property, chain)
+            guard schema.required.contains(name) || isFull && !isWithinItself else { continue }
+            if isWithinItself, Self.mayBeNull(resolved.tree) || Self.mayBeNull(property.tree) {
+                members.append(.init(name, .null))
+                continue
+            }
+            members.append(.init(name, value(property, path: "\(path).\(name)", within: chain)))
+        }
+        if schema.properties.isEmpty, isFull, let more = schema.part("additionalProperties"), more.tree.members != nil {
+            members.append(.init("key", value(more, path: path + ".key", within: chain)))
+        }
+        return .object(members)
+    }
+
+    static func mayBeNull(_ schema: ContentTree) -> Bool {
+        schema["nullable"]?.isTrue == true || schema["type"]?.elements?.contains(.string("null")) == true
+    }
+
+    private mutating func array(_ schema: SchemaShape, _ path: String, _ chain: [String], _ random: inout Draws)
+        -> ContentTree
+    {
+        let least = max(0, schema.tree["minItems"]?.whole ?? 0)
+        let most = schema.tree["maxItems"]?.whole ?? .max
+        guard let items = schema.part("items") else { return .array([]) }
+        let isWithinItself = isAround(items, chain)
+        let isFull = chain.count <= Self.full && count < Self.most / 2 && !isWithinItself
+        let wanted = isFull ? 1 + random.number(below: 3) : 0
+        var values: [ContentTree] = []
+        for position in 0..<min(max(wanted, least), max(most, 0), 100) {
+            let value = value(items, path: "\(path).\(position)", within: chain)
+            if schema.tree["uniqueItems"]?.isTrue == true, values.contains(value) { continue }
+            values.append(value)
+        }
+        return .array(values)
+    }
+
+    // MARK: - Texts and numbers
+
+    private mutating func text(_ schema: SchemaShape, _ random: inout Draws) -> String {
+        var text = Self.text(format: schema.tree["format"]?.text, &random)
+        let least = min(max(0, schema.tree["minLength"]?.whole ?? 0), 1000)
+        let most = max(0, schema.tree["maxLength"]?.whole ?? .max)
+        while text.unicodeScalars.count < least { text += " " + random.word() }
+        if text.unicodeScalars.count > most {
+            text = String(String.UnicodeScalarView(text.unicodeScalars.prefix(most)))
+        }
+        if let written = schema.tree["pattern"]?.text {
+            let pattern = try? Pattern(written)
+            if pattern?.verdict(Array(text.utf8)) != .found {
+                tell(schema.place.within("pattern"), "no text was made for this pattern; give an example")
+            }
+        }
+        return text
+    }
+
+    private static func text(format: String?, _ random: inout Draws) -> String {
+        // Days and seconds behind the beginning of 2026.
+        let time = CalendarTime(1_767_225_600 + Int64(random.number(below: 365 * 86400)))
+        switch format {
+        case "date-time": return time.iso8601
+        case "date": return time.formatted("%Y-%m-%d")
+        case "time": return time.formatted("%H:%M:%SZ")
+        case "uuid":
+            let hex = random.hex(32)
+            return
+                "\(hex.prefix(8))-\(hex.dropFirst(8).prefix(4))-4\(hex.dropFirst(13).prefix(3))-a\(hex.dropFirst(17).prefix(3))-\(hex.suffix(12))"
+        case "email", "idn-email": return "\(random.word()).\(random.word())@example.com"
+        case "uri", "url", "uri-reference", "iri":
+            return "https://example.com/\(random.word())/\(random.number(below: 1000))"
+        case "hostname", "idn-hostname": return random.word() + ".example.com"
+        case "ipv4": return "192.0.2.\(1 + random.number(below: 254))"
+        case "ipv6": return "2001:db8::" + random.hex(4)
+        case "byte": return Base64.encode(Array((random.word() + " " + random.word()).utf8))
+        case "password": return "***"
+        default: return "\(random.word()) \(random.word())"
+        }
+    }
+
+    private mutating func number(_ schema: SchemaShape, isWhole: Bool, _ random: inout Draws) -> ContentTree {
+        func bound(_ name: String) -> Double? {
+            schema.tree[name].flatMap { $0.text == nil ? $0.scalar : nil }.flatMap(Double.init)
+        }
+        let step = bound("multipleOf").flatMap { $0 > 0 ? $0 : nil } ?? (isWhole ? 1 : 0.01)
+        var low = bound("minimum"), high = bound("maximum")
+        // Of 3.1 these are numbers, of 3.0 they say how the others are meant.
+        if let exclusive = bound("exclusiveMinimum") { low = max(exclusive + step, low ?? -.infinity) }
+        if let exclusive = bound("exclusiveMaximum") { high = min(exclusive - step, high ?? .infinity) }
+        if schema.tree["exclusiveMinimum"]?.isTrue == true { low = low.map { $0 + step } }
+        if schema.tree["exclusiveMaximum"]?.isTrue == true { high = high.map { $0 - step } }
+        let first = ((low ?? min(1, high ?? 1)) / step).rounded(.up)
+        let last = ((high ?? max(first * step + 100, 100)) / step).rounded(.down)
+        guard first.isFinite, last.isFinite, abs(first) < 1e15, abs(last) < 1e15, first <= last else {
+            tell(schema.place, "no number is within its bounds")
+            return .number("0")
+        }
+        let place = first + Double(random.number(below: Int(min(last - first, 1_000_000)) + 1))
+        if isWhole, step == step.rounded() { return .number(String(Int(place * step))) }
+        // Without the digits that come of adding hundredths.
+        let value = (place * step * 1e6).rounded() / 1e6
+        return .number(value == value.rounded() && abs(value) < 1e15 ? String(Int(value)) : String(value))
+    }
+}
+
+/// A schema with all that `allOf` adds to it.
+struct SchemaShape {
+    typealias Part = OpenAPIDocument.Part
+
+    /// How deeply `allOf` may be nested.
+    private static let deepest = 8
+
+    let place: ImportPlace
+    /// The first that says something of a member counts.
+    private(set) var tree: ContentTree
+    private(set) var properties: [(name: String, schema: Part)] = []
+    private(set) var required: Set<String> = []
+    /// Of `oneOf`, else of `anyOf`.
+    private(set) var choices: [Part] = []
+    /// Where its parts stand in the document.
+    private(set) var pointers: [String] = []
+    private var parts: [String: Part] = [:]
+
+    /// - Parameter part: without a reference.
+    init(_ part: Part, _ document: OpenAPIDocument) {
+        place = part.place
+        tree = part.tree.members == nil ? part.tree : .empty
+        add(part, document, depth: 0)
+    }
+
+    func part(_ name: String) -> Part? { parts[name] }
+
+    private mutating func add(_ part: Part, _ document: OpenAPIDocument, depth: Int) {
+        guard depth < Self.deepest, !pointers.contains(part.place.pointer) else { return }
+        pointers.append(part.place.pointer)
+        required.formUnion((part.tree["required"]?.elements ?? []).compactMap(\.text))
+        for member in part.tree.members ?? [] {
+            switch member.name {
+            case "allOf", "required": continue
+            case "properties":
+                guard let own = part.part("properties") else { continue }
+                for member in own.tree.members ?? [] where !properties.contains(where: { $0.name == member.name }) {
+                    if let schema = own.part(member.name) { properties.append((member.name, schema)) }
+                }
+            case "oneOf", "anyOf":
+                guard choices.isEmpty, let own = part.part(member.name) else { continue }
+                choices = (own.tree.elements ?? []).enumerated().map { position, tree in
+                    Part(tree: tree, place: own.place.within(position))
+                }
+            default: if parts[member.name] == nil { parts[member.name] = part.part(member.name) }
+            }
+            if tree[member.name] == nil { tree = tree.adding(member.name, member.value) }
+        }
+        guard let all = part.part("allOf") else { return }
+        for (position, tree) in (all.tree.elements ?? []).enumerated() {
+            let part = Part(tree: tree, place: all.place.within(position))
+            if let resolved = document.resolved(part) { add(resolved, document, depth: depth + 1) }
+        }
+    }
+}
+
+/// Random numbers that follow from a seed and a name.
+private struct Draws {
+    private static let words = [
+        "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbor", "island", "juniper", "kestrel",
+        "lagoon",
+        "meadow", "north", "orchid", "pebble", "quartz", "river", "summit", "timber", "umber", "valley", "willow",
+        "zephyr",
+    ]
+
+    private var state: UInt64
+
+    /// FNV-1a of the name, beside the seed.
+    init(_ seed: UInt64, _ name: String) {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        state = hash ^ seed &* 0x9E37_79B9_7F4A_7C15
+    }
+
+    /// SplitMix64.
+    private mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = (state ^ state >> 30) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ value >> 27) &* 0x94D0_49BB_1331_11EB
+        return value ^ value >> 31
+    }
+
+    mutating func number(below count: Int) -> Int { Int(next() % UInt64(max(count, 1))) }
+
+    mutating func word() -> String { Self.words[number(below: Self.words.count)] }
+
+    mutating func hex(_ digits: Int) -> String {
+        var result = ""
+        for _ in 0..<digits { result += String(number(below: 16), radix: 16) }
+        return result
+    }
+}

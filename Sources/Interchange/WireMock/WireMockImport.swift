@@ -1,0 +1,198 @@
+// Mappings of WireMock as demo rules: in the order in which WireMock asks them, each with what it answers.
+
+import Content
+
+/// Reads mapping files.
+struct WireMockImport {
+    /// What a scenario of WireMock begins in.
+    private static let started = "Started"
+    /// States of one scenario for which a stub that asks for none is written down.
+    private static let mostStates = 20
+
+    private let options: ImportOptions
+    private let bodyFile: (String) -> [UInt8]?
+    private var draft: ImportDraft
+    /// States of scenarios, the first one among them.
+    private var states: [String: [String]] = [:]
+    private var names: Set<String> = []
+    private var endpointNames: Set<String> = []
+
+    private init(_ options: ImportOptions, _ bodyFile: @escaping (String) -> [UInt8]?) {
+        self.options = options
+        self.bodyFile = bodyFile
+        draft = ImportDraft(options)
+    }
+
+    /// - Parameter documents: each a stub, or an object with a list of `mappings`.
+    /// - Throws: where there is no stub that can be kept.
+    static func read(
+        _ documents: [(tree: ContentTree, place: ImportPlace)],
+        _ options: ImportOptions,
+        bodyFile: @escaping (String) -> [UInt8]?
+    ) throws(ImportError) -> ImportedConfiguration {
+        var reader = WireMockImport(options, bodyFile)
+        return try reader.configuration(documents)
+    }
+
+    private mutating func configuration(
+        _ documents: [(tree: ContentTree, place: ImportPlace)]
+    ) throws(ImportError) -> ImportedConfiguration {
+        var stubs: [WireMockStub] = []
+        for (tree, place) in documents {
+            let list: [(ContentTree, ImportPlace)] =
+                if let mappings = tree["mappings"]?.elements {
+                    mappings.enumerated().map { ($0.element, place.within("mappings").within($0.offset)) }
+                } else {
+                    [(tree, place)]
+                }
+            for (tree, place) in list {
+                do throws(Unkept) {
+                    stubs.append(try WireMockStub(tree, place, number: stubs.count, &draft))
+                } catch {
+                    draft.leaveOut(error.place, error.reason)
+                }
+            }
+        }
+        for stub in stubs { note(stateOf: stub) }
+        // A smaller number comes first, and among equals the stub that was added last.
+        stubs.sort { ($0.priority, $1.number) < ($1.priority, $0.number) }
+        var service = ImportedService(name: options.service ?? "wiremock", prefix: "/")
+        service.name = WordName.word(service.name, or: "wiremock")
+        var last: ImportPlace?
+        for (position, stub) in stubs.enumerated() {
+            if let last {
+                draft.leaveOut(stub.place, "the stub at \(last) comes before it and answers every request")
+                continue
+            }
+            do throws(Unkept) {
+                let answer = try WireMockResponse(
+                    stub.response,
+                    stub.place.within("response"),
+                    stub.name,
+                    bodyFile,
+                    &draft
+                )
+                if !answer.faults.isEmpty, let endpoint = endpoint(stub, answer, among: stubs, position) {
+                    service.endpoints.append(endpoint)
+                    continue
+                }
+                let rules = try rules(of: stub, answer)
+                service.rules += rules
+                if rules.contains(where: \.isUnconditional) { last = stub.place }
+            } catch {
+                draft.leaveOut(error.place, error.reason)
+            }
+        }
+        let count = service.rules.count + service.endpoints.count
+        let place = documents.first?.place ?? ImportPlace(file: "mappings")
+        return try ImportedConfiguration([service.tree], rules: count, draft, place)
+    }
+
+    // MARK: - Scenarios
+
+    private mutating func note(stateOf stub: WireMockStub) {
+        guard let scenario = stub.scenario else { return }
+        var known = states[scenario] ?? [Self.started]
+        for state in [stub.requiredState, stub.newState].compactMap(\.self) where !known.contains(state) {
+            known.append(state)
+        }
+        states[scenario] = known
+    }
+
+    /// A rule for each state in which the stub answers.
+    private mutating func rules(of stub: WireMockStub, _ answer: WireMockResponse) throws(Unkept) -> [ImportedRule] {
+        var rule = ImportedRule(name: "", condition: stub.condition, answers: [answer.answer], latency: answer.latency)
+        guard let scenario = stub.scenario, stub.requiredState != nil || stub.newState != nil else {
+            rule.name = WordName.unique(stub.name, among: &names)
+            return [rule]
+        }
+        let all = states[scenario] ?? [Self.started]
+        let answered = stub.requiredState.map { [$0] } ?? all
+        guard answered.count <= Self.mostStates else {
+            throw Unkept(stub.place, "it answers in each of more than \(Self.mostStates) states of its scenario")
+        }
+        return answered.map { state in
+            rule.name = WordName.unique(stub.name, among: &names)
+            rule.state = .object(of: [
+                "scenario": .string(WordName.word(scenario, or: "scenario")),
+                "is": state == Self.started ? nil : .string(Self.word(state)),
+                "then": stub.newState.map { .string(Self.word($0)) },
+            ])
+            return rule
+        }
+    }
+
+    private static func word(_ state: String) -> String {
+        state == started ? "started" : WordName.word(state, or: "state")
+    }
+
+    // MARK: - Faults
+
+    /// An endpoint of its own, which alone can have faults; nil, with a note, where other stubs answer its requests, too.
+    private mutating func endpoint(
+        _ stub: WireMockStub,
+        _ answer: WireMockResponse,
+        among stubs: [WireMockStub],
+        _ position: Int
+    ) -> ContentTree? {
+        let place = stub.place.within("response")
+        let what = answer.faultNames.joined(separator: " and ")
+        guard let path = stub.exactPath, let method = stub.method, EndpointPaths.isLiteral(path) else {
+            draft.change(
+                place,
+                "\(what) needs an endpoint with one method and one path, and this stub has none: it is not kept"
+            )
+            return nil
+        }
+        let isAlone = stubs.enumerated().allSatisfy { other in
+            if other.offset == position || !other.element.mayAnswer(method, path) { return true }
+            // What comes later, and is answered before.
+            return other.offset > position && stub.asksForTargetAlone
+        }
+        guard isAlone, stub.scenario == nil else {
+            draft.change(
+                place,
+                "\(what) needs an endpoint for \(method) \(path) alone, and other stubs or states answer these requests: it is not kept"
+            )
+            return nil
+        }
+        let own = stub.condition.filter { $0.name != "method" && $0.name != "path" }
+        let rule = ImportedRule(name: stub.name, condition: own, answers: [answer.answer], latency: answer.latency)
+        let demo = ContentTree.object(of: [
+            "enabled": .bool(true),
+            "files": .string("./" + ImportedConfiguration.bodies),
+            "rules": .array([rule.tree]),
+        ])
+        return .object(of: [
+            "name": .string(WordName.unique(stub.name, among: &endpointNames)),
+            "method": .string(method),
+            "path": .string(path),
+            "faults": .array(answer.faults.map { .object([.init("at", .string("demo"))] + ($0.members ?? [])) }),
+            "demo": demo,
+        ])
+    }
+}
+
+/// A part of a source that no rule can have.
+struct Unkept: Error {
+    let place: ImportPlace
+    let reason: String
+
+    init(_ place: ImportPlace, _ reason: String) {
+        self.place = place
+        self.reason = reason
+    }
+}
+
+/// Paths of endpoints.
+enum EndpointPaths {
+    /// Whether a path stands for itself.
+    static func isLiteral(_ path: String) -> Bool {
+        path.hasPrefix("/")
+            && path.dropFirst().split(separator: "/", omittingEmptySubsequences: path.utf8.count == 1).allSatisfy {
+                part in
+                part != "." && part != ".." && !part.hasPrefix(":") && !part.contains("*")
+                    && part.utf8.allSatisfy { $0 > 32 && $0 < 127 && $0 != 35 && $0 != 63 }
+            }
+    }
+}

@@ -1,0 +1,234 @@
+// One stub of WireMock: its request as the condition of a rule.
+
+import Content
+import HTTPWire
+import Matching
+
+/// A stub whose request can be asked for.
+struct WireMockStub {
+    let place: ImportPlace
+    /// Which of all stubs it is.
+    let number: Int
+    let priority: Int
+    /// What its rule is called.
+    let name: String
+    /// Nil: any.
+    private(set) var method: String?
+    /// Nil: any path, or a pattern.
+    private(set) var exactPath: String?
+    private var pathPattern: Pattern?
+    /// The members of `when`.
+    private(set) var condition: [ContentTree.Member] = []
+    let response: ContentTree
+    let scenario: String?
+    let requiredState: String?
+    let newState: String?
+
+    /// The condition is on method and path alone.
+    var asksForTargetAlone: Bool { condition.allSatisfy { $0.name == "method" || $0.name == "path" } }
+
+    /// Whether it may answer a request with this method and path.
+    func mayAnswer(_ method: String, _ path: String) -> Bool {
+        if let own = self.method, own != method { return false }
+        if let exactPath { return exactPath == path }
+        return pathPattern.map { $0.verdict(Array(path.utf8)) != .notFound } ?? true
+    }
+
+    /// Members that say nothing about answers.
+    private static let ignored: Set<String> = [
+        "id", "uuid", "name", "persistent", "metadata", "insertionIndex", "priority", "request", "response",
+        "scenarioName", "requiredScenarioState", "newScenarioState",
+    ]
+
+    init(
+        _ tree: ContentTree,
+        _ place: ImportPlace,
+        number: Int,
+        _ draft: inout ImportDraft
+    ) throws(Unkept) {
+        guard let request = tree["request"], request.members != nil, let response = tree["response"] else {
+            throw Unkept(place, "it has no 'request' and 'response'")
+        }
+        self.place = place
+        self.number = number
+        self.response = response
+        priority = tree["priority"]?.whole ?? 5
+        scenario = tree["scenarioName"]?.text
+        requiredState = tree["requiredScenarioState"]?.text
+        newState = tree["newScenarioState"]?.text
+        for member in tree.members ?? [] where !Self.ignored.contains(member.name) {
+            draft.change(place.within(member.name), "Drydock has nothing like it: it is not kept")
+        }
+        var reader = WireMockRequest(place.within("request"))
+        try reader.read(request, &draft)
+        method = reader.method
+        exactPath = reader.exactPath
+        pathPattern = reader.pathPattern.flatMap { try? Pattern($0) }
+        condition = reader.condition
+        let own = tree["name"]?.text.map { WordName.word($0, or: "") } ?? ""
+        name = own.isEmpty ? WordName.of(reader.methods.first, reader.shownPath) : own
+    }
+}
+
+/// The request of a stub.
+struct WireMockRequest {
+    private let place: ImportPlace
+    private(set) var methods: [String] = []
+    private(set) var exactPath: String?
+    private(set) var pathPattern: String?
+    private(set) var shownPath = "/"
+    private var tests: [(section: String, name: String, tests: [ValueTest])] = []
+    private var body = WireMockBody()
+
+    init(_ place: ImportPlace) { self.place = place }
+
+    /// The only method.
+    var method: String? { methods.count == 1 ? methods[0] : nil }
+
+    var condition: [ContentTree.Member] {
+        var members: [ContentTree.Member] = []
+        if !methods.isEmpty {
+            members.append(.init("method", methods.count == 1 ? .string(methods[0]) : .texts(methods)))
+        }
+        if let exactPath { members.append(.init("path", .string(exactPath))) }
+        if let pathPattern { members.append(.init("path", [ValueTest.matches(pathPattern)].tree)) }
+        for section in ["query", "fields", "cookies"] {
+            let own = tests.filter { $0.section == section }
+            if !own.isEmpty {
+                members.append(.init(section, .object(own.map { .init($0.name, $0.tests.tree) })))
+            }
+        }
+        if !body.members.isEmpty { members.append(.init("body", .object(body.members))) }
+        return members
+    }
+
+    mutating func read(_ request: ContentTree, _ draft: inout ImportDraft) throws(Unkept) {
+        for member in request.members ?? [] {
+            let here = place.within(member.name)
+            let value = member.value
+            switch member.name {
+            case "method":
+                switch value.text?.uppercased() {
+                case nil, "ANY": break
+                case "GET_OR_HEAD": methods = ["GET", "HEAD"]
+                case let method?:
+                    guard ImportedFields.isToken(method) else { throw Unkept(here, "'\(method)' is no method") }
+                    methods = [method]
+                }
+            case "url": try url(value, here, &draft)
+            case "urlPath":
+                exactPath = SourceURL.target(Substring(try text(value, here))).path
+                shownPath = exactPath ?? "/"
+            case "urlPattern": try pattern(value, here, mayHaveQuery: true)
+            case "urlPathPattern": try pattern(value, here, mayHaveQuery: false)
+            case "urlPathTemplate": try template(value, request["pathParameters"], here)
+            case "pathParameters":
+                if request["urlPathTemplate"] == nil { throw Unkept(here, "it needs a 'urlPathTemplate'") }
+            case "headers": try values(value, "fields", here, &draft)
+            case "queryParameters": try values(value, "query", here, &draft)
+            case "cookies": try values(value, "cookies", here, &draft)
+            case "formParameters": try values(value, "form", here, &draft)
+            case "basicAuthCredentials", "basicAuth":
+                let pair = "\(value["username"]?.text ?? ""):\(value["password"]?.text ?? "")"
+                try add([.equals("Basic " + Base64.encode(Array(pair.utf8)))], "fields", "Authorization", here, &draft)
+            case "bodyPatterns":
+                for (position, pattern) in (value.elements ?? []).enumerated() {
+                    try body.add(pattern, here.within(position), &draft)
+                }
+            default: throw Unkept(here, "no rule of Drydock can ask for it")
+            }
+        }
+        for (name, test) in tests.filter({ $0.section == "form" }).map({ ($0.name, $0.tests) }) {
+            body.add(form: name, test)
+        }
+    }
+
+    private func text(_ value: ContentTree, _ here: ImportPlace) throws(Unkept) -> String {
+        guard let text = value.text else { throw Unkept(here, "it is no text") }
+        return text
+    }
+
+    private mutating func url(_ value: ContentTree, _ here: ImportPlace, _ draft: inout ImportDraft) throws(Unkept) {
+        let (path, query) = SourceURL.target(Substring(try text(value, here)))
+        exactPath = path
+        shownPath = path
+        for item in query where !item.name.isEmpty && !tests.contains(where: { $0.name == item.name }) {
+            try add([.equals(item.value)], "query", item.name, here, &draft)
+        }
+    }
+
+    private mutating func pattern(_ value: ContentTree, _ here: ImportPlace, mayHaveQuery: Bool) throws(Unkept) {
+        let pattern = try text(value, here)
+        if mayHaveQuery, pattern.contains(#"\?"#) || pattern.contains("[?]") {
+            throw Unkept(
+                here,
+                "the pattern looks into the query, and a rule's path has none; use urlPathPattern and queryParameters"
+            )
+        }
+        shownPath = String(pattern.filter { $0.isLetter || $0.isNumber || $0 == "/" })
+        pathPattern = try WireMockTests.checked(#"\A(?:"# + pattern + #")\z"#, here)
+    }
+
+    /// `/users/{id}`: a parameter is one segment.
+    private mutating func template(
+        _ value: ContentTree,
+        _ parameters: ContentTree?,
+        _ here: ImportPlace
+    ) throws(Unkept) {
+        let template = try text(value, here)
+        shownPath = template.filter { $0 != "{" && $0 != "}" }
+        var pattern = ""
+        var rest = template[...]
+        while let open = rest.firstIndex(of: "{"), let close = rest[open...].firstIndex(of: "}") {
+            pattern += ValueTest.quoted(String(rest[..<open]))
+            let name = String(rest[rest.index(after: open)..<close])
+            if let value = parameters?[name] {
+                let tests = try WireMockTests.read(value, here)
+                switch tests.count == 1 ? tests[0] : .present(true) {
+                case .equals(let text): pattern += ValueTest.quoted(PercentEncoding.encode(text))
+                case .matches(let whole):
+                    pattern += whole.replacing(#"\A"#, with: "").replacing(#"\z"#, with: "")
+                default:
+                    throw Unkept(here, "'\(name)' has a test that a rule cannot have; equalTo and matches can be kept")
+                }
+            } else {
+                pattern += "[^/]+"
+            }
+            rest = rest[rest.index(after: close)...]
+        }
+        pathPattern = try WireMockTests.checked(#"\A"# + pattern + ValueTest.quoted(String(rest)) + #"\z"#, here)
+    }
+
+    private mutating func values(
+        _ value: ContentTree,
+        _ section: String,
+        _ here: ImportPlace,
+        _ draft: inout ImportDraft
+    ) throws(Unkept) {
+        for member in value.members ?? [] {
+            try add(
+                try WireMockTests.read(member.value, here.within(member.name)),
+                section,
+                member.name,
+                here.within(member.name),
+                &draft
+            )
+        }
+    }
+
+    private mutating func add(
+        _ tests: [ValueTest],
+        _ section: String,
+        _ name: String,
+        _ here: ImportPlace,
+        _ draft: inout ImportDraft
+    ) throws(Unkept) {
+        if section == "fields", !ImportedFields.canBeAsked(name) {
+            throw Unkept(here, "a rule cannot ask for the field '\(name)'")
+        }
+        guard !name.isEmpty, name.utf8.count <= 200 else { throw Unkept(here, "a rule cannot ask for such a name") }
+        let isSecret = section == "cookies" ? true : nil
+        let shown = Secrets.tests(tests, of: name, isSecret: isSecret, at: here, &draft)
+        self.tests.append((section, name, shown))
+    }
+}

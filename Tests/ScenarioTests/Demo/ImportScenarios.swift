@@ -1,0 +1,135 @@
+// Files of other tools, imported by the command line, checked, and served.
+
+import Foundation
+import TestSupport
+import Testing
+
+extension Scenarios {
+    @Suite(.timeLimit(.minutes(2))) struct Imports {
+        /// A file of the tests of Interchange.
+        static func sample(_ name: String) -> String {
+            let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent()
+            return tests.appending(path: "InterchangeTests/Samples/\(name)").path
+        }
+
+        /// Runs `drydock` in a folder.
+        static func drydock(_ arguments: String..., in folder: TemporaryFolder) throws -> ShellResult {
+            try Shell.run(try Daemon.binary(), arguments, folder: folder.path)
+        }
+
+        /// Imports, checks, and serves what was made.
+        static func serve(_ name: String, _ arguments: String...) throws -> Daemon {
+            let place = try DaemonPlace()
+            let made = try Shell.run(
+                try Daemon.binary(),
+                ["import", sample(name), "--to", "made"] + arguments,
+                folder: place.folder.path
+            )
+            #expect(made.succeeded, "\(made)")
+            let check = try drydock("check", "-c", "made/drydock.yaml", in: place.folder)
+            #expect(check.succeeded, "\(check)")
+            return try Daemon(DaemonSettings("include: [\"\(place.folder.file("made/drydock.yaml"))\"]"), at: place)
+        }
+
+        @Test func aLogOfABrowserIsServed() throws {
+            let daemon = try Self.serve("browser.har")
+            let items = try daemon.exchange("/api/items?access_token=other&page=1")
+            #expect((items.status, items.text) == (200, #"{"items":[{"id":1,"name":"Käse"}]}"#))
+            #expect(items.field("etag") == "\"v1\"")
+            #expect(items.field("set-cookie") == "sid=***; Path=/; HttpOnly")
+            #expect(try daemon.exchange("/api/items").text == "all")
+            #expect(try daemon.exchange("/logo.png").body == [0x89, 0x50, 0x4E, 0x47])
+            #expect(try daemon.exchange("HEAD", "/logo.png").field("Content-Length") == "4")
+            let jobs = try (0..<3).map { _ in try daemon.exchange("/api/job/7") }
+            #expect(jobs.map(\.status) == [202, 200, 200])
+            #expect(jobs.map(\.text) == ["", #"{"done":true}"#, #"{"done":true}"#])
+            let orders = try [#"{"item": 1}"#, #"{"item": 2}"#].map {
+                try daemon.exchange("POST", "/api/orders", body: Array($0.utf8))
+            }
+            #expect(orders.map(\.status) == [201, 422])
+            #expect(orders[1].text == #"{"error":"${sold}"}"#)
+            #expect(try daemon.exchange("/blocked.js").status == 404)
+        }
+
+        @Test func mappingsOfWireMockAreServed() throws {
+            let daemon = try Self.serve("wiremock")
+            let hello = try daemon.exchange("/hello")
+            #expect((hello.status, hello.text, hello.field("X-Many")) == (200, "<h1>Hello</h1>\n", "a, b"))
+            #expect(try daemon.exchange("/contacts/7/phones/home").text == "12")
+            #expect(try daemon.exchange("/contacts/7/phones/work").status == 404)
+            func order(_ target: String, _ body: String) throws -> RawResponse {
+                try daemon.exchange(
+                    "POST",
+                    target,
+                    fields: [("Content-Type", "application/json"), ("Authorization", "Bearer x")],
+                    body: Array(body.utf8)
+                )
+            }
+            #expect(try order("/orders", #"{"kind":"b2b","items":[{"count":1000}]}"#).status == 422)
+            #expect(try order("/orders", #"{"kind":"b2b","items":[{"count":1}]}"#).status == 400)
+            #expect(try order("/orders?mode=exact", #"{"b":[1,2],"a":1}"#).body == [0, 1, 2])
+            // A scenario goes through its states.
+            #expect(try daemon.exchange("/todo").status == 404)
+            #expect(try daemon.exchange("POST", "/todo", body: []).status == 201)
+            #expect(try daemon.exchange("/todo").text == "milk")
+            #expect(try daemon.exchange("DELETE", "/todo").status == 204)
+            #expect(try daemon.exchange("/todo").status == 404)
+            #expect(try daemon.exchange("/slow").text == "0123456789")
+            #expect(throws: (any Error).self) { try daemon.exchange("/reset") }
+        }
+
+        @Test func anOpenAPIDocumentIsServed() throws {
+            let daemon = try Self.serve("pets.yaml")
+            let pets = try daemon.exchange("/v1/pets")
+            #expect((pets.status, pets.field("X-Total"), pets.field("Content-Type")) == (200, "7", "application/json"))
+            let list = try JSONSerialization.jsonObject(with: Data(pets.body)) as? [[String: Any]]
+            #expect(list?.count == 2 && list?.allSatisfy { $0["id"] is Int && $0["born"] is String } == true)
+            let problem = try daemon.exchange("/v1/pets", fields: [("Prefer", "code=500")])
+            #expect((problem.status, problem.field("Content-Type")) == (500, "application/problem+json"))
+            let added = try ["", "example=dog", "code=409"].map { preference in
+                try daemon.exchange("POST", "/v1/pets", fields: [("Prefer", preference)], body: [])
+            }
+            #expect(added.map(\.status) == [201, 201, 409])
+            #expect(added.map(\.text) == [#"{"id":1,"name":"Tom"}"#, #"{"id":2,"name":"Rex"}"#, #"{"error":"taken"}"#])
+            #expect(try daemon.exchange("/v1/pets/7").text == #"{"id":7,"name":"Ada"}"#)
+            #expect(try daemon.exchange("/v1/pets/7", fields: [("Accept", "text/plain")]).text == "7: Ada")
+            #expect(try daemon.exchange("DELETE", "/v1/pets/7").status == 204)
+            #expect(try daemon.exchange("/v1/none").status == 404)
+        }
+
+        @Test func anImportWritesOverNothing() throws {
+            let folder = try TemporaryFolder("import")
+            let first = try Self.drydock("import", Self.sample("browser.har"), in: folder)
+            #expect(first.succeeded)
+            #expect(first.output.contains("6 rules in ./browser/drydock.yaml, 6 bodies; 4 left out, 2 changed"))
+            try folder.write("browser/drydock.yaml", "services: []\n")
+            let second = try Self.drydock("import", Self.sample("browser.har"), in: folder)
+            #expect(second.end == .exited(1))
+            #expect(second.errors.contains("./browser/drydock.yaml is there already; name another folder with --to"))
+            #expect(folder.text("browser/drydock.yaml") == "services: []\n")
+            let third = try Self.drydock("import", Self.sample("browser.har"), "--force", "--json", in: folder)
+            let report = try JSONSerialization.jsonObject(with: Data(third.output.utf8)) as? [String: Any]
+            #expect((report?["rules"] as? Int, report?["credentials_replaced"] as? Int) == (6, 3))
+            let notes = try #require(report?["notes"] as? [[String: String]])
+            #expect(notes.count == 6)
+            #expect(notes[2]["kind"] == "left_out" && notes[2]["pointer"] == "/log/entries/7/response/status")
+        }
+
+        @Test func whatIsNoFileOfSuchAToolIsAnError() throws {
+            let folder = try TemporaryFolder("import")
+            try folder.write("a.json", "{")
+            let results = try [
+                Self.drydock("import", "a.json", in: folder), Self.drydock("import", "none.har", in: folder),
+                Self.drydock("import", "a.json", "--format", "pcap", in: folder),
+            ]
+            #expect(results.map(\.end) == [.exited(1), .exited(1), .exited(2)])
+            #expect(
+                results[0].errors
+                    == "drydock: nothing was written: a.json: this cannot be read: the name of a member is missing, at byte 1\n"
+            )
+            #expect(results[1].errors.hasPrefix("drydock: none.har does not exist; "))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["a.json"])
+        }
+    }
+}
