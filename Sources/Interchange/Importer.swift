@@ -30,6 +30,7 @@ package enum Importer {
         switch known {
         case .har: return try HARImport.read(first.tree, at: first.place, options)
         case .openapi: return try OpenAPIImport.read(first.tree, at: first.place, options)
+        case .postman: return try PostmanImport.read(first.tree, at: first.place, options)
         case .wiremock: return try WireMockImport.read(trees, options, bodyFile: bodyFile)
         }
     }
@@ -65,6 +66,13 @@ package enum Importer {
     private static func guess(_ tree: ContentTree, _ place: ImportPlace) throws(ImportError) -> ImportFormat {
         if tree["log"]?["entries"] != nil { return .har }
         if tree["openapi"] != nil || tree["swagger"] != nil { return .openapi }
+        if tree["info"] != nil, tree["item"]?.elements != nil { return .postman }
+        if tree["collection"]?["item"] != nil {
+            throw ImportError(
+                place.within("collection"),
+                "a collection is within another document; export it by itself"
+            )
+        }
         if tree["mappings"] != nil || tree["request"] != nil && tree["response"] != nil { return .wiremock }
         let known = ImportFormat.allCases.map(\.rawValue).joined(separator: ", ")
         throw ImportError(place, "it looks like none of \(known); say what it is with --format")

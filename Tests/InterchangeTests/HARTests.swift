@@ -118,7 +118,7 @@ import Testing
             String(repeating: "[", count: 100),
             "x.json: this cannot be read: more than 64 objects and arrays are nested, at byte 64"
         ),
-        ("{}", "x.json: it looks like none of har, wiremock, openapi; say what it is with --format"),
+        ("{}", "x.json: it looks like none of har, wiremock, postman, openapi; say what it is with --format"),
         (#"{"log":{"entries":{}}}"#, "x.json#/log/entries: is no list; a HAR file has its requests there"),
         (
             #"{"log":{"entries":[7]}}"#,

@@ -9,7 +9,7 @@ struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Make a configuration of demo answers out of a file of another tool.",
         discussion: """
-            Reads HAR 1.2, OpenAPI 3, and mappings of WireMock: a file, or a folder with mappings and __files. Writes \
+            Reads HAR 1.2, OpenAPI 3, collections of Postman, and mappings of WireMock: a file, or a folder with mappings and __files. Writes \
             DIR/drydock.yaml and the bodies of its answers, and says of everything that it could not keep where it stands \
             and why. Credentials are replaced.
             """

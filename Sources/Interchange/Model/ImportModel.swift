@@ -4,7 +4,7 @@ package import Content
 
 /// A format that another tool writes.
 package enum ImportFormat: String, CaseIterable, Sendable {
-    case har, wiremock, openapi
+    case har, wiremock, postman, openapi
 }
 
 /// A file of another tool.

@@ -98,6 +98,20 @@ extension Scenarios {
             #expect(try daemon.exchange("/v1/none").status == 404)
         }
 
+        @Test func aCollectionOfPostmanIsServed() throws {
+            let daemon = try Self.serve("users.postman_collection.json")
+            let found = try daemon.exchange("/v2/users/7")
+            #expect((found.status, found.text) == (200, #"{"name":"Ada"}"#))
+            let missing = try [("x-mock-response-code", "404"), ("X-Mock-Response-Name", "No such user")].map { field in
+                try daemon.exchange("/v2/users/7", fields: [field])
+            }
+            #expect(missing.map(\.status) == [404, 404])
+            #expect(missing.map(\.text) == [#"{"error":"none"}"#, #"{"error":"none"}"#])
+            #expect(try daemon.exchange("/v2/users/me?page=3&apikey=x&fields=name").text == "me")
+            #expect(try daemon.exchange("DELETE", "/v2/users/7").status == 204)
+            #expect(try daemon.exchange("/v2/health").status == 404)
+        }
+
         @Test func anImportWritesOverNothing() throws {
             let folder = try TemporaryFolder("import")
             let first = try Self.drydock("import", Self.sample("browser.har"), in: folder)

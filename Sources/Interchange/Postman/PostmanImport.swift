@@ -1,0 +1,220 @@
+// Collections of Postman (v2.0 and v2.1) as demo rules: the saved responses of their requests.
+
+import Content
+
+/// Reads one collection.
+struct PostmanImport {
+    private let options: ImportOptions
+    private var draft: ImportDraft
+    /// In the order of their first requests.
+    private var origins: [Origin] = []
+
+    /// The rules for one origin.
+    private struct Origin {
+        let origin: String?
+        let host: String?
+        let port: String?
+        var answers: [Answer] = []
+    }
+
+    /// A saved response, and the requests that it is for.
+    private struct Answer {
+        let method: String
+        let target: PostmanTarget
+        let query: [ContentTree.Member]
+        let name: String
+        let answer: ImportedAnswer
+
+        func isForSameRequests(as other: Answer) -> Bool {
+            method == other.method && target.path == other.target.path && query == other.query
+        }
+    }
+
+    private init(_ options: ImportOptions) {
+        self.options = options
+        draft = ImportDraft(options)
+    }
+
+    /// - Throws: where this is no collection, or it has no saved response.
+    static func read(
+        _ tree: ContentTree,
+        at place: ImportPlace,
+        _ options: ImportOptions
+    ) throws(ImportError) -> ImportedConfiguration {
+        guard tree["item"]?.elements != nil else {
+            throw ImportError(place.within("item"), "is no list; a collection has its requests there")
+        }
+        var reader = PostmanImport(options)
+        reader.add(itemsOf: tree, place, PostmanVariables(keepsSecrets: options.keepsSecrets))
+        return try reader.configuration(tree, place)
+    }
+
+    // MARK: - Items
+
+    private mutating func add(
+        itemsOf tree: ContentTree,
+        _ place: ImportPlace,
+        _ outer: PostmanVariables
+    ) {
+        let variables = outer.adding(tree["variable"])
+        for (position, item) in (tree["item"]?.elements ?? []).enumerated() {
+            let here = place.within("item").within(position)
+            if item["item"] != nil {
+                add(itemsOf: item, here, variables)
+            } else {
+                add(item, here, variables.adding(item["variable"]))
+            }
+        }
+    }
+
+    private mutating func add(_ item: ContentTree, _ place: ImportPlace, _ variables: PostmanVariables) {
+        guard let request = item["request"] else { return draft.leaveOut(place, "it has no request") }
+        let responses = item["response"]?.elements ?? []
+        if responses.isEmpty { return draft.leaveOut(place.within("response"), "it has no saved response") }
+        for (position, response) in responses.enumerated() {
+            let here = place.within("response").within(position)
+            // The request that was sent, which may differ from the one that is shown.
+            let original = response["originalRequest"]
+            let isOriginal = original?["url"] != nil
+            let sent = isOriginal ? original ?? request : request
+            add(
+                response,
+                sent,
+                isOriginal ? here.within("originalRequest") : place.within("request"),
+                here,
+                item["name"]?.text ?? "",
+                variables
+            )
+        }
+    }
+
+    private mutating func add(
+        _ response: ContentTree,
+        _ request: ContentTree,
+        _ requestPlace: ImportPlace,
+        _ place: ImportPlace,
+        _ name: String,
+        _ variables: PostmanVariables
+    ) {
+        let method = request["method"]?.text?.uppercased() ?? "GET"
+        guard ImportedFields.isToken(method), method != "CONNECT" else {
+            return draft.leaveOut(requestPlace.within("method"), "'\(method)' is a method that no rule answers")
+        }
+        // A request may be its URL alone.
+        guard let target = PostmanTarget(request["url"] ?? request, variables) else {
+            return draft.leaveOut(requestPlace.within("url"), "this is no http or https URL of a plain host")
+        }
+        guard let status = response["code"]?.whole, 200...599 ~= status else {
+            return draft.leaveOut(place.within("code"), "there is no status from 200 to 599")
+        }
+        var query: [ContentTree.Member] = []
+        for item in target.query where !item.name.isEmpty && !query.contains(where: { $0.name == item.name }) {
+            let wanted: [ValueTest] = [item.value.map { .equals($0) } ?? .present(true)]
+            query.append(
+                .init(item.name, Secrets.tests(wanted, of: item.name, at: requestPlace.within("url"), &draft).tree)
+            )
+        }
+        let responseName = response["name"]?.text ?? ""
+        let body = variables.resolved(response["body"]?.text ?? "")
+        if body.contains("{{$") {
+            draft.change(place.within("body"), "dynamic variables of Postman are sent as they stand")
+        }
+        var lines = (response["header"]?.elements ?? []).map { field in
+            (name: field["key"]?.text ?? "", value: variables.resolved(field["value"]?.scalar ?? ""))
+        }
+        lines = lines.map { $0.name.lowercased() == "content-type" ? ($0.name, MediaType.inUTF8($0.value)) : $0 }
+        let type = lines.first { $0.name.lowercased() == "content-type" }?.value
+        let stem = WordName.word(name.isEmpty ? method + " " + target.path.text : name, or: "answer")
+        var answer = ImportedAnswer(status: status)
+        answer.headers = ImportedFields.members(lines, at: place.within("header"), &draft)
+        if ImportedAnswer.mayHaveContent(status), method != "HEAD" {
+            answer.file = draft.file(
+                Array(body.utf8),
+                type: type,
+                near: WordName.word(stem + " " + responseName, or: stem)
+            )
+        }
+        let place = origins.firstIndex { $0.origin == target.url?.origin } ?? origins.endIndex
+        if place == origins.endIndex {
+            origins.append(Origin(origin: target.url?.origin, host: target.url?.host, port: target.url?.port))
+        }
+        origins[place].answers.append(
+            Answer(
+                method: method,
+                target: target,
+                query: query,
+                name: responseName.isEmpty ? stem : responseName,
+                answer: answer
+            )
+        )
+    }
+
+    // MARK: - Services
+
+    private mutating func configuration(
+        _ tree: ContentTree,
+        _ place: ImportPlace
+    ) throws(ImportError) -> ImportedConfiguration {
+        var services: [ContentTree] = []
+        var names: Set<String> = []
+        var count = 0
+        let title = options.service ?? tree["info"]?["name"]?.text?.lowercased() ?? "collection"
+        for origin in origins {
+            let isOne = origins.count == 1
+            let host = (origin.host ?? "other") + (origin.port.map { "-\($0)" } ?? "")
+            let rules = Self.rules(origin.answers)
+            count += rules.count
+            let service = ImportedService(
+                name: WordName.unique(
+                    WordName.word(isOne ? title : host, or: "collection", atMost: 200),
+                    among: &names
+                ),
+                prefix: isOne ? "/" : "/\(host)",
+                baseURL: origin.origin,
+                rules: rules
+            )
+            services.append(service.tree)
+        }
+        return try ImportedConfiguration(services, rules: count, draft, place)
+    }
+
+    /// Of several answers to the same requests the first success is given, and the others are asked for by the fields
+    /// that mock servers of Postman know.
+    private static func rules(_ answers: [Answer]) -> [ImportedRule] {
+        var found: [(rule: ImportedRule, order: [Int])] = []
+        var names: Set<String> = []
+        var done: [Answer] = []
+        for answer in answers where !done.contains(where: { $0.isForSameRequests(as: answer) }) {
+            done.append(answer)
+            let all = answers.filter { $0.isForSameRequests(as: answer) }
+            let main = all.firstIndex { 200..<300 ~= $0.answer.status } ?? 0
+            var codes: Set<Int> = [all[main].answer.status]
+            let isPattern = answer.target.path.isPattern ? answer.target.path.parameters : 0
+            for (position, one) in all.enumerated() {
+                func add(_ fields: [ContentTree.Member], isMain: Bool) {
+                    let name = WordName.word(
+                        all.count == 1 ? WordName.of(one.method, one.target.path.text) : one.name,
+                        or: "answer"
+                    )
+                    var rule = ImportedRule(name: WordName.unique(name, among: &names), answers: [one.answer])
+                    rule.condition = [
+                        .init("method", one.method == "GET" ? .texts(["GET", "HEAD"]) : .string(one.method)),
+                        .init("path", one.target.path.test),
+                    ]
+                    if !one.query.isEmpty { rule.condition.append(.init("query", .object(one.query))) }
+                    if !fields.isEmpty { rule.condition.append(.init("fields", .object(fields))) }
+                    found.append((rule, [isPattern, -one.query.count, isMain ? 1 : 0, found.count]))
+                }
+                if position == main {
+                    add([], isMain: true)
+                    continue
+                }
+                add([.init("x-mock-response-name", .string(one.name))], isMain: false)
+                if codes.insert(one.answer.status).inserted {
+                    add([.init("x-mock-response-code", .string(String(one.answer.status)))], isMain: false)
+                }
+            }
+        }
+        return found.sorted { $0.order.lexicographicallyPrecedes($1.order) }.map(\.rule)
+    }
+}
