@@ -132,6 +132,7 @@ let package = Package(
             name: "DrydockCommand",
             dependencies: [
                 "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI", "Interchange",
+                "Content", "DemoMode", "Matching",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -183,7 +184,11 @@ let package = Package(
         tests("ContentTests", ["Content", "HTTPWire", "Policies"]),
         tests("MappingTests", ["Mapping"]),
         tests("MatchingTests", ["Matching", "Content", "HTTPWire"]),
-        tests("InterchangeTests", ["Interchange", "Configuration", "Content", "YAML"], exclude: ["Samples"]),
+        tests(
+            "InterchangeTests",
+            ["Interchange", "Configuration", "Content", "Matching", "YAML"],
+            exclude: ["Samples"]
+        ),
         tests("SQLiteTests", ["SQLite"]),
         tests(
             "CacheStoreTests",

@@ -77,7 +77,7 @@ struct Check: ParsableCommand {
     @OptionGroup var option: ConfigurationOption
 
     func run() throws {
-        let configuration = try load(option.path())
+        let configuration = try loadConfiguration(option.path())
         print(configuration.summary)
         for warning in configuration.warnings { printError("\(warning.place): warning: \(warning.message)") }
     }
@@ -106,13 +106,13 @@ struct Config: ParsableCommand {
             abstract: "Print the settings that result from a file, with inherited ones; secrets are hidden."
         )
         @OptionGroup var option: ConfigurationOption
-        func run() throws { print(try load(option.path()).shown(), terminator: "") }
+        func run() throws { print(try loadConfiguration(option.path()).shown(), terminator: "") }
     }
 }
 
 /// Reads a configuration.
 /// - Throws: `Failure` with every error and its place.
-private func load(_ path: String) throws -> Configuration {
+func loadConfiguration(_ path: String) throws -> Configuration {
     do throws(ConfigurationErrors) {
         return try Configuration.load(path: path, environment: processEnvironment())
     } catch {

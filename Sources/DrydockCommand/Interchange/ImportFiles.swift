@@ -68,7 +68,7 @@ struct ImportFiles {
     }
 
     /// - Throws: `Failure` for a file that cannot be read, or is longer than an import reads.
-    private static func read(_ path: String) throws -> [UInt8] {
+    static func read(_ path: String) throws -> [UInt8] {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         guard attributes?[.type] as? FileAttributeType != .typeDirectory else {
             throw Failure(message: "\(path) is a folder; name a file")

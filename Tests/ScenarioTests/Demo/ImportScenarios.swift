@@ -130,6 +130,92 @@ extension Scenarios {
             #expect(notes[2]["kind"] == "left_out" && notes[2]["pointer"] == "/log/entries/7/response/status")
         }
 
+        @Test func anExportIsImportedAsItWas() throws {
+            let folder = try TemporaryFolder("export")
+            #expect(try Self.drydock("import", Self.sample("browser.har"), "--to", "a", in: folder).succeeded)
+            let har = try Self.drydock("export", "har", "-c", "a/drydock.yaml", "--to", "b.har", in: folder)
+            #expect(har.output == "7 answers in b.har\n" && har.errors.isEmpty, "\(har)")
+            #expect(try Self.drydock("import", "b.har", "--to", "c", in: folder).succeeded)
+            let again = try Self.drydock("export", "har", "-c", "c/drydock.yaml", in: folder)
+            #expect(again.output == folder.text("b.har"))
+            // The stubs of WireMock answer as the rules did.
+            #expect(try Self.drydock("import", Self.sample("wiremock"), "--to", "d", in: folder).succeeded)
+            let stubs = try Self.drydock("export", "wiremock", "-c", "d/drydock.yaml", "--to", "e.json", in: folder)
+            #expect(
+                stubs.errors
+                    == "wiremock/reset: changed: its faults are not written\nwiremock/slow: changed: its faults are not written\n"
+            )
+            #expect(try Self.drydock("import", "e.json", "--to", "f", in: folder).succeeded)
+            let place = try DaemonPlace()
+            let daemon = try Daemon(DaemonSettings("include: [\"\(folder.file("f/drydock.yaml"))\"]"), at: place)
+            #expect(try daemon.exchange("/hello").text == "<h1>Hello</h1>\n")
+            #expect(try daemon.exchange("/contacts/7/phones/home").text == "12")
+            #expect(try daemon.exchange("/contacts/7/phones/work").status == 404)
+            #expect(
+                try daemon.exchange("POST", "/orders?mode=exact", body: Array(#"{"b":[1,2],"a":1}"#.utf8)).status == 201
+            )
+            #expect(try daemon.exchange("POST", "/orders/7", body: []).status == 400)
+            #expect(try daemon.exchange("POST", "/todo", body: []).status == 201)
+            #expect(try daemon.exchange("/todo").text == "milk")
+            let taken = try Self.drydock("export", "har", "-c", "a/drydock.yaml", "--to", "b.har", in: folder)
+            #expect(taken.end == .exited(1) && taken.errors.hasPrefix("drydock: b.har is there already; "))
+        }
+
+        @Test func recordingsAreExported() throws {
+            let folder = try TemporaryFolder("export")
+            func record(_ name: String, _ request: String, _ more: String, _ content: String) throws {
+                try folder.write("recordings/api/\(name).json", content)
+                try folder.write(
+                    "recordings/api/\(name).head.json",
+                    #"{"request":"\#(request)","status":200,"recorded_at":"2026-11-21T07:00:00Z","fields":[["Content-Type","application/json"]],"content":"\#(name).json"\#(more)}"#
+                )
+            }
+            try record("a", "GET /users/7", "", #"{"id":7}"#)
+            try record(
+                "b",
+                "GET /users/7?full=1&token=***",
+                #","match":[["accept-language","de"]]"#,
+                #"{"id":7,"name":"Ada"}"#
+            )
+            try record("c", "POST /users", #","body":"00ff""#, "{}")
+            try folder.write("recordings/api/d.head.json", "{")
+            try folder.write(
+                "drydock.yaml",
+                """
+                services:
+                  - name: api
+                    match: { prefix: /api }
+                    base_url: https://api.example.com/v1
+                    source: replay
+                    recordings: { dir: ./recordings }
+                """
+            )
+            let stubs = try Self.drydock("export", "wiremock", in: folder)
+            let expected = [
+                #"{"method":"GET_OR_HEAD","urlPath":"/api/users/7","queryParameters":{"full":{"equalTo":"1"},"token":{"matches":"[\\s\\S]*"}},"headers":{"accept-language":{"equalTo":"de"}}}"#,
+                #"{"method":"GET_OR_HEAD","urlPath":"/api/users/7"}"#, #"{"method":"POST","urlPath":"/api/users"}"#,
+            ]
+            #expect(
+                stubs.output.components(separatedBy: #""request":"#).dropFirst().map {
+                    $0.components(separatedBy: #","response""#)[0]
+                } == expected
+            )
+            #expect(
+                stubs.errors == """
+                    api/POST /users: changed: the content of its request is known by its digest alone: whatever the content is, this answers
+                    api/d.head.json: left out: it is no recording that can be read
+
+                    """
+            )
+            let har = try Self.drydock("export", "har", in: folder)
+            #expect(har.output.contains(#""startedDateTime":"2026-11-21T07:00:00Z""#))
+            #expect(har.output.contains(#""url":"https://api.example.com/v1/users/7?full=1&token=%2A%2A%2A""#))
+            let none = try Self.drydock("export", "har", "--service", "other", in: folder)
+            #expect(
+                none.end == .exited(1) && none.errors == "drydock: there is no service 'other' in the configuration\n"
+            )
+        }
+
         @Test func whatIsNoFileOfSuchAToolIsAnError() throws {
             let folder = try TemporaryFolder("import")
             try folder.write("a.json", "{")
