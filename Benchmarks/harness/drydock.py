@@ -38,14 +38,31 @@ def demo_service(folder):
 """
 
 
-def configure(bench, origin, logged=False, loops="1", memory="512MiB", max_object="8MiB", is_disk=False, demo=None):
-    """A folder with a configuration; `demo` is the body of demo answers.  Gives the folder, the file and the port."""
+def late_service(paths, first, step):
+    """A service whose answer to /late/N comes `first` and N times `step` milliseconds after the request."""
+    endpoints = "\n".join(
+        f"      - {{ name: late{n}, path: /{n}, demo: {{ body: late, latency: {first + n * step}ms }} }}" for n in range(paths)
+    )
+    return f"""  - name: late
+    match: {{ prefix: /late }}
+    demo: {{ enabled: true }}
+    endpoints:
+{endpoints}
+"""
+
+
+def configure(
+    bench, origin, logged=False, loops="1", memory="512MiB", max_object="8MiB", is_disk=False, demo=None, delays=None,
+    connections=20_000,
+):  # fmt: skip
+    """A folder with a configuration; `demo` is the body of demo answers, `delays` are the words of `late_service`.  Gives
+    the folder, the file and the port."""
     folder, port = bench.place("drydock"), free_port()
     text = f"""listen: 127.0.0.1:{port}
 admin: unix:{folder}/admin.sock
 loops: {loops}
 name: drydock
-limits: {{ connections: 20000, per_client: 20000, idle: 1h }}
+limits: {{ connections: {connections}, per_client: {connections}, idle: 1h }}
 log: {{ level: warning, access: {f'{folder}/access.log, format: combined' if logged else 'off'} }}
 cache:
   memory: {{ size: {memory}, objects: 2000000, max_object: {max_object} }}
@@ -57,6 +74,8 @@ cache:
         with open(os.path.join(folder, "body"), "wb") as body:
             body.write(demo)
         text += demo_service(folder)
+    if delays is not None:
+        text += late_service(*delays)
     file = os.path.join(folder, "drydock.yaml")
     with open(file, "w") as output:
         output.write(text)

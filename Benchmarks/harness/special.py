@@ -4,10 +4,12 @@ from .cold import Cold
 from .counts import WAYS, Count
 from .memory import Entries, Idle, Resident
 from .start import Start
+from .waiting import Waiting
 
 GROUPS = {
     "cold": lambda: [Cold()],
     "idle": lambda: [Idle(), Resident(), Entries()],
+    "waiting": lambda: [Waiting()],
     "start": lambda: [Start()],
     "counts": lambda: [Count(way) for way in WAYS],
 }

@@ -27,6 +27,11 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case pins = "/v1/pins"
     case recordings = "/v1/recordings"
     case drift = "/v1/drift"
+    case journal = "/v1/journal"
+    case verify = "/v1/verify"
+    case demo = "/v1/demo"
+    case resetDemo = "/v1/demo/reset"
+    case draw = "/v1/demo/draw"
 
     /// The target of a request for it.
     /// - Parameters:

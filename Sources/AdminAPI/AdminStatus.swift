@@ -75,6 +75,8 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var memory: Tier
     /// Nil where there is no disk tier.
     package var disk: Tier?
+    /// What was changed about demo answers; nil from an older daemon.
+    package var demo: [AdminDemo.Override]?
 
     /// A status whose counts are all 0.
     package init(

@@ -26,6 +26,7 @@ struct Status: ParsableCommand {
         for service in status.services {
             lines.append("service        \(service.name) \(service.match) -> \(service.goal)\(service.load)")
         }
+        for override in status.demo ?? [] { lines.append("demo           \(override.line)") }
         print(lines.joined(separator: "\n"))
     }
 

@@ -18,8 +18,8 @@ struct DrydockCommand: AsyncParsableCommand {
         subcommands: [
             Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self, Explain.self, Offline.self,
             Clock.self, Size.self, Prefetch.self, Run.self, Jobs.self, Cancel.self, Events.self, Parked.self, Seed.self,
-            Record.self, Drift.self, Purge.self, Pin.self, Unpin.self, Pins.self, Import.self,
-            ExportFile.self,
+            Record.self, Drift.self, Purge.self, Pin.self, Unpin.self, Pins.self, Journal.self, Verify.self, Demo.self,
+            Import.self, ExportFile.self,
         ]
     )
 }

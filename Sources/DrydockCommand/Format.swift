@@ -6,6 +6,12 @@ import DrydockDaemon
 enum Format {
     static func size(_ bytes: Int) -> String { BatchProgress.size(Int64(bytes)) }
 
+    /// With a digit behind the point, rounded down.
+    static func milliseconds(_ nanoseconds: UInt64) -> String {
+        let tenths = nanoseconds / 100_000
+        return "\(tenths / 10).\(tenths % 10)ms"
+    }
+
     static func duration(_ seconds: Int) -> String {
         switch seconds {
         case ..<120: "\(seconds)s"

@@ -36,6 +36,9 @@ package final class WallClock: Sendable {
     /// Seconds that the clock is ahead of the system's.
     package var ahead: Int64 { offset.load(ordering: .relaxed) }
 
+    /// Monotonic nanoseconds, and what the clock was moved forward by: the time of outages.
+    package var elapsed: UInt64 { Monotonic.now() &+ UInt64(max(0, ahead)) &* 1_000_000_000 }
+
     /// Moves the clock forward by `seconds`, for tests of lifetimes.
     package func advance(seconds: Int64) { offset.wrappingAdd(seconds, ordering: .relaxed) }
 

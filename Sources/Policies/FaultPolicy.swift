@@ -127,6 +127,11 @@ package enum FaultPreset: String, Sendable, CaseIterable {
     case overloaded
     case thirdGeneration = "3g"
 
+    /// The rules of all of them, by their names.
+    package static var all: [String: [FaultPolicy]] {
+        Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0.rules) })
+    }
+
     package var rules: [FaultPolicy] {
         switch self {
         case .flakyMobile:

@@ -27,6 +27,7 @@ import Testing
             memory: tier,
             disk: tier
         )
+        status.demo = demo.overrides
         (status.connections, status.tunnels, status.answers, status.hits, status.misses) = (1, 2, 3, 4, 5)
         return status
     }()
@@ -59,6 +60,36 @@ import Testing
         job.firstError = .init(url: "http://a/", reason: "why")
         job.items = [item]
         return job
+    }()
+
+    private static let demo = AdminDemo(
+        answers: [.init(service: "s", endpoint: "e", isOn: true)],
+        overrides: [.init(service: "s", endpoint: "e", key: "latency", value: "2s", left: 7)]
+    )
+
+    private static let journal: AdminJournal = {
+        var entry = AdminJournalEntry(
+            number: 7,
+            time: "2026-01-31T12:00:00.123Z",
+            method: "POST",
+            target: "/a",
+            fields: [.init(name: "A", value: "b")],
+            status: 201,
+            source: "demo",
+            durationMs: 0.5
+        )
+        (entry.service, entry.endpoint, entry.cacheStatus, entry.demo) = ("s", "e", "c", "d")
+        (entry.body, entry.bodyBase64, entry.isBodyCut, entry.isAborted) = ("b", "Yg==", true, true)
+        return AdminJournal(entries: [entry], bytes: 1, limit: 2, dropped: 3)
+    }()
+
+    private static let verification: AdminVerification = {
+        var wanted = AdminVerification()
+        (wanted.method, wanted.path, wanted.bodyJson, wanted.bodyContains) = ("POST", "/a", "{}", "b")
+        (wanted.service, wanted.endpoint, wanted.since) = ("s", "e", "5m")
+        (wanted.times, wanted.atLeast, wanted.atMost) = (1, 2, 3)
+        (wanted.query, wanted.fields) = ([.init(name: "q", value: "1")], [.init(name: "F", value: "2")])
+        return wanted
     }()
 
     private static let request: AdminJobRequest = {
@@ -195,6 +226,15 @@ import Testing
         try Self.check(Self.explanation)
         try Self.check(try #require(Self.explanation.cache))
         try Self.check(try #require(Self.explanation.cache?.variants.first))
+        try Self.check(Self.demo)
+        try Self.check(AdminDemoReset(requests: 1, entries: 2))
+        let member = AdminDraw.Member(said: "s", drawn: "d", latency: 3, note: "n")
+        try Self.check(AdminDraw(members: [member], isSame: true))
+        try Self.check(Self.journal)
+        try Self.check(AdminJournalCleared(entries: 3))
+        try Self.check(Self.verification)
+        let near = AdminVerdict.Near(entry: Self.journal.entries[0], differences: ["d"])
+        try Self.check(AdminVerdict(isMet: false, count: 1, expected: "none", reason: "r", closest: [near]))
         try Self.check(AdminProblem(title: "Bad query", detail: "d", status: 400))
     }
 

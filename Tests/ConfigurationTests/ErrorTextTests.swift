@@ -137,6 +137,9 @@ struct MistakeFolder {
         // Options of 'serve URL' (DaemonTests).
         "--listen  takes a port twice; give each address once",
         "other machines can connect to , and each gets a 403; name who may connect, such as --clients 192.168.0.0/16 or --clients any",
+        // Values of 'drydock demo set' (DemoRouteTests).
+        "'' is neither on nor off", "'' is no status of an answer; write a number from 200 to 599",
+        "write the name of a fault profile, such as flaky-mobile, or off", "there are , and off",
         // Words of libyaml, by which an error is known.
         "but found another document", "tab character",
     ]

@@ -186,21 +186,25 @@ import Testing
             ["user", "\"a b\"", #""say \"hi\\\"""#, "\"x__Set-Cookie: a\"", "\"\""]
         )
     )
-    func fieldValueNamesTheRuleSafely(name: String, written: String) {
+    func fieldValueNamesTheRuleSafely(name: String, written: String) throws {
         let rule = DemoRule(endpoint: name, latency: 412_999_999...412_999_999)
         let draw = DemoDraw.draw(rule, requestKey: [], ordinal: 3)
-        let identity = draw.drawID
-        #expect(identity.utf8.count == 4 && UInt16(identity, radix: 16) != nil)
-        #expect(
-            draw.fieldValue == "endpoint=\(written); outcome=success; status=200; latency=412ms; draw=\(identity)"
-        )
+        let drawn = "\(draw.name)"
+        #expect(DrawName(drawn) == draw.name && drawn.hasSuffix(".4"))
+        let value = "endpoint=\(written); outcome=success; status=200; latency=412ms; draw=\(drawn)"
+        #expect(draw.fieldValue == value)
+        // What is said can be read back; a control character is gone.
+        let said = try SaidDraw.read(value)
+        #expect(said.map(\.text) == [value] && said.map(\.name) == [draw.name])
+        let readable = name.replacing("\r\n", with: "__")
+        #expect(said.map(\.rule) == [.demo(endpoint: readable, rule: nil)])
     }
 
     /// Computed by an independent program from the description in `DrawKey` and `DrawNumbers`.
     static let knownValues = [
-        "endpoint=user; outcome=failure; status=503; latency=703ms; draw=47a3",
-        "endpoint=user; outcome=success; status=200; latency=381ms; draw=3e69",
-        "endpoint=user; outcome=success; status=200; latency=582ms; draw=c6ca",
-        "endpoint=user; outcome=success; status=200; latency=211ms; draw=1022",
+        "endpoint=user; outcome=failure; status=503; latency=703ms; draw=7a00b4f93930125f.1",
+        "endpoint=user; outcome=success; status=200; latency=381ms; draw=7a00b4f93930125f.2",
+        "endpoint=user; outcome=success; status=200; latency=582ms; draw=7a00b4f93930125f.3",
+        "endpoint=user; outcome=success; status=200; latency=211ms; draw=7a00b4f93930125f.4",
     ]
 }

@@ -48,6 +48,16 @@ import Testing
         #expect(seen.values.count { $0 == [0, 1, 2] } >= 64)
     }
 
+    @Test func aResetBeginsAgain() {
+        let ordinals = DrawOrdinals(maximumKeys: 16)
+        let keys = (0..<100).map { DrawKey(rule: "a", request: Array("\($0)".utf8)) }
+        let first = keys.map { ordinals.next($0) } + keys.map { ordinals.next($0) }
+        #expect(ordinals.ownKeys == 16)
+        ordinals.reset()
+        #expect(ordinals.ownKeys == 0)
+        #expect(keys.map { ordinals.next($0) } + keys.map { ordinals.next($0) } == first)
+    }
+
     @Test func theSameSequenceRepeatsPastTheBound() {
         func run() -> [UInt64] {
             let ordinals = DrawOrdinals(maximumKeys: 16)

@@ -105,7 +105,7 @@ extension KeyEffect {
         "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
         "demo.body": demo, "demo.json": demo, "demo.template": demo, "demo.failure.body": demo,
         "demo.failure.json": demo, "demo.failure.template": demo,
-        "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo,
+        "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo, "demo.overrides": demo,
         "rate_limit.limit": quota, "rate_limit.window": quota, "rate_limit.status": quota, "rate_limit.count": quota,
         "rate_limit.by": quota,
     ].merging(faults) { $1 }.merging(ofSeveral.map { ("demo.\($0)", demo) }) { $1 }
@@ -273,6 +273,9 @@ extension KeyEffect {
         "log.level": .daemon { "\($0.context.parts.logSettings.current)" },
         "log.access": .daemon("\"FOLDER/access.log\"") { "\(access($0.ownFolder + "/access.log", F_OK) == 0)" },
         "log.format": .daemon { "\($0.context.parts.logSettings.isJSON)" },
+        "journal.size": .daemon { "\($0.context.parts.journal.settings)" },
+        "journal.bodies": .daemon { "\($0.context.parts.journal.settings)" },
+        "journal.redact": .daemon { "\($0.context.parts.journal.settings)" },
         "log.request_id": .daemon { "\($0.context.parts.sink.passesIDs)" },
         "prefetch[].name": schedule, "prefetch[].urls": schedule, "prefetch[].file": schedule,
         "prefetch[].every": schedule, "prefetch[].at_start": schedule, "prefetch[].concurrency": schedule,

@@ -91,7 +91,7 @@ import Testing
             return
                 "\(rule.name) \(condition) \(gate) \(text(rule.choice)) \(rule.seed) \(rule.latency) \(text(rule.answer)) \(failure)"
         }
-        return "\(plan.seed) \(plan.unmatched) \(plan.bodyLimit) \(rules)"
+        return "\(plan.seed) \(plan.unmatched) \(plan.bodyLimit) \(plan.overrides ?? 0) \(rules)"
     }
 
     private static func text(_ choice: DemoChoice) -> String {

@@ -36,6 +36,7 @@ final class HandlerHarness: Sendable {
     ///   - disk: the folder of a disk tier, beside which memory takes bodies of up to 64 KiB.
     ///   - log: where answers are logged.
     ///   - daemonLog: told what clients do wrong, and what becomes of requests.
+    ///   - journal: told of each request, where it is on.
     ///   - lookup: what the name servers say.
     ///   - remembered: for how long that holds, in nanoseconds.
     init(
@@ -44,6 +45,7 @@ final class HandlerHarness: Sendable {
         disk path: String? = nil,
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
+        journal: Journal = Journal(),
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         remembered: UInt64 = 60_000_000_000
     ) async throws {
@@ -74,7 +76,8 @@ final class HandlerHarness: Sendable {
             core: core,
             resolver: Resolver(pool: pool, lifetime: remembered, lookup: lookup),
             listeners: [socket.address],
-            adminListeners: admin.map { [$0] } ?? []
+            adminListeners: admin.map { [$0] } ?? [],
+            journal: journal
         )
         sink = try log.map { try AccessLogSink($0, pool: pool) }
         server = await Server(
@@ -204,6 +207,7 @@ final class HandlerHarness: Sendable {
         disk: String? = nil,
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
+        journal: Journal = Journal(),
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         remembered: UInt64 = 60_000_000_000,
         _ body: @escaping @Sendable (HandlerHarness) throws -> Void
@@ -214,6 +218,7 @@ final class HandlerHarness: Sendable {
             disk: disk,
             log: log,
             daemonLog: daemonLog,
+            journal: journal,
             lookup: lookup,
             remembered: remembered
         )

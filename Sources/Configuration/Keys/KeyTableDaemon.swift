@@ -299,6 +299,11 @@ package enum KeyTable {
             ),
             KeyDescriptor("clock", .section(clock), "The clock that freshness lifetimes are counted by."),
             KeyDescriptor("log", .section(log), "The daemon's own log and the access log."),
+            KeyDescriptor(
+                "journal",
+                .shorthand(journal, key: "size"),
+                "The journal of requests, for 'drydock journal' and 'drydock verify'; or just its size."
+            ),
             KeyDescriptor("prefetch", .sections(prefetch), "Lists that the daemon downloads on a schedule."),
             KeyDescriptor("purge", .sections(purge), "What the daemon purges on a schedule."),
             KeyDescriptor("groups", .sections(group), "Groups of calls, for 'drydock run' or on a schedule."),

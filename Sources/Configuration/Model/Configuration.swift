@@ -1,5 +1,7 @@
 // The resolved configuration of one daemon: every default applied, every inheritance done, every path absolute.
 
+package import Policies
+
 /// What `drydock.yaml` says, ready to be compiled into a plan.
 ///
 /// Durations are nanoseconds (`UInt64`) except the lifetimes of `cache`, which are whole seconds (`Int64`) as in RFC
@@ -37,12 +39,16 @@ package struct Configuration: Sendable, Equatable {
     package var clock: ClockConfiguration
     /// The daemon's own log and the access log.
     package var log = LogConfiguration()
+    /// What is remembered of requests.
+    package var journal = JournalConfiguration()
     /// What is downloaded on a schedule.
     package var prefetch: [PrefetchConfiguration] = []
     /// What is purged on a schedule.
     package var purge: [PurgeConfiguration] = []
     /// Groups of calls.
     package var groups: [GroupConfiguration] = []
+    /// The rules of each fault profile by its name, presets too; what uses one has its rules already.
+    package var faultProfiles: [String: [FaultPolicy]]
     /// Every file that was read, demo files included; `--watch` watches them. Absolute paths.
     package var files: [String] = []
     /// Those of them that answers are made of, such as demo files: a changed one is served without a reload.
@@ -76,6 +82,7 @@ package struct Configuration: Sendable, Equatable {
             && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
             && left.offline == right.offline && left.clock == right.clock && left.log == right.log
+            && left.journal == right.journal && left.faultProfiles == right.faultProfiles
             && left.prefetch == right.prefetch && left.purge == right.purge && left.groups == right.groups
     }
 }

@@ -19,6 +19,8 @@ package struct DemoConfiguration: Sendable, Equatable {
     package var unmatched: UnmatchedPolicy
     /// Bytes of a body that are read for conditions. Default: 1 MiB.
     package var bodyLimit: Int
+    /// Nanoseconds that a request may make its own answer take; nil: requests change nothing. Default: nil.
+    package var overrides: UInt64?
 
     /// Whether there is something to answer with, so that demo mode can be switched on.
     package var hasAnswer: Bool { hasOwnAnswer || !rules.isEmpty }

@@ -18,6 +18,7 @@ extension Configuration {
         shutdown = reader.nanoseconds(always: "shutdown")
         offline = reader.bool("offline")
         clock = ClockConfiguration(movable: reader.section("clock").bool("movable"))
+        faultProfiles = FaultPreset.all
     }
 }
 
@@ -103,6 +104,16 @@ extension LogConfiguration {
             case let path where path.hasPrefix("/"): .file(path: path)
             default: .stdout
             }
+    }
+}
+
+extension JournalConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.journal)) }
+
+    init(_ reader: SectionReader) {
+        size = reader.bytes("size")
+        bodies = reader.bytes("bodies")
+        redact = reader.texts("redact")
     }
 }
 

@@ -68,7 +68,7 @@ extension Resolver {
     }
 
     mutating func profiles(_ root: SectionReader) -> [String: [FaultPolicy]] {
-        var result = Dictionary(uniqueKeysWithValues: FaultPreset.allCases.map { ($0.rawValue, $0.rules) })
+        var result = FaultPreset.all
         for entry in root.map("fault_profiles") {
             guard case .list(let values) = entry.value.content else { continue }
             result[entry.key] = rules(values, isProfile: true)

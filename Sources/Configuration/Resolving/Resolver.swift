@@ -48,6 +48,7 @@ struct Resolver {
         let reader = SectionReader(entries: root, section: KeyTable.root)
         var result = Configuration(reader)
         faultProfiles = profiles(reader)
+        result.faultProfiles = faultProfiles
         result.admin = admin(reader, listen: result.listen)
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))
@@ -56,6 +57,7 @@ struct Resolver {
         }
         result.limits = limits(reader.section("limits"))
         result.log = log(reader.section("log"))
+        result.journal = journal(reader.section("journal"))
         result.prefetch = prefetches(reader)
         checkListeners(reader, result)
         result.services = resolveServices(reader)
@@ -230,6 +232,14 @@ struct Resolver {
             }
         }
         result.perClient = bounded(reader, "per_client", by: result.connections, "connections", of: "limits")
+        return result
+    }
+
+    private mutating func journal(_ reader: SectionReader) -> JournalConfiguration {
+        let result = JournalConfiguration(reader)
+        if let bodies = result.bodies, bodies > JournalConfiguration.longestBody, let place = reader.place("bodies") {
+            fail(place, "'journal.bodies' is more than the journal takes of one body; write 64KiB or less, or off")
+        }
         return result
     }
 

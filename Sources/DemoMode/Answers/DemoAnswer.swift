@@ -50,6 +50,11 @@ package enum DemoContent: Sendable {
         }
     }
 
+    /// The status is known when the answer is made, and not drawn.
+    package var hasOwnStatus: Bool {
+        if case .collection = self { true } else { false }
+    }
+
     /// Nil where there is no body, or each has its own.
     package var contentType: String? {
         switch self {

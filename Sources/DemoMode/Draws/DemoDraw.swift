@@ -13,21 +13,22 @@ package struct DemoDraw: Sendable {
     /// The rule's name among several; nil for the endpoint's own answer.
     package let rule: String?
     /// Nanoseconds to wait before the answer.
-    package let latency: UInt64
+    package private(set) var latency: UInt64
     /// Whether this answer is a failure of the rule's `failure`.
-    package let isFailure: Bool
+    package private(set) var isFailure: Bool
     /// The status to answer with; that of a collection is known when it has answered.
     package var status: Int
     /// Where the body's bytes come from.
-    package let content: DemoContent
+    package private(set) var content: DemoContent
     /// The answer's fields, with Content-Type when there is a body and they do not bring their own.
-    package let fields: Fields
-    /// Four hexadecimal digits that name this draw in fields and logs.
-    package let drawID: String
-    /// Which request of its key it is for, from 0.
-    package private(set) var ordinal: UInt64 = 0
+    package private(set) var fields: Fields
+    /// What names this draw in fields and logs.
+    package let name: DrawName
     /// Where the streams of made-up data and of new ids begin.
     package private(set) var start: UInt64 = 0
+
+    /// The request has asked for some of it.
+    package private(set) var isOverridden = false
 
     /// The part of the draw's key that is the rule's.
     package var ruleName: String { DemoRule.name(endpoint, rule) }
@@ -45,43 +46,66 @@ package struct DemoDraw: Sendable {
     /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
     package var statedMilliseconds: UInt64 { latency / 1_000_000 }
 
-    /// Whether request number `ordinal` of `key` is answered with the rule's failure, and the bits that
-    /// `drawID` spells. No allocation.
-    package static func outcome(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> (isFailure: Bool, id: UInt16) {
-        let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
-        let isFailure = rule.failure.map { numbers.unit(.outcome) < $0.chance } ?? false
-        return (isFailure, UInt16(truncatingIfNeeded: numbers.bits(.identity) >> 48))
+    /// Which request of its key it is for, from 0.
+    package var ordinal: UInt64 { name.ordinal }
+
+    /// Whether request number `ordinal` of `key` is answered with the rule's failure. No allocation.
+    package static func isFailure(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> Bool {
+        guard let failure = rule.failure else { return false }
+        return DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal).unit(.outcome) < failure.chance
     }
 
     /// Draws the answer to request number `ordinal` (from 0) of `key` under `rule`.
-    /// - Parameter place: how many answers of a sequence came before; nil: as many as the ordinal says.
-    package static func draw(_ rule: DemoRule, key: DrawKey, ordinal: UInt64, place: UInt64? = nil) -> DemoDraw {
+    /// - Parameters:
+    ///   - place: how many answers of a sequence came before; nil: as many as the ordinal says.
+    ///   - override: what the request asks of its answer.
+    package static func draw(
+        _ rule: DemoRule,
+        key: DrawKey,
+        ordinal: UInt64,
+        place: UInt64? = nil,
+        override: DemoOverride? = nil
+    ) -> DemoDraw {
         let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
-        let outcome = outcome(rule, key: key, ordinal: ordinal)
+        let isFailure = override?.isFailure ?? isFailure(rule, key: key, ordinal: ordinal)
         let latency = numbers.uniform(in: rule.latency, .latency)
         let answer = rule.choice.answer(place: place ?? ordinal, unit: numbers.unit(.choice))
-        var draw = make(rule, answer, latency: latency, isFailure: outcome.isFailure, id: outcome.id)
-        draw.ordinal = ordinal
+        let name = DrawName(key, ordinal: ordinal)
+        var draw = make(rule, answer, latency: latency, isFailure: isFailure, name: name)
         draw.start = numbers.bits(.content)
+        if let override { draw.apply(override) }
         return draw
+    }
+
+    /// No store keeps the answer, and no other request gets it.
+    private mutating func apply(_ override: DemoOverride) {
+        isOverridden = true
+        if let latency = override.latency { self.latency = latency }
+        if let status = override.status {
+            self.status = status
+            // It would have a status of its own.
+            if case .collection = content { content = .none }
+        }
+        fields.set(.cacheControl, "no-store")
+        // Fields for one kind of cache count more there than Cache-Control (RFC 9213).
+        fields.removeAll { name, _ in String(decoding: name, as: UTF8.self).lowercased().hasSuffix("-cache-control") }
     }
 
     /// The draw that has come out so.
     /// - Parameters:
     ///   - answer: the one that was chosen; nil where the rule has one only.
-    ///   - id: what `drawID` spells.
+    ///   - name: that of the draw.
     package static func make(
         _ rule: DemoRule,
         _ answer: DemoAnswer? = nil,
         latency: UInt64,
         isFailure: Bool,
-        id: UInt16
+        name: DrawName
     ) -> DemoDraw {
-        let failed = isFailure ? rule.failure : nil
+        let failed = isFailure ? rule.failure ?? DemoFailure(chance: 0) : nil
         let answer = failed?.answer ?? answer ?? rule.answer
         var fields = answer.fields
         if let type = answer.content.contentType, !fields.contains(.contentType) { fields.append(.contentType, type) }
-        let digits = String(id, radix: 16)
         return DemoDraw(
             endpoint: rule.endpoint,
             rule: rule.label,
@@ -90,7 +114,7 @@ package struct DemoDraw: Sendable {
             status: answer.status,
             content: answer.content,
             fields: fields,
-            drawID: String(repeating: "0", count: 4 - digits.count) + digits
+            name: name
         )
     }
 
@@ -99,7 +123,8 @@ package struct DemoDraw: Sendable {
         draw(rule, key: DrawKey(rule: rule.name, request: requestKey), ordinal: ordinal)
     }
 
-    /// The value of `Drydock-Demo`, such as `endpoint=user; outcome=failure; status=503; latency=412ms; draw=7f3a`;
+    /// The value of `Drydock-Demo`, such as `endpoint=user; outcome=failure; status=503; latency=412ms;
+    /// draw=9f3a01c2b4d5e6f7.12`;
     /// behind the endpoint stands `rule=admin` where a rule of a list answers.
     ///
     /// A name that is not a token (RFC 9110 section 5.6.2) is written as a quoted string.
@@ -107,7 +132,7 @@ package struct DemoDraw: Sendable {
         let outcome = isFailure ? "failure" : "success"
         let rule = rule.map { "rule=\(tokenOrQuoted($0)); " } ?? ""
         return "endpoint=\(tokenOrQuoted(endpoint)); \(rule)outcome=\(outcome); status=\(status); "
-            + "latency=\(statedMilliseconds)ms; draw=\(drawID)"
+            + "latency=\(statedMilliseconds)ms; draw=\(name)" + (isOverridden ? "; override" : "")
     }
 }
 

@@ -8,6 +8,9 @@
 package struct DrawKey: Hashable, Sendable {
     package let digest: UInt64
 
+    /// The key that has this digest.
+    init(digest: UInt64) { self.digest = digest }
+
     /// - Parameters:
     ///   - rule: the name of the endpoint or service.
     ///   - request: the bytes that tell requests apart, such as method, path and query.
@@ -44,7 +47,6 @@ enum DrawStream: UInt64 {
     case latency = 0x6c61_7465_6e63_7921
     case outcome = 0x6f75_7463_6f6d_6521
     case choice = 0x6368_6f69_6365_7321
-    case identity = 0x6964_656e_7469_7479
     case retryAfter = 0x7265_7472_7961_6674
     case content = 0x636f_6e74_656e_7421
 }

@@ -49,6 +49,16 @@ package struct FaultPlan: Sendable, Equatable {
     }
 }
 
+extension FaultPlan.Rule {
+    /// What the rule does by this draw, whatever other rules do.
+    /// - Returns: nil where it does not act.
+    package func effect(of draw: DrawName) -> FaultEffect? {
+        var effect = FaultEffect()
+        effect.add(self, draw.key, ordinal: draw.ordinal)
+        return effect.members.isEmpty ? nil : effect
+    }
+}
+
 /// What happens to one answer.
 package struct FaultEffect: Sendable, Equatable {
     /// An answer in place of the one that there was.
@@ -108,8 +118,7 @@ package struct FaultEffect: Sendable, Equatable {
             self.pace = pace
             parts.append("pace=\(pace.name)")
         }
-        let digits = String(numbers.bits(.identity) >> 48, radix: 16)
-        parts.append("draw=" + String(repeating: "0", count: 4 - digits.count) + digits)
+        parts.append("draw=\(DrawName(key, ordinal: ordinal))")
         members.append(parts.joined(separator: "; "))
     }
 }

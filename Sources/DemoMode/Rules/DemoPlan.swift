@@ -15,6 +15,8 @@ package struct DemoPlan: Sendable {
     package let unmatched: UnmatchedPolicy
     /// Bytes of a body that are read for conditions. Default: 1 MiB.
     package let bodyLimit: Int
+    /// Nanoseconds that a request may make its own answer take by ``DemoOverride``; nil: requests change nothing.
+    package let overrides: UInt64?
     /// Some rule looks into the body, or makes its answer of it.
     package let needsBody: Bool
 
@@ -23,13 +25,15 @@ package struct DemoPlan: Sendable {
         seed: UInt64 = 0,
         rules: [DemoRule],
         unmatched: UnmatchedPolicy = .notFound,
-        bodyLimit: Int = 1 << 20
+        bodyLimit: Int = 1 << 20,
+        overrides: UInt64? = nil
     ) {
         self.name = name
         self.seed = seed
         self.rules = rules
         self.unmatched = unmatched
         self.bodyLimit = bodyLimit
+        self.overrides = overrides
         needsBody = rules.contains { rule in
             rule.condition?.needsBody ?? false || rule.answers.contains(where: \.content.readsBody)
         }
@@ -40,7 +44,7 @@ package struct DemoPlan: Sendable {
 
     /// The one rule that answers every request in the same way; nil where something has to be looked at first.
     package var plain: DemoRule? {
-        guard rules.count == 1, let rule = rules.first, rule.isPlain else { return nil }
+        guard overrides == nil, rules.count == 1, let rule = rules.first, rule.isPlain else { return nil }
         return rule
     }
 

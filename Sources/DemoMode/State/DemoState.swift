@@ -39,6 +39,11 @@ package final class DemoState: Sendable {
         package let rule: DemoRule
         /// Nil: the ordinal of its draw.
         package let place: UInt64?
+
+        package init(rule: DemoRule, place: UInt64?) {
+            self.rule = rule
+            self.place = place
+        }
     }
 
     /// The rule that answers a request; nil where there is none. Counts the request, and leads the scenario of the rule

@@ -139,7 +139,8 @@ extension Daemon {
                     logSettings: beginning.logSettings,
                     runtime: runtime,
                     compiler: compiler,
-                    sink: try AccessLogSink(configuration.log, pool: threads.files)
+                    sink: try AccessLogSink(configuration.log, pool: threads.files),
+                    journal: Journal(JournalSettings(configuration.journal))
                 )
             } catch {
                 runtime.core.closeStore()
@@ -172,7 +173,8 @@ extension Daemon {
             resolver: Resolver(pool: parts.names),
             listeners: sockets.proxy.map(\.address),
             adminListeners: sockets.admin.map(\.address),
-            events: parts.compiler.registry.services.events
+            events: parts.compiler.registry.services.events,
+            journal: parts.journal
         )
         let server = await Server(
             proxyParts,

@@ -23,6 +23,7 @@ package final class Daemon: Sendable {
     let seeds: SeedService
     let switches: OperatorSwitches
     let schedules: DaemonSchedules
+    let demo: DemoControl
     let guardian: Guardian
     let watcher: FileWatcher
     let reloader: Reloader
@@ -64,17 +65,19 @@ package final class Daemon: Sendable {
         )
         let parking = ParkingControl(context)
         let events = EventFeed(context)
+        let journal = JournalFeed(context)
+        demo = DemoControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
             StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), parking,
-            events, jobCenter, purges,
+            events, journal, demo, jobCenter, purges,
             guardian,
         ]
         if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
         metrics = DaemonMetrics(context, watch: guardian.watch, features: measured)
         let control = DaemonControl(context, stored: stored, switches: switches, reloader: reloader, metrics: metrics)
         features = [
-            control, FetchCanceller(context), events, parking, seeds, RecordingService(context), jobCenter, groups,
-            purges,
+            control, FetchCanceller(context), events, journal, demo, parking, seeds, RecordingService(context),
+            jobCenter, groups, purges,
         ]
     }
 
@@ -114,9 +117,11 @@ package final class Daemon: Sendable {
         // thread of its own, so that an I/O pool that stands still delays no client's answer.
         await DetachedThread.wait { [jobCenter] in jobCenter.stop() }
         schedules.stop()
+        demo.stop()
         parts.compiler.registry.services.endParkedCalls(why: "the daemon ends")
         // Their answers end now, so that nobody waits for them.
         parts.compiler.registry.services.events.end()
+        parts.journal.stop()
         let report = EndReport(logger: parts.logger)
         let cut =
             await context.server?.drain(grace: grace) { report.waiting(for: $0, grace: grace, signal: signal) } ?? []

@@ -19,6 +19,7 @@ struct DaemonParts: Sendable {
     let runtime: CacheRuntime
     let compiler: DaemonCompiler
     let sink: AccessLogSink
+    let journal: Journal
 
     var loops: LoopGroup { runtime.threads.loops }
     var files: IOPool { runtime.threads.files }
@@ -39,13 +40,26 @@ struct DaemonCompiler: Sendable {
     }
 
     /// Blocks: it reads files and lists seed folders.
-    /// - Parameter keepsLastFiles: a file that cannot be read stays what it was, and the log says so.
+    /// - Parameters:
+    ///   - keepsLastFiles: a file that cannot be read stays what it was, and the log says so.
+    ///   - kept: services that are as they were.
     /// - Throws: `DaemonError.configuration`, with what the configuration asks for and cannot have.
-    func compile(_ configuration: Configuration, keepsLastFiles: Bool = false) throws(DaemonError) -> RoutePlan {
+    func compile(
+        _ configuration: Configuration,
+        keepsLastFiles: Bool = false,
+        keeping kept: [ServiceRoute] = []
+    ) throws(DaemonError) -> RoutePlan {
         let files = AnswerFiles(last: keepsLastFiles ? registry.files : nil)
         do {
-            let plan = try RoutePlan.compile(configuration, registry: registry, files: files, seeds: seeds)
+            let plan = try RoutePlan.compile(
+                configuration,
+                registry: registry,
+                files: files,
+                keeping: kept,
+                seeds: seeds
+            )
             for trouble in files.troubles { logger.warning("\(trouble); it stays what it was") }
+            if !kept.isEmpty { files.keep(registry.files) }
             registry.files = files
             return plan
         } catch {
@@ -60,7 +74,10 @@ struct DaemonCompiler: Sendable {
 final class DaemonContext: Sendable {
     struct State {
         var configuration: Configuration
+        /// Of the configuration, with the changes of demo mode.
         var plan: RoutePlan
+        /// What an operator has changed about demo answers.
+        var demo = DemoOverlay()
         var isStopping = false
     }
 

@@ -43,8 +43,9 @@ final class Reloader: Sendable {
 
     /// Reads the configuration again and puts it in force for every request that begins from now on; requests under way
     /// finish on the old one.
+    /// - Returns: how many changes of demo mode ended by it.
     /// - Throws: `DaemonError`; the old configuration stays in force, and nothing has changed.
-    func reload() async throws(DaemonError) {
+    @discardableResult func reload() async throws(DaemonError) -> Int {
         if context.isStopping { throw .start("the daemon is ending, and takes no configuration any more") }
         notifier.reloading()
         defer { if !context.isStopping { notifier.ready(context.statusLine) } }
@@ -52,15 +53,17 @@ final class Reloader: Sendable {
         do throws(DaemonError) {
             // The admin API calls this on a loop, where no file may be read and no other reload waited for.
             let result = await withUnsafeContinuation {
-                (waiter: UnsafeContinuation<Result<Void, DaemonError>, Never>) in
+                (waiter: UnsafeContinuation<Result<Int, DaemonError>, Never>) in
                 parts.files.submit { [self] in
                     waiter.resume(returning: Result { () throws(DaemonError) in try readAgain() })
                 }
             }
-            try result.get()
+            let ended = try result.get()
             // Each loop takes jobs in their order: once all have counted, all have the new plan.
             _ = await context.server?.counters()
             parts.logger.info("configuration reloaded", metadata: ["services": "\(context.plan.services.count)"])
+            if ended > 0 { parts.logger.notice("\(ended) changes of demo mode ended by the reload") }
+            return ended
         } catch {
             parts.logger.error("reload refused, the old configuration stays in force: \(error)")
             throw error
@@ -68,16 +71,17 @@ final class Reloader: Sendable {
     }
 
     /// On an I/O thread.
-    private func readAgain() throws(DaemonError) {
-        let before = try reloading.withLock { _ throws(DaemonError) in
+    private func readAgain() throws(DaemonError) -> Int {
+        let (before, ended) = try reloading.withLock { _ throws(DaemonError) in
             try putInForce(try context.parts.source.loadAgain(environment: context.parts.environment))
         }
         // Released without any mutex: the release of a plan may run code of any module.
         withExtendedLifetime(before) {}
+        return ended
     }
 
-    /// - Returns: the plan that was in force before.
-    private func putInForce(_ configuration: Configuration) throws(DaemonError) -> RoutePlan {
+    /// - Returns: the plan that was in force before, and how many changes of demo mode ended.
+    private func putInForce(_ configuration: Configuration) throws(DaemonError) -> (before: RoutePlan, ended: Int) {
         let parts = context.parts
         let differences = RestartDifference.all(in: configuration, since: context.configuration)
         guard differences.isEmpty else {
@@ -94,24 +98,78 @@ final class Reloader: Sendable {
         plan.takeEffect()
         let names = Set(plan.services.map(\.plan.name))
         parts.compiler.registry.services.endParkedCalls(but: names, why: "a reload has removed its service")
-        let (wasAhead, before) = context.state.withLock { state in
-            let before = state.plan
+        let (wasAhead, before, demo) = context.state.withLock { state in
+            let (before, demo) = (state.plan, state.demo)
             state.configuration = configuration
             state.plan = plan
+            state.demo = DemoOverlay()
             defer { if !configuration.clock.movable { parts.core.clock.reset() } }
-            return (!configuration.clock.movable && parts.core.clock.ahead != 0, before)
+            return (!configuration.clock.movable && parts.core.clock.ahead != 0, before, demo)
         }
         if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
         switches.switchOffline(configuration.offline)
-        // Before the handlers, which look only once whether requests are logged.
+        // Before the handlers, which look only once whether requests are logged and recorded.
         parts.logSettings.set(configuration.log)
+        parts.journal.update(JournalSettings(configuration.journal))
         context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
         seeds.use(plan)
         context.server?.update(ServerSettings(configuration))
         schedules.update(configuration)
         watcher.follow(watched, signatures)
         context.logWarnings(of: configuration)
-        return before
+        return (before, demo.changes.count)
+    }
+
+    // MARK: - Changes of demo mode
+
+    /// Puts the configuration that is in force there again, with other changes of demo mode. Returns when every loop
+    /// answers by it.
+    /// - Parameter change: changes the changes, or refuses to; called on an I/O thread, while no reload is under way.
+    /// - Throws: the refusal, or that a demo file cannot be read; then nothing has changed.
+    func change(
+        _ change: @escaping @Sendable (inout DemoOverlay, Configuration) -> Problem?
+    ) async throws(Problem) {
+        if context.isStopping {
+            throw Problem(status: 503, title: "Ending", detail: "the daemon is ending, and changes nothing any more")
+        }
+        let result = await withUnsafeContinuation { (waiter: UnsafeContinuation<Result<Void, Problem>, Never>) in
+            context.parts.files.submit { [self] in
+                waiter.resume(returning: Result { () throws(Problem) in try changeDemo(change) })
+            }
+        }
+        try result.get()
+        // Each loop takes jobs in their order: once all have counted, all have the new plan.
+        _ = await context.server?.counters()
+    }
+
+    /// On an I/O thread.
+    private func changeDemo(_ change: (inout DemoOverlay, Configuration) -> Problem?) throws(Problem) {
+        let before = try reloading.withLock { _ throws(Problem) in
+            let parts = context.parts
+            let (configuration, old, overlay) = context.state.withLock { ($0.configuration, $0.plan, $0.demo) }
+            var changed = overlay
+            if let problem = change(&changed, configuration) { throw problem }
+            let now = overlay.applied(to: configuration)
+            let next = changed.applied(to: configuration)
+            // A service that stays as it was keeps its route, so that its demo files and seeds are not read again.
+            let same = Set(zip(now.services, next.services).filter { $0 == $1 }.map(\.0.name))
+            let plan: RoutePlan
+            do throws(DaemonError) {
+                plan = try parts.compiler.compile(next, keeping: old.services.filter { same.contains($0.plan.name) })
+            } catch {
+                throw Problem(status: 409, title: "Demo answers not readable", detail: error.description)
+            }
+            plan.takeEffect()
+            context.state.withLock { state in
+                state.plan = plan
+                state.demo = changed
+            }
+            context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+            seeds.use(plan)
+            return old
+        }
+        // Released without any mutex: the release of a plan may run code of any module.
+        withExtendedLifetime(before) {}
     }
 
     // MARK: - Files that change
@@ -153,7 +211,8 @@ final class Reloader: Sendable {
 
     /// - Returns: the plan that was in force before.
     private func putAnswersInForce() throws(DaemonError) -> RoutePlan {
-        let plan = try context.parts.compiler.compile(context.configuration, keepsLastFiles: true)
+        let (configuration, overlay) = context.state.withLock { ($0.configuration, $0.demo) }
+        let plan = try context.parts.compiler.compile(overlay.applied(to: configuration), keepsLastFiles: true)
         plan.takeEffect()
         let before = context.state.withLock { state in
             let before = state.plan

@@ -61,6 +61,7 @@ final class DaemonControl: AdminActions, DaemonFeature {
             }
         )
         status.count(counters)
+        status.demo = context.demo.overrides
         return status
     }
 
@@ -113,8 +114,9 @@ final class DaemonControl: AdminActions, DaemonFeature {
 
     func reload() async -> ReloadResult {
         do throws(DaemonError) {
-            try await reloader.reload()
-            return ReloadResult(isReloaded: true, summary: context.configuration.summary)
+            let ended = try await reloader.reload()
+            let demo = ended == 0 ? "" : "; \(ended) change\(ended == 1 ? "" : "s") of demo mode ended by it"
+            return ReloadResult(isReloaded: true, summary: context.configuration.summary + demo)
         } catch {
             let errors = error.description.split(separator: "\n").map(String.init)
             return ReloadResult(isReloaded: false, summary: "the old configuration stays in force", errors: errors)

@@ -163,6 +163,9 @@ package final class RequestBody {
         return failure == nil || failure == .clientGone
     }
 
+    /// Whoever has read a part of it wants no more: an answer given now counts as one that nobody has read anything for.
+    func readerLeft() { wasPulled = false }
+
     /// Whether an answer given now must say that the connection ends.
     var forbidsReuse: Bool {
         !isComplete && !wasPulled && !mayBeDrained(limit: Self.unreadLimit)

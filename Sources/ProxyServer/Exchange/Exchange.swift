@@ -43,6 +43,8 @@ package final class Exchange {
     var match: RouteMatch?
     /// Tells what becomes of the request; nil unless that is wanted.
     var trace: RequestTrace?
+    /// Becomes an entry of the journal; nil unless there is one.
+    var draft: JournalDraft?
     var task: Task<Void, Never>?
     @exclusivity(unchecked) var isRecorded = false
     /// A client that has ended its sending side counts as gone, and its fetch ends. If false, such a client

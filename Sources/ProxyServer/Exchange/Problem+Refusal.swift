@@ -92,6 +92,12 @@ extension Problem {
                 detail: "no rule of \(who) answers this request; the nearest are "
                     + nearest.map(\.description).joined(separator: " | ")
             )
+        case .badOverride(let problem, let service):
+            self.init(
+                status: 400,
+                title: "Bad override",
+                detail: "\(DemoOverride.fieldName) of a request to service \(service): \(problem)"
+            )
         case .forwardOff:
             self = .denied(
                 403,

@@ -70,6 +70,12 @@ extension ProxyHandler {
         var call = ServiceCall(match, exchange.framing, via: services.plan.via(match.request.version))
         let bodies = match.endpoint.request.logBodies.map { BodyLog(limit: $0) }
         Self.bind(&call, exchange, via: services.plan.via, bodies)
+        if let draft = exchange.draft, let body = call.body {
+            let seen = draft.watching(body)
+            let isRead = match.endpoint.demo == nil
+            call.body = isRead ? seen : await draft.readAhead(seen, bind: call.bindBody, on: loop)
+            if !isRead { exchange.requestBody.readerLeft() }
+        }
         var result: ServiceAnswer
         do throws(RouteRefusal) {
             result = try await services.answer(call, on: loop)

@@ -79,6 +79,7 @@ package final class ProxyHandler: ExchangeHandler {
 
     package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
         if routes.hot.isTraced { exchange.beginTrace() }
+        if routes.hot.isJournaled { exchange.draft = JournalDraft(context.journal) }
         do throws(Problem) {
             try await route(exchange, on: loop)
         } catch {

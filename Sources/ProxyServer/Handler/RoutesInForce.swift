@@ -44,7 +44,8 @@ struct RoutesInForce {
             plan: plan,
             memory: core.memory,
             clock: core.clock,
-            isTraced: context.daemonLog.tellsDecisions
+            isTraced: context.daemonLog.tellsDecisions,
+            isJournaled: context.journal.isOn
         )
         responder = Responder(plan: plan, core: core, context: context)
     }

@@ -224,7 +224,7 @@ extension ServiceClient {
         var rulings: [AdminExplanation.DemoRule] = []
         let (state, parts, key) = (call.match.route.demoState, call.demoParts, call.demoKey)
         for rule in plan.rules {
-            let differences = state.differences(rule, parts, key: key, now: demoTime)
+            let differences = state.differences(rule, parts, key: key, now: core.clock.elapsed)
             let answers = differences.isEmpty
             rulings.append(AdminExplanation.DemoRule(rule: rule.label, answers: answers, differences: differences))
             if answers { break }

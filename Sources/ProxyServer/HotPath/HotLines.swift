@@ -43,12 +43,25 @@ struct HotLines {
         end &+= 1
     }
 
-    /// Four digits.
-    mutating func append(hexadecimal number: UInt16) {
-        for shift in [12, 8, 4, 0] as [UInt16] {
-            let digit = UInt8(truncatingIfNeeded: number >> shift & 15)
-            append(digit < 10 ? 0x30 + digit : 0x57 + digit)
+    /// Sixteen digits.
+    mutating func append(hexadecimal number: UInt64) {
+        // Eight digits at once, a byte for each: the half's four-bit pieces are spread out, and turned into text.
+        for half in [UInt32(truncatingIfNeeded: number >> 32), UInt32(truncatingIfNeeded: number)] {
+            var digits = UInt64(half)
+            digits = (digits << 16 | digits) & 0x0000_ffff_0000_ffff
+            digits = (digits << 8 | digits) & 0x00ff_00ff_00ff_00ff
+            digits = (digits << 4 | digits) & 0x0f0f_0f0f_0f0f_0f0f
+            // 1 in each byte whose digit is above 9.
+            let letters = (digits &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+            append(word: (digits &+ 0x3030_3030_3030_3030 &+ letters &* 0x27).bigEndian)
         }
+    }
+
+    /// The eight bytes of a number, as memory has them.
+    private mutating func append(word: UInt64) {
+        assert(capacity - end >= 8)
+        (start + end).storeBytes(of: word, as: UInt64.self)
+        end &+= 8
     }
 
     mutating func append(_ number: Int64) {

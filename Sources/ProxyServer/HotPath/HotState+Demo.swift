@@ -13,9 +13,11 @@ extension HotState {
         var lines = longLines
         lines.append("GET ")
         lines.append(found.rest)
-        let (outcome, id) = found.answer.draw(lines.bytes, found.ordinals)
+        let (outcome, name) = found.answer.draw(lines.bytes, found.ordinals)
         lines = longLines
-        lines.append(hexadecimal: id)
+        lines.append(hexadecimal: name.key.digest)
+        lines.append(UInt8(ascii: "."))
+        lines.append(Int64(truncatingIfNeeded: name.ordinal &+ 1))
         lines.append("\r\n")
         if !outcome.hasDate {
             lines.append("Date: ")

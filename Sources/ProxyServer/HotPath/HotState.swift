@@ -38,6 +38,8 @@ final class HotState {
     /// Each request is traced in the log. Then no host and no origin is remembered here, so that no request
     /// is answered on this path.
     let isTraced: Bool
+    /// Each request is recorded in the journal. Then none is answered on this path, either.
+    let isJournaled: Bool
     /// The Via line of an answer that has no other.
     let via: [UInt8]
     // Room for a cache key and for the lines of one answer behind it; used within one call on
@@ -52,10 +54,19 @@ final class HotState {
     private static let limit = 16
     static let keyCapacity = 10_240
 
-    /// - Parameter isTraced: each request is traced in the log, and takes the waiting path.
-    init(plan: RoutePlan, memory: MemoryTier, clock: WallClock, isTraced: Bool = false) {
+    /// - Parameters:
+    ///   - isTraced: each request is traced in the log, and takes the waiting path.
+    ///   - isJournaled: each request is recorded in the journal, and takes the waiting path.
+    init(
+        plan: RoutePlan,
+        memory: MemoryTier,
+        clock: WallClock,
+        isTraced: Bool = false,
+        isJournaled: Bool = false
+    ) {
         self.plan = plan
         self.isTraced = isTraced
+        self.isJournaled = isJournaled
         self.memory = memory
         self.clock = clock
         memoryStatus = HitStatus(cacheName: plan.name, detail: .memory)
@@ -80,7 +91,7 @@ final class HotState {
 
     /// Remembers a Host field that reverse mode answers; the oldest one is dropped if there are too many.
     func note(_ fresh: KnownHost) {
-        if isTraced { return }
+        if isTraced || isJournaled { return }
         guard fresh.bytes.withUnsafeBytes({ find($0) }) == nil else { return }
         if hostCount == Self.limit {
             hosts[0].release()
@@ -104,7 +115,7 @@ final class HotState {
 
     /// Forward mode may ask this origin, over plain HTTP.
     func note(origin: OriginAddress) {
-        if isTraced { return }
+        if isTraced || isJournaled { return }
         let bytes = Array(origin.authority.utf8)
         guard !authorities.contains(bytes) else { return }
         authorities = authorities.suffix(Self.limit - 1) + [bytes]

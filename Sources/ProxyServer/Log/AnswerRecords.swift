@@ -56,6 +56,7 @@ struct AnswerRecords {
         exchange.isRecorded = true
         // As nginx writes it: a client that left before there was an answer.
         let status = exchange.status ?? 499
+        exchange.draft?.record(exchange, status: status, isAborted: isAborted)
         guard context.isLogging || exchange.trace != nil else {
             return count(status, exchange.outcome.cache, isAborted: isAborted)
         }

@@ -67,18 +67,29 @@ extension BodyPiece {
 }
 
 /// Passes a body on and shows what was read of it. Loop-bound.
-private final class SeenBody: RequestBodySource {
+final class SeenBody: RequestBodySource {
     private let body: any RequestBodySource
     private let see: (UnsafeRawBufferPointer) -> Void
+    private let ended: () -> Void
 
-    init(_ body: any RequestBodySource, _ see: @escaping (UnsafeRawBufferPointer) -> Void) {
+    /// - Parameter ended: called when there is no more of it.
+    init(
+        _ body: any RequestBodySource,
+        _ see: @escaping (UnsafeRawBufferPointer) -> Void,
+        ended: @escaping () -> Void = {}
+    ) {
         self.body = body
         self.see = see
+        self.ended = ended
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         let result = body.read(into: buffer)
-        if case .bytes(let count) = result { see(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+        switch result {
+        case .bytes(let count): see(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        case .end: ended()
+        case .wait, .failed: break
+        }
         return result
     }
 }

@@ -26,6 +26,12 @@ package final class AnswerFiles: Sendable {
     /// The files that could not be read and stay what they were, in words.
     package var troubles: [String] { state.withLock { $0.troubles } }
 
+    /// Takes over what another plan has read and this one has not: services that stayed as they were have such files.
+    package func keep(_ others: AnswerFiles) {
+        let read = others.state.withLock { $0.read }
+        state.withLock { $0.read.merge(read) { own, _ in own } }
+    }
+
     /// Blocks.
     func load(_ path: String) throws(PlanError) -> DemoFile {
         if let known = state.withLock({ $0.read[path] }) { return known }

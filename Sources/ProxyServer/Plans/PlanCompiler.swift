@@ -37,6 +37,19 @@ package final class PlanRegistry: Sendable {
             return fresh
         }
     }
+
+    /// Sets back what demo answers, faults and quotas of a service remember, or of all. Any thread.
+    /// - Parameter now: nanoseconds, by the clock of outages.
+    /// - Returns: how many keys had been drawn for.
+    package func resetDemo(service: String?, now: UInt64) -> Int {
+        let meant = demoStates.withLock { table in
+            table.filter { service == nil || $0.key == service }.map(\.value)
+        }
+        let drawn = meant.reduce(0) { $0 + $1.ordinals.ownKeys }
+        for state in meant { state.reset(now: now) }
+        services.resetQuotas(of: service)
+        return drawn
+    }
 }
 
 extension RoutePlan {
@@ -44,6 +57,7 @@ extension RoutePlan {
     /// ``takeEffect()``. Blocks.
     /// - Parameters:
     ///   - files: reads the files of demo answers.
+    ///   - kept: services that are in the configuration as they were compiled before.
     ///   - seeds: opens the seed folders; nil opens none.
     ///   - machineNames: the names of the machine on the network.
     /// - Throws: `PlanError` naming the file or the folder that cannot be read.
@@ -51,6 +65,7 @@ extension RoutePlan {
         _ configuration: Configuration,
         registry: PlanRegistry,
         files: AnswerFiles = AnswerFiles(),
+        keeping kept: [ServiceRoute] = [],
         seeds: SeedOpener? = nil,
         machineNames: () -> Set<String> = Machine.names
     ) throws(PlanError) -> RoutePlan {
@@ -58,6 +73,10 @@ extension RoutePlan {
         var routes: [ServiceRoute] = []
         let neighbours = Neighbours(configuration)
         for service in configuration.services {
+            if let route = kept.first(where: { $0.plan.name == service.name }) {
+                routes.append(route)
+                continue
+            }
             let chain = chain(service, configuration)
             routes.append(try route(service, chain, neighbours, configuration, registry, files, &seeds))
         }

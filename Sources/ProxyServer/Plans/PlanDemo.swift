@@ -25,7 +25,8 @@ extension RoutePlan {
             seed: demo.answer.randomSeed,
             rules: rules,
             unmatched: demo.unmatched,
-            bodyLimit: demo.bodyLimit
+            bodyLimit: demo.bodyLimit,
+            overrides: demo.overrides
         )
     }
 

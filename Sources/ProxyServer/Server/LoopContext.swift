@@ -17,6 +17,8 @@ package final class LoopContext {
     let log: AccessLogBuffer?
     /// The daemon's own log, for the errors of clients and the decisions about requests.
     let daemonLog: ServerLog
+    /// Of all loops.
+    let journal: Journal
     /// Answers are logged.
     var isLogging: Bool { log?.isOn ?? false }
     /// Requests go to origins with their ids.
@@ -43,10 +45,12 @@ package final class LoopContext {
         limits: ConnectionLimits,
         sink: AccessLogSink?,
         daemonLog: ServerLog,
+        journal: Journal = Journal(),
         clock: WallClock
     ) {
         self.loop = loop
         self.daemonLog = daemonLog
+        self.journal = journal
         self.clock = clock
         self.settings = settings
         self.limits = limits

@@ -15,6 +15,8 @@ package struct ProxyParts: Sendable {
     package var adminListeners: [SocketAddress]
     /// Told what becomes of calls.
     package var events: EventHub
+    /// Told of each request, where it is on.
+    package var journal: Journal
 
     package init(
         plan: RoutePlan,
@@ -22,7 +24,8 @@ package struct ProxyParts: Sendable {
         resolver: Resolver,
         listeners: [SocketAddress],
         adminListeners: [SocketAddress] = [],
-        events: EventHub = EventHub()
+        events: EventHub = EventHub(),
+        journal: Journal = Journal()
     ) {
         self.plan = plan
         self.core = core
@@ -30,6 +33,7 @@ package struct ProxyParts: Sendable {
         self.listeners = listeners
         self.adminListeners = adminListeners
         self.events = events
+        self.journal = journal
     }
 }
 
@@ -53,6 +57,7 @@ extension Server {
             settings: settings,
             sink: sink,
             daemonLog: daemonLog,
+            journal: parts.journal,
             clock: parts.core.clock,
             acceptFailed: acceptFailed
         ) { context, loop in

@@ -28,6 +28,7 @@ package final class Server: Sendable {
     /// - Parameters:
     ///   - sink: the destination of access log lines; nil for none.
     ///   - daemonLog: gets the errors of clients and, at debug level, the decisions about each request.
+    ///   - journal: told of each request, where it is on.
     ///   - clock: the clock for Date.
     ///   - acceptFailed: called on loop 0 for accept errors that are not the client's, such as too many open files.
     ///   - makeHandler: called once on each loop.
@@ -36,6 +37,7 @@ package final class Server: Sendable {
         settings: ServerSettings,
         sink: AccessLogSink?,
         daemonLog: ServerLog = .nowhere,
+        journal: Journal = Journal(),
         clock: WallClock,
         acceptFailed: @escaping @Sendable (SystemError) -> Void,
         makeHandler: @escaping MakeHandler
@@ -47,7 +49,9 @@ package final class Server: Sendable {
         self.limits = limits
         var contexts: [LoopBox<LoopContext>] = []
         for loop in loops.loops {
-            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, daemonLog, clock, makeHandler))
+            contexts.append(
+                await Self.makeContext(on: loop, settings, limits, sink, (daemonLog, journal), clock, makeHandler)
+            )
         }
         self.contexts = contexts
         listeners = await Self.makeListeners(on: loops.loops[0])
@@ -58,7 +62,7 @@ package final class Server: Sendable {
         _ settings: ServerSettings,
         _ limits: ConnectionLimits,
         _ sink: AccessLogSink?,
-        _ daemonLog: ServerLog,
+        _ told: (daemonLog: ServerLog, journal: Journal),
         _ clock: WallClock,
         _ makeHandler: MakeHandler
     ) -> LoopBox<LoopContext> {
@@ -68,7 +72,8 @@ package final class Server: Sendable {
                 settings: settings,
                 limits: limits,
                 sink: sink,
-                daemonLog: daemonLog,
+                daemonLog: told.daemonLog,
+                journal: told.journal,
                 clock: clock
             )
             context.setHandler(makeHandler(context, loop), for: .proxy)

@@ -3,15 +3,15 @@
 
 import CacheStore
 package import DownloadCore
-import EventLoop
+package import EventLoop
 import HTTPCaching
 import HTTPWire
-import Upstream
+package import Upstream
 
 /// The content of a request as far as it was read.
 package struct PostedContent {
     /// Bytes of content that are read for a key; a request with more is forwarded as it comes.
-    static let longest = 64 * 1024
+    package static let longest = 64 * 1024
 
     private(set) var bytes: [UInt8] = []
     /// There is no more of it.
@@ -31,7 +31,7 @@ package struct PostedContent {
     ///   - bind: registers whom to call when there is more.
     ///   - limit: in bytes; ``longest`` for a key.
     /// - Throws: that the client did not send all of it.
-    static func read(
+    package static func read(
         _ source: (any RequestBodySource)?,
         bind: ((_ available: @escaping () -> Void) -> Void)?,
         atMost limit: Int = longest,
@@ -59,6 +59,12 @@ package struct PostedContent {
             }
         }
         return content
+    }
+
+    /// The same content for whoever reads it next.
+    /// - Parameter rest: what it was read from.
+    package func again(then rest: any RequestBodySource) -> any RequestBodySource {
+        ContentSource(bytes, then: isWhole ? nil : rest)
     }
 
     /// The question that a POST with this content is: answered like a GET, under a key of its own.

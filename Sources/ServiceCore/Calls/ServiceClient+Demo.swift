@@ -48,23 +48,48 @@ extension ServiceClient {
             return .answer(ServiceAnswer(answer: core.failure(error, ForwardReason(.method))))
         }
         let (state, key) = (call.match.route.demoState, call.demoKey)
-        guard var turn = state.take(plan, parts, key: key, now: demoTime) else {
+        let override = try Self.override(plan, of: call)
+        let asked = try Self.rule(of: override, in: plan, for: call.match.route.plan.name)
+        guard var turn = asked ?? state.take(plan, parts, key: key, now: core.clock.elapsed) else {
             if plan.unmatched == .pass { return .pass(call) }
-            let nearest = state.nearMisses(plan, parts, key: key, now: demoTime)
+            let nearest = state.nearMisses(plan, parts, key: key, now: core.clock.elapsed)
             throw .noDemoRule(plan.name, service: call.match.route.plan.name, nearest: nearest)
         }
         let policy = call.match.endpoint.request.retry
         let resilience = call.match.route.runtime.resilience
         if policy.count > 0 { resilience.earnRetries(policy.budget) }
-        var draw = try await draw(turn, call, key, on: loop)
+        var draw = try await draw(turn, call, key, override, on: loop)
         var retries = 0
         while draw.isFailure, let wait = waitForRetry(retries + 1, after: draw, call, policy, resilience) {
             retries += 1
             do { try await loop.sleep(nanoseconds: wait) } catch { throw .clientLeft }
-            turn = state.take(plan, parts, key: key, now: demoTime) ?? turn
-            draw = try await self.draw(turn, call, key, on: loop)
+            turn = asked ?? state.take(plan, parts, key: key, now: core.clock.elapsed) ?? turn
+            draw = try await self.draw(turn, call, key, override, on: loop)
         }
         return .answer(await answer(draw, parts, to: call, on: loop))
+    }
+
+    /// - Returns: nil where the request asks for nothing, or may not.
+    private static func override(_ plan: DemoPlan, of call: ServiceCall) throws(RouteRefusal) -> DemoOverride? {
+        guard let limit = plan.overrides else { return nil }
+        do throws(DemoOverrideError) {
+            return try DemoOverride(call.head.fields, limit: limit)
+        } catch {
+            throw .badOverride("\(error)", service: call.match.route.plan.name)
+        }
+    }
+
+    /// The rule that a request asks for by its name.
+    private static func rule(
+        of override: DemoOverride?,
+        in plan: DemoPlan,
+        for service: String
+    ) throws(RouteRefusal) -> DemoState.Turn? {
+        guard let name = override?.rule else { return nil }
+        if let rule = plan.rules.first(where: { $0.label == name }) { return DemoState.Turn(rule: rule, place: nil) }
+        let known = plan.rules.compactMap(\.label)
+        let help = known.isEmpty ? "'\(plan.name)' has no rules" : "there are \(known.joined(separator: ", "))"
+        throw .badOverride("there is no rule '\(name)'; \(help)", service: service)
     }
 
     /// The request as the rules see it; the body of the call can be read from its beginning afterwards.
@@ -112,19 +137,17 @@ extension ServiceClient {
         return ServiceAnswer(answer: answer, demo: made.said)
     }
 
-    /// The time of outages: what has passed, and what the clock was moved by.
-    package var demoTime: UInt64 { Monotonic.now() &+ UInt64(max(0, core.clock.ahead)) &* 1_000_000_000 }
-
     /// One draw, after its latency.
     private func draw(
         _ turn: DemoState.Turn,
         _ call: ServiceCall,
         _ request: [UInt8],
+        _ override: DemoOverride?,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> DemoDraw {
-        let key = DrawKey(rule: turn.rule.name, request: request)
-        let ordinal = call.match.route.demoState.ordinals.next(key)
-        let draw = DemoDraw.draw(turn.rule, key: key, ordinal: ordinal, place: turn.place)
+        let key = override?.draw?.key ?? DrawKey(rule: turn.rule.name, request: request)
+        let ordinal = override?.draw?.ordinal ?? call.match.route.demoState.ordinals.next(key)
+        let draw = DemoDraw.draw(turn.rule, key: key, ordinal: ordinal, place: turn.place, override: override)
         if draw.latency > 0 {
             do { try await loop.sleep(nanoseconds: draw.latency) } catch { throw .clientLeft }
         }

@@ -85,5 +85,10 @@ package final class ServiceRegistry: Sendable {
         for runtime in all where !kept.contains(runtime.name) { runtime.parked.serve(nil, why: why) }
     }
 
+    /// Begins the quotas of a service anew, or those of all.
+    package func resetQuotas(of service: String?) {
+        for runtime in all where service == nil || runtime.name == service { runtime.rates.reset() }
+    }
+
     package var all: [ServiceRuntime] { runtimes.withLock { Array($0.values) } }
 }

@@ -86,6 +86,17 @@ package final class RateWindows: Sendable {
         }
     }
 
+    /// Begins every quota anew; what was counted since the start stays. Any thread.
+    package func reset() {
+        // Released without the mutex.
+        let before = table.withLock { table in
+            var windows: [String: Window] = [:]
+            swap(&windows, &table.windows)
+            return windows
+        }
+        withExtendedLifetime(before) {}
+    }
+
     /// Requests that were one too many, since the start.
     package var refusedCount: Int { table.withLock { $0.refused } }
 

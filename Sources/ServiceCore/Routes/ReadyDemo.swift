@@ -9,7 +9,7 @@ package final class ReadyDemo: Sendable {
     /// One outcome of the rule.
     package struct Outcome: Sendable {
         package let status: Int
-        /// Up to the digits of the draw, which end its last line.
+        /// Up to the name of the draw, which ends its last line.
         package let head: [UInt8]
         package let hasDate: Bool
         package let body: Chunk
@@ -43,11 +43,13 @@ package final class ReadyDemo: Sendable {
 
     /// Draws as the waiting path does.
     /// - Parameter request: the bytes that tell requests apart: method, a space, the target behind the prefix.
-    /// - Returns: the answer, and the number that names the draw.
-    package func draw(_ request: UnsafeRawBufferPointer, _ ordinals: DrawOrdinals) -> (answer: Outcome, id: UInt16) {
+    /// - Returns: the answer, and the name of the draw.
+    package func draw(_ request: UnsafeRawBufferPointer, _ ordinals: DrawOrdinals) -> (answer: Outcome, name: DrawName)
+    {
         let key = DrawKey(digest, request: request)
-        let draw = DemoDraw.outcome(rule, key: key, ordinal: ordinals.next(key))
-        return (draw.isFailure ? failure ?? success : success, draw.id)
+        let name = DrawName(key, ordinal: ordinals.next(key))
+        let isFailure = DemoDraw.isFailure(rule, key: key, ordinal: name.ordinal)
+        return (isFailure ? failure ?? success : success, name)
     }
 
     /// The same bytes as the waiting path would send, except for the draw and the date.
@@ -57,7 +59,7 @@ package final class ReadyDemo: Sendable {
         _ rewriting: Rewriting,
         addsVary: Bool
     ) -> Outcome? {
-        let draw = DemoDraw.make(rule, latency: 0, isFailure: isFailure, id: 0)
+        let draw = DemoDraw.make(rule, latency: 0, isFailure: isFailure, name: .blank)
         guard draw.status >= 200, draw.status != 204, draw.status != 304, draw.body.count <= bodyLimit else {
             return nil
         }
@@ -74,8 +76,8 @@ package final class ReadyDemo: Sendable {
             into: &head
         )
         Serializer.write(fields, into: &head)
-        // The draw ends the last line: four digits and CRLF.
-        head.removeLast(6)
+        // The name of the draw ends the last line, before CRLF.
+        head.removeLast(DrawName.blank.description.utf8.count + 2)
         return Outcome(
             status: draw.status,
             head: head,

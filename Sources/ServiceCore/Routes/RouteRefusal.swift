@@ -37,6 +37,9 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     ///   - name: of the endpoint, or of the service itself.
     ///   - nearest: the rules that came the closest, the closest first.
     case noDemoRule(_ name: String, service: String, nearest: [DemoNearMiss])
+    /// What the request asks of its demo answer cannot be.
+    /// - Parameter problem: what is wrong, and what to write instead.
+    case badOverride(_ problem: String, service: String)
     /// Forward mode is off.
     case forwardOff
     /// Forward mode knows http and https.

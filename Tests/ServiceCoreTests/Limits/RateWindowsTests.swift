@@ -21,6 +21,15 @@ import Testing
         #expect(windows.earlyCount == 1)
     }
 
+    @Test func aResetBeginsEveryQuotaAnewAndKeepsTheCounts() {
+        let windows = RateWindows()
+        func isOver() -> Bool { windows.take(Self.policy, scope: "s", client: "a", now: 100).isOver }
+        #expect([isOver(), isOver(), isOver()] == [false, false, true])
+        windows.reset()
+        #expect([isOver(), isOver(), isOver()] == [false, false, true])
+        #expect(windows.refusedCount == 2)
+    }
+
     @Test func whoComesBackEarlyIsNewsOnceInAWindow() {
         let windows = RateWindows()
         let policy = RateLimitPolicy(limit: 1, window: 10 * Self.second)

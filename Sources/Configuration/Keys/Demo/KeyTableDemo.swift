@@ -151,6 +151,13 @@ extension KeyTable {
             inherited: .endpoints
         ),
         KeyDescriptor(
+            "overrides",
+            .word("off", or: .duration),
+            default: "off",
+            "Whether a request may change its own answer by the field Drydock-Override, and how long it may make it take; off: the field says nothing.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
             "random_seed",
             .integer(0...Int.max),
             default: "0",

@@ -22,6 +22,7 @@ extension DemoConfiguration {
         hasOwnAnswer = false
         unmatched = reader.choice(always: "unmatched")
         bodyLimit = reader.bytes(always: "body_limit")
+        overrides = reader.nanoseconds("overrides")
     }
 }
 

@@ -1,0 +1,220 @@
+// `drydock demo`: demo mode while the daemon runs.
+
+import AdminAPI
+import ArgumentParser
+import Configuration
+
+struct Demo: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Switch demo answers and faults while the daemon runs, change them, and begin their draws anew.",
+        discussion: """
+            A change holds until it is cleared, its time is over, or the configuration is read again. It is in force for \
+            every request that begins when the command has ended.
+            """,
+        subcommands: [Status.self, On.self, Off.self, Set.self, Clear.self, Reset.self, Replay.self],
+        defaultSubcommand: Status.self
+    )
+
+    struct Status: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print which demo answers there are, whether they are given, and what was changed."
+        )
+        @OptionGroup var options: AdminOptions
+
+        func run() throws {
+            let answer = try options.client.request("GET", .demo).successful()
+            if options.json { return print(answer.text, terminator: "") }
+            print(try answer.decode(AdminDemo.self).text)
+        }
+    }
+
+    struct On: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Give demo answers instead of asking origins.")
+        @OptionGroup var change: DemoChange
+        @OptionGroup var options: AdminOptions
+
+        func run() throws { try change.order([("enabled", "on")], options) }
+    }
+
+    struct Off: ParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Ask origins instead of giving demo answers.")
+        @OptionGroup var change: DemoChange
+        @OptionGroup var options: AdminOptions
+
+        func run() throws { try change.order([("enabled", "off")], options) }
+    }
+
+    struct Set: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Change the latency, the status or the failures of demo answers, or the faults of all answers.",
+            discussion: "drydock demo set shop/order latency=2s chance=50% --for 10m"
+        )
+        @Argument(help: ArgumentHelp("The service, or one endpoint of it.", valueName: "SERVICE[/ENDPOINT]"))
+        var target: String
+        @Argument(
+            help: ArgumentHelp(
+                "latency=200ms or latency=200ms..2s, status=503, chance=20% of failures, faults=PROFILE or off, enabled=on|off.",
+                valueName: "KEY=VALUE"
+            )
+        )
+        var settings: [String]
+        @Option(name: .customLong("for"), help: DemoChange.forHelp)
+        var duration: String?
+        @OptionGroup var options: AdminOptions
+
+        func validate() throws { _ = try items }
+
+        private var items: [AdminQuery.Item] {
+            get throws {
+                try DemoChange.check(duration)
+                return try settings.map { text in
+                    let pair = text.split(separator: "=", maxSplits: 1).map(String.init)
+                    guard pair.count == 2, let key = DemoSetting.Key(rawValue: pair[0]) else {
+                        throw ValidationError(
+                            "'\(text)' is not of the form KEY=VALUE; the keys are \(DemoSetting.Key.names)"
+                        )
+                    }
+                    do throws(Lifetimes.Malformed) { _ = try DemoSetting(key, pair[1]) } catch {
+                        throw ValidationError("\(pair[0]): \(error)")
+                    }
+                    return (pair[0], pair[1])
+                }
+            }
+        }
+
+        func run() throws { try DemoChange.order(target, try items, duration, options) }
+    }
+
+    struct Clear: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Take changes back, so that the configuration's word is in force again."
+        )
+        @Argument(
+            help: ArgumentHelp("The service, or one endpoint; all, if left out.", valueName: "SERVICE[/ENDPOINT]")
+        )
+        var target: String?
+        @OptionGroup var options: AdminOptions
+
+        func run() throws { try DemoChange.order(target, [("clear", nil)], nil, options) }
+    }
+
+    struct Reset: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Begin anew, as after a start: draws, counts, scenarios, collections, outages and quotas.",
+            discussion: "Changes stay: 'drydock demo clear' takes them back."
+        )
+        @Argument(help: ArgumentHelp("The service; all, if left out.", valueName: "SERVICE"))
+        var service: String?
+        @Flag(help: "Remove the entries of the journal, too.")
+        var journal = false
+        @OptionGroup var options: AdminOptions
+
+        func run() throws {
+            var query: [AdminQuery.Item] = []
+            if let service { query.append(("service", service)) }
+            if journal { query.append(("journal", nil)) }
+            try options.order("POST", .resetDemo, query: query) { (answer: AdminDemoReset) in
+                let entries = answer.entries.map { ", \($0) entries of the journal removed" } ?? ""
+                return "the draws of \(answer.requests) requests begin anew\(entries)"
+            }
+        }
+    }
+}
+
+extension Demo {
+    struct Replay: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract:
+                "Draw once more what Drydock-Demo said of an answer; the exit code is 1 unless it comes out the same.",
+            discussion: """
+                DRAW is the value of Drydock-Demo, as the answer, the access log or the journal has it. The draw is that of \
+                the configuration in force: what was changed since may give another.
+
+                drydock demo replay 'endpoint=user; outcome=failure; status=503; latency=301ms; draw=9f3a01c2b4d5e6f7.12'
+                """
+        )
+        @Argument(help: ArgumentHelp("The value of Drydock-Demo.", valueName: "DRAW"))
+        var draw: String
+        @Option(help: ArgumentHelp("Whose rules are meant; those of all, if left out.", valueName: "name"))
+        var service: String?
+        @OptionGroup var options: AdminOptions
+
+        func run() throws {
+            var query: [AdminQuery.Item] = [("said", draw)]
+            if let service { query.append(("service", service)) }
+            let answer = try options.client.request("GET", .draw, query: query).successful()
+            let result = try answer.decode(AdminDraw.self)
+            print(options.json ? answer.text : result.text, terminator: options.json ? "" : "\n")
+            if !result.isSame { throw ExitCode(1) }
+        }
+    }
+}
+
+extension AdminDraw {
+    /// What each rule draws, and where that is not what was said.
+    fileprivate var text: String {
+        members.flatMap { member in
+            var lines = [member.drawn ?? "nothing"]
+            if let latency = member.latency { lines.append("  takes \(Format.milliseconds(latency))") }
+            if member.drawn != member.said { lines.append("  it was said: \(member.said)") }
+            if let note = member.note { lines.append("  \(note)") }
+            return lines
+        }.joined(separator: "\n")
+    }
+}
+
+/// Whose demo answers are changed, and for how long.
+struct DemoChange: ParsableArguments {
+    static let forHelp = ArgumentHelp("After this time the change ends, such as 30s or 10m.", valueName: "duration")
+
+    @Argument(help: ArgumentHelp("The service, or one endpoint; all, if left out.", valueName: "SERVICE[/ENDPOINT]"))
+    var target: String?
+    @Option(name: .customLong("for"), help: forHelp)
+    var duration: String?
+
+    func validate() throws { try Self.check(duration) }
+
+    func order(_ items: [AdminQuery.Item], _ options: AdminOptions) throws {
+        try Self.order(target, items, duration, options)
+    }
+
+    fileprivate static func check(_ duration: String?) throws {
+        guard let duration else { return }
+        do throws(Lifetimes.Malformed) { _ = try Lifetimes.seconds(duration) } catch {
+            throw ValidationError("--for: \(error)")
+        }
+    }
+
+    fileprivate static func order(
+        _ target: String?,
+        _ items: [AdminQuery.Item],
+        _ duration: String?,
+        _ options: AdminOptions
+    ) throws {
+        var query: [AdminQuery.Item] = []
+        let parts = target?.split(separator: "/", maxSplits: 1).map(String.init) ?? []
+        if let service = parts.first { query.append(("service", service)) }
+        if parts.count > 1 { query.append(("endpoint", parts[1])) }
+        query += items
+        if let duration { query.append(("for", duration)) }
+        try options.order("POST", .demo, query: query) { (demo: AdminDemo) in demo.text }
+    }
+}
+
+extension AdminDemo {
+    /// A line for each that has demo answers, and for each change.
+    fileprivate var text: String {
+        var lines = answers.map { "\($0.isOn ? "on " : "off")  \($0.service)\($0.endpoint.map { "/\($0)" } ?? "")" }
+        if lines.isEmpty { lines.append("no service has demo answers") }
+        lines += overrides.map { "changed: \($0.line)" }
+        return lines.joined(separator: "\n")
+    }
+}
+
+extension AdminDemo.Override {
+    /// `shop/order latency=2s, 9m left`
+    var line: String {
+        let scope = service.map { $0 + (endpoint.map { "/\($0)" } ?? "") } ?? "all services"
+        return "\(scope) \(key)=\(value)" + (left.map { ", \(Format.duration($0)) left" } ?? "")
+    }
+}

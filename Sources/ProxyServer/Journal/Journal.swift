@@ -1,0 +1,301 @@
+// The journal: what was asked, and what was answered, as far as a bounded number of bytes holds it.
+
+package import Configuration
+import ServiceCore
+import Synchronization
+
+/// How much of which requests the journal holds.
+package struct JournalSettings: Sendable, Equatable {
+    /// Bytes of all entries at most; nil: no journal.
+    package var size: Int?
+    /// Bytes of each request's body at most.
+    package var bodies = 0
+    /// The fields whose values are hidden, in lower case.
+    package var redacted: Set<String> = []
+
+    package static let off = JournalSettings()
+
+    package init(size: Int? = nil, bodies: Int = 0, redacted: [String] = []) {
+        self.size = size
+        self.bodies = bodies
+        self.redacted = Set(redacted.map { $0.lowercased() })
+    }
+
+    package init(_ configuration: JournalConfiguration) {
+        self.init(size: configuration.size, bodies: configuration.bodies ?? 0, redacted: configuration.redact)
+    }
+}
+
+/// A reader's place in the journal.
+package struct JournalCursor: Sendable {
+    fileprivate var place: UInt64
+    /// The number of the next entry.
+    fileprivate var number: UInt64
+    /// Entries that were dropped before they were read.
+    package fileprivate(set) var missed: UInt64 = 0
+}
+
+/// An entry with its number: the first one of a daemon is 1.
+package struct NumberedEntry: Sendable, Equatable {
+    package let number: UInt64
+    package let entry: JournalEntry
+}
+
+/// What the journal has, and what it has no more.
+package struct JournalExtent: Sendable, Equatable {
+    package var entries = 0
+    package var bytes = 0
+    package var limit = 0
+    /// Entries that made room for later ones since the journal was last cleared.
+    package var dropped: UInt64 = 0
+    /// When the youngest of these came, in nanoseconds since 1970.
+    package var droppedUntil: UInt64 = 0
+}
+
+/// Every answer of all loops, in the order of their ends.
+///
+/// Sendable: what changes is under one mutex, which is held for the copy of one entry, or of a page of them; nobody is
+/// resumed under it.
+package final class Journal: Sendable {
+    private typealias Waiter = UnsafeContinuation<Void, Never>
+
+    private struct State {
+        var settings: JournalSettings
+        var ring: JournalRing?
+        /// Of the ring that was there last, so that no place is used twice.
+        var end: UInt64 = 0
+        var dropped: UInt64 = 0
+        var droppedUntil: UInt64 = 0
+        /// Of the next entry.
+        var number: UInt64 = 1
+        /// Who waits for the next entry, by reader.
+        var waiters: [UInt64: Waiter] = [:]
+        var readers: Set<UInt64> = []
+        var lastReader: UInt64 = 0
+        var isOver = false
+
+        /// The oldest entry's.
+        var firstNumber: UInt64 { number - UInt64(ring?.count ?? 0) }
+
+        mutating func takeWaiters() -> [Waiter] {
+            defer { waiters = [:] }
+            return Array(waiters.values)
+        }
+
+        mutating func drop(_ record: ArraySlice<UInt8>) {
+            dropped += 1
+            droppedUntil = max(droppedUntil, JournalEntry.time(of: record))
+        }
+    }
+
+    /// Bytes of entries that a page holds, about.
+    private static let pageSize = 256 << 10
+    /// Readers that follow the journal at the same time.
+    package static let maximumReaders = 16
+
+    private let state: Mutex<State>
+
+    package init(_ settings: JournalSettings = .off) {
+        state = Mutex(State(settings: settings, ring: settings.size.map { JournalRing(capacity: $0) }))
+    }
+
+    package var settings: JournalSettings { state.withLock { $0.settings } }
+    /// Requests are recorded.
+    package var isOn: Bool { state.withLock { $0.ring != nil } }
+
+    package var extent: JournalExtent {
+        state.withLock { state in
+            JournalExtent(
+                entries: state.ring?.count ?? 0,
+                bytes: state.ring?.size ?? 0,
+                limit: state.ring?.capacity ?? 0,
+                dropped: state.dropped,
+                droppedUntil: state.droppedUntil
+            )
+        }
+    }
+
+    /// Takes over the settings of another configuration. The youngest entries stay, as far as there is room.
+    package func update(_ settings: JournalSettings) {
+        state.withLock { state in
+            let before = state.settings
+            state.settings = settings
+            guard before.size != settings.size else { return }
+            guard let size = settings.size, let old = state.ring else {
+                state.end = state.ring?.end ?? state.end
+                state.ring = settings.size.map { [end = state.end] in JournalRing(capacity: $0, from: end) }
+                // What was recorded before is of another journal.
+                (state.dropped, state.droppedUntil) = (0, 0)
+                return
+            }
+            var ring = JournalRing(capacity: size, from: old.first)
+            var place = old.first
+            while let (content, next) = old.record(at: place) {
+                if !ring.append(Array(content), dropped: { state.drop($0) }) { state.drop(content) }
+                place = next
+            }
+            state.ring = ring
+        }
+    }
+
+    /// Adds an entry; the oldest make room for it. Any thread.
+    package func record(_ entry: JournalEntry) {
+        let bytes = entry.bytes
+        let woken = state.withLock { state -> [Waiter] in
+            guard var ring = state.ring else { return [] }
+            // Taken out, so that its memory is changed in place.
+            state.ring = nil
+            if ring.append(bytes, dropped: { state.drop($0) }) {
+                state.number += 1
+            } else {
+                state.drop(bytes[...])
+            }
+            state.ring = ring
+            return state.takeWaiters()
+        }
+        for waiter in woken { waiter.resume() }
+    }
+
+    /// Removes all entries, and forgets that some were dropped.
+    /// - Returns: how many there were.
+    package func clear() -> Int {
+        state.withLock { state in
+            defer {
+                state.ring?.removeAll()
+                (state.dropped, state.droppedUntil) = (0, 0)
+            }
+            return state.ring?.count ?? 0
+        }
+    }
+
+    // MARK: - Reading
+
+    /// Before the oldest entry.
+    package var start: JournalCursor {
+        state.withLock { JournalCursor(place: $0.ring?.first ?? 0, number: $0.firstNumber) }
+    }
+
+    /// Behind the youngest.
+    package var end: JournalCursor {
+        state.withLock { JournalCursor(place: $0.ring?.end ?? 0, number: $0.number) }
+    }
+
+    /// The next entries behind a place, about 256 KiB of them; none at the end.
+    package func page(_ cursor: inout JournalCursor) -> [NumberedEntry] {
+        var (place, number, missed) = (cursor.place, cursor.number, UInt64(0))
+        let records = state.withLock { state -> [ArraySlice<UInt8>] in
+            guard let ring = state.ring else { return [] }
+            if place < ring.first || place > ring.end || number < state.firstNumber {
+                missed = state.firstNumber - min(number, state.firstNumber)
+                (place, number) = (ring.first, state.firstNumber)
+            }
+            var (records, size): ([ArraySlice<UInt8>], Int) = ([], 0)
+            while size < Self.pageSize, let (content, next) = ring.record(at: place) {
+                records.append(content)
+                size += content.count
+                place = next
+            }
+            return records
+        }
+        let entries = records.enumerated().compactMap { offset, content in
+            JournalEntry(bytes: content).map { NumberedEntry(number: number + UInt64(offset), entry: $0) }
+        }
+        cursor = JournalCursor(place: place, number: number + UInt64(records.count), missed: cursor.missed + missed)
+        return entries
+    }
+
+    // MARK: - Following
+
+    /// Begins to follow what is recorded from now on. Any thread.
+    /// - Returns: nil where there are as many readers as may be, or none may come any more.
+    package func follow(from cursor: JournalCursor) -> JournalReader? {
+        let id = state.withLock { state -> UInt64? in
+            guard !state.isOver, state.readers.count < Self.maximumReaders else { return nil }
+            state.lastReader += 1
+            state.readers.insert(state.lastReader)
+            return state.lastReader
+        }
+        return id.map { JournalReader(self, $0, cursor) }
+    }
+
+    /// Ends the streams of all readers, and lets no others come.
+    package func stop() {
+        let woken = state.withLock { state -> [Waiter] in
+            state.isOver = true
+            return state.takeWaiters()
+        }
+        for waiter in woken { waiter.resume() }
+    }
+
+    package var readerCount: Int { state.withLock { $0.readers.count } }
+
+    fileprivate func isOver(for id: UInt64) -> Bool {
+        state.withLock { $0.isOver || !$0.readers.contains(id) }
+    }
+
+    /// Resumes a waiter as soon as there is an entry behind its place.
+    private func wait(_ id: UInt64, _ cursor: JournalCursor, _ waiter: Waiter) {
+        let isDue = state.withLock { state -> Bool in
+            guard !state.isOver, state.readers.contains(id), state.number == cursor.number, !Task.isCancelled else {
+                return true
+            }
+            state.waiters[id] = waiter
+            return false
+        }
+        if isDue { waiter.resume() }
+    }
+
+    fileprivate func wait(_ id: UInt64, behind cursor: JournalCursor) async {
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { wait(id, cursor, $0) }
+        } onCancel: {
+            wake(id)
+        }
+    }
+
+    private func wake(_ id: UInt64) {
+        let waiter = state.withLock { $0.waiters.removeValue(forKey: id) }
+        waiter?.resume()
+    }
+
+    fileprivate func remove(_ id: UInt64) {
+        let waiter = state.withLock { state in
+            state.readers.remove(id)
+            return state.waiters.removeValue(forKey: id)
+        }
+        waiter?.resume()
+    }
+}
+
+/// One who follows the journal; the stream ends with it.
+///
+/// Sendable: its place is under a mutex, and one caller at a time asks it.
+package final class JournalReader: Sendable {
+    private let journal: Journal
+    private let id: UInt64
+    private let cursor: Mutex<JournalCursor>
+
+    fileprivate init(_ journal: Journal, _ id: UInt64, _ cursor: JournalCursor) {
+        self.journal = journal
+        self.id = id
+        self.cursor = Mutex(cursor)
+    }
+
+    deinit { close() }
+
+    /// Waits for the next entries. One caller at a time.
+    /// - Returns: nil at the end, or when the task is cancelled.
+    package func next() async -> [NumberedEntry]? {
+        while !Task.isCancelled, !journal.isOver(for: id) {
+            var place = cursor.withLock { $0 }
+            let entries = journal.page(&place)
+            cursor.withLock { [place] in $0 = place }
+            if !entries.isEmpty { return entries }
+            await journal.wait(id, behind: place)
+        }
+        return nil
+    }
+
+    /// Ends the stream. Any thread.
+    package func close() { journal.remove(id) }
+}

@@ -1,0 +1,86 @@
+// What becomes an entry of the journal: made with a request, filled while it is answered, recorded at its end.
+
+import EventLoop
+import HTTPWire
+import ServiceCore
+import Upstream
+
+/// Loop-bound, made for one request while the journal is on.
+final class JournalDraft {
+    private let journal: Journal
+    private let settings: JournalSettings
+    private var body: [UInt8] = []
+    private var isBodyCut = false
+    /// Bytes of the body that have been read.
+    private var seen = 0
+    /// The value of Drydock-Demo, of a demo answer.
+    var demo = ""
+
+    init(_ journal: Journal) {
+        self.journal = journal
+        settings = journal.settings
+    }
+
+    /// The body of the request, whose bytes are seen here as they are read.
+    func watching(_ source: any RequestBodySource) -> any RequestBodySource {
+        // Until its end has been seen.
+        isBodyCut = true
+        return SeenBody(source) { [weak self] in
+            self?.see($0)
+        } ended: { [weak self] in
+            self?.sawEnd()
+        }
+    }
+
+    /// Reads the beginning of a body that nobody else would read, such as that of a request with a demo answer.
+    /// - Returns: the same body, from its start.
+    func readAhead(
+        _ source: any RequestBodySource,
+        bind: ((_ available: @escaping () -> Void) -> Void)?,
+        on loop: isolated EventLoop
+    ) async -> any RequestBodySource {
+        // A body that breaks off is the exchange's own affair.
+        guard settings.bodies > 0,
+            let content = try? await PostedContent.read(source, bind: bind, atMost: settings.bodies, on: loop)
+        else { return source }
+        return content.again(then: source)
+    }
+
+    private func see(_ bytes: UnsafeRawBufferPointer) {
+        body.append(contentsOf: bytes.prefix(max(0, settings.bodies - body.count)))
+        seen += bytes.count
+    }
+
+    private func sawEnd() { isBodyCut = seen > body.count }
+
+    /// Records the request with its answer.
+    /// - Parameter status: of the answer, or what the access log says in its place.
+    func record(_ exchange: Exchange, status: Int, isAborted: Bool) {
+        let duration = Monotonic.now() &- exchange.startedAt
+        let request = exchange.request
+        let secrets = exchange.context.secrets
+        var entry = JournalEntry(
+            time: EventHub.wallTime() &- duration,
+            method: request.method.name,
+            target: LoggedReferer.text(request.target, secrets),
+            status: status
+        )
+        entry.service = exchange.outcome.route
+        entry.endpoint = exchange.outcome.endpoint
+        entry.fields = request.fields.lines.map { line in
+            let isHidden = settings.redacted.contains(line.name.lowercased())
+            let value = line.name.lowercased() == "referer" ? LoggedReferer.text(line.value, secrets) : line.value
+            return JournalEntry.Field(name: line.name, value: isHidden ? JournalEntry.hidden : value)
+        }
+        entry.body = body
+        entry.isBodyCut = isBodyCut
+        entry.source = exchange.outcome.cache.label
+        entry.cacheStatus = exchange.outcome.cacheStatus
+        entry.demo = demo
+        entry.duration = duration
+        entry.isAborted = isAborted
+        journal.record(entry)
+    }
+}
+
+@available(*, unavailable) extension JournalDraft: Sendable {}

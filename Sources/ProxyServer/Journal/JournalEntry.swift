@@ -1,0 +1,159 @@
+// One request of the journal and its answer, and how it is written in bytes.
+
+import Content
+import HTTPWire
+
+/// What the journal knows of one request.
+package struct JournalEntry: Sendable, Equatable {
+    /// When the head of the request was complete, in nanoseconds since 1970.
+    package var time: UInt64
+    package var method: String
+    /// As the client wrote it, but for secrets in its query.
+    package var target: String
+    /// The service's name, `forward`, or empty.
+    package var service = ""
+    /// Empty where no endpoint names the request.
+    package var endpoint = ""
+    /// Of the request; a value that the configuration hides is ``hidden``.
+    package var fields: [Field] = []
+    /// The beginning of the request's body, as far as the daemon has read it.
+    package var body: [UInt8] = []
+    /// The body is longer than `body`, or was not read to its end.
+    package var isBodyCut = false
+    package var status: Int
+    /// What answered, as the metric `drydock_cache_requests_total` names it: `demo`, `hit`, `miss` and so on.
+    package var source = ""
+    /// The value of Cache-Status, or empty.
+    package var cacheStatus = ""
+    /// The value of Drydock-Demo, or empty.
+    package var demo = ""
+    /// From the request's complete head to the last byte of the answer, in nanoseconds.
+    package var duration: UInt64 = 0
+    /// The answer did not reach the client as a whole.
+    package var isAborted = false
+
+    package struct Field: Sendable, Equatable {
+        package var name: String
+        package var value: String
+
+        package init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Stands for a value that is not shown.
+    package static let hidden = "***"
+
+    package init(time: UInt64, method: String, target: String, status: Int) {
+        self.time = time
+        self.method = method
+        self.target = target
+        self.status = status
+    }
+
+    /// The target without its query.
+    package var path: Substring { target.prefix { $0 != "?" } }
+
+    /// The items of the query, decoded.
+    package var query: [(name: String, value: String)] { Self.items(target) }
+
+    /// The items of a target's query, decoded.
+    static func items(_ target: String) -> [(name: String, value: String)] {
+        target.drop { $0 != "?" }.dropFirst().split(separator: "&").map { item in
+            let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            func text(_ part: Substring) -> String {
+                String(decoding: PercentEncoding.decode(form: Array(part.utf8)), as: UTF8.self)
+            }
+            return (text(pair[0]), pair.count > 1 ? text(pair[1]) : "")
+        }
+    }
+
+    /// A parameter of Drydock-Demo, such as `draw`.
+    package func demoParameter(_ name: String) -> String? {
+        guard let start = demo.split(separator: "; ").first(where: { $0.hasPrefix("\(name)=") }) else { return nil }
+        return String(start.dropFirst(name.utf8.count + 1))
+    }
+}
+
+// MARK: - In bytes
+
+extension JournalEntry {
+    /// Numbers are little-endian; a text is its length in four bytes and its UTF-8.
+    var bytes: [UInt8] {
+        var writer = JournalWriter()
+        writer.write(time)
+        writer.write(duration)
+        writer.write(UInt64(status))
+        writer.write((isBodyCut ? 1 : 0) | (isAborted ? 2 : 0))
+        for text in [method, target, service, endpoint, source, cacheStatus, demo] { writer.write(text) }
+        writer.write(body)
+        for field in fields {
+            writer.write(field.name)
+            writer.write(field.value)
+        }
+        return writer.bytes
+    }
+
+    /// - Parameter bytes: as ``bytes`` gives them; nil where they end too early.
+    init?(bytes: ArraySlice<UInt8>) {
+        var reader = JournalBytes(rest: bytes)
+        guard let time = reader.number(), let duration = reader.number(), let status = reader.number(),
+            let flags = reader.number(), let method = reader.text(), let target = reader.text(),
+            let service = reader.text(), let endpoint = reader.text(), let source = reader.text(),
+            let cacheStatus = reader.text(), let demo = reader.text(), let body = reader.bytes()
+        else { return nil }
+        self.init(time: time, method: method, target: target, status: Int(clamping: status))
+        (self.service, self.endpoint, self.source) = (service, endpoint, source)
+        (self.cacheStatus, self.demo, self.body) = (cacheStatus, demo, Array(body))
+        (self.duration, isBodyCut, isAborted) = (duration, flags & 1 != 0, flags & 2 != 0)
+        while let name = reader.text() {
+            guard let value = reader.text() else { return nil }
+            fields.append(Field(name: name, value: value))
+        }
+    }
+
+    /// When the request of an entry came, without reading the rest of it.
+    static func time(of bytes: ArraySlice<UInt8>) -> UInt64 {
+        var reader = JournalBytes(rest: bytes)
+        return reader.number() ?? 0
+    }
+}
+
+private struct JournalWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func write(_ number: UInt64) { append(number, 8) }
+
+    mutating func write(_ content: [UInt8]) {
+        append(UInt64(content.count), 4)
+        bytes += content
+    }
+
+    mutating func write(_ text: String) {
+        append(UInt64(text.utf8.count), 4)
+        bytes += text.utf8
+    }
+
+    private mutating func append(_ number: UInt64, _ count: UInt64) {
+        for place in 0..<count { bytes.append(UInt8(truncatingIfNeeded: number >> (8 * place))) }
+    }
+}
+
+private struct JournalBytes {
+    var rest: ArraySlice<UInt8>
+
+    mutating func number(_ count: Int = 8) -> UInt64? {
+        guard rest.count >= count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    mutating func bytes() -> ArraySlice<UInt8>? {
+        guard let count = number(4).map({ Int($0) }), rest.count >= count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+
+    mutating func text() -> String? { bytes().map { String(decoding: $0, as: UTF8.self) } }
+}

@@ -1,0 +1,79 @@
+// Repeats draws by their names: a draw is a pure function of its rule, the key and the ordinal, and needs no request.
+
+package import DemoMode
+import Policies
+
+/// What a draw gives by the plan that is in force.
+package struct RepeatedDraw: Sendable, Equatable {
+    package let said: SaidDraw
+    /// The member of Drydock-Demo; nil: the rule does not act.
+    package var drawn: String?
+    /// Nanoseconds; nil: the rule says nothing of it.
+    package var latency: UInt64?
+    /// Why nothing is drawn, or why something else may have been.
+    package var note: String?
+
+    /// It has come out as it was said.
+    package var isSame = false
+}
+
+/// The rules that draws are repeated by.
+package struct DrawReplay {
+    private let plan: RoutePlan
+
+    package init(_ plan: RoutePlan) { self.plan = plan }
+
+    /// Draws once more. Several services may have rules of one name: the one that gives what was said is taken, and else
+    /// the first.
+    /// - Parameter service: whose rules are meant; nil: those of all, forward mode included.
+    package func draw(again said: SaidDraw, service: String?) -> RepeatedDraw {
+        let routes = (plan.services + (plan.forward.map { [$0.route] } ?? [])).filter {
+            service == nil || $0.label == service
+        }
+        let found = routes.flatMap { route in
+            ([route.itself] + route.endpoints).flatMap { Self.draws(again: said, $0) }
+        }
+        if let same = found.first(where: \.isSame) ?? found.first { return same }
+        let place = service.map { "service \($0)" } ?? "any service"
+        return RepeatedDraw(said: said, note: "no rule of \(place) has this name now")
+    }
+
+    private static func draws(again said: SaidDraw, _ route: EndpointRoute) -> [RepeatedDraw] {
+        switch said.rule {
+        case .demo(let endpoint, let label):
+            let rules = route.demo.map { plan in plan.name == endpoint ? plan.rules : [] } ?? []
+            return rules.filter { $0.label == label }.map { draw(again: said, $0) }
+        case .fault(let name):
+            let rules = route.request.faults?.rules ?? []
+            return rules.filter { $0.policy.name == name }.map { rule in
+                let effect = rule.effect(of: said.name)
+                return RepeatedDraw(
+                    said: said,
+                    drawn: effect?.fieldValue,
+                    latency: effect.flatMap { $0.isDelayed ? $0.latency : nil },
+                    note: effect == nil ? "the fault does not act on this request now" : nil,
+                    isSame: effect?.fieldValue == said.text
+                )
+            }
+        }
+    }
+
+    private static func draw(again said: SaidDraw, _ rule: DemoRule) -> RepeatedDraw {
+        let draw = DemoDraw.draw(rule, key: said.name.key, ordinal: said.name.ordinal)
+        var repeated = RepeatedDraw(said: said, drawn: draw.fieldValue, latency: draw.latency)
+        repeated.isSame = draw.fieldValue == said.text
+        if said.isOverridden {
+            repeated.note = "the request had asked for some of it by \(DemoOverride.fieldName)"
+        } else if case .sequence = rule.choice, rule.counting == .rule {
+            repeated.note = "which answer of its sequence came, the count of the rule decides, and no draw"
+        } else if draw.content.hasOwnStatus {
+            repeated.isSame = Self.withoutStatus(draw.fieldValue) == Self.withoutStatus(said.text)
+            repeated.note = "the status is the collection's, and not drawn"
+        }
+        return repeated
+    }
+
+    private static func withoutStatus(_ member: String) -> [Substring] {
+        member.split(separator: ";").filter { !$0.hasPrefix(" status=") }
+    }
+}
