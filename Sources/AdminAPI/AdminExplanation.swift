@@ -74,6 +74,22 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         }
     }
 
+    /// A place that answers of the route may come from.
+    package struct Rung: Codable, Sendable, Equatable {
+        /// As `from` names it.
+        package var rung: String
+        /// It would answer if it were asked now; of `live`: it would be asked.
+        package var answers: Bool
+        /// What it would answer with, or why it would not.
+        package var reason: String
+
+        package init(rung: String, answers: Bool, reason: String) {
+            self.rung = rung
+            self.answers = answers
+            self.reason = reason
+        }
+    }
+
     package struct Way: Codable, Sendable, Equatable {
         package var service: String
         package var url: String
@@ -95,6 +111,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
     package var cache: Cache?
     /// The rules of demo mode up to the one that answers; nil where demo mode is off.
     package var demo: [DemoRule]?
+    /// The places that `from` names, in its order: the first that answers is the one; nil where it is not set.
+    package var rungs: [Rung]?
     /// Other ways that lead to the same URL of the origin, as clients send them, with the service of each.
     package var ways: [Way]?
 
@@ -108,7 +126,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         bypass: Ruling? = nil,
         cache: Cache? = nil,
         ways: [Way]? = nil,
-        demo: [DemoRule]? = nil
+        demo: [DemoRule]? = nil,
+        rungs: [Rung]? = nil
     ) {
         self.method = method
         self.target = target
@@ -120,5 +139,6 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         self.cache = cache
         self.ways = ways
         self.demo = demo
+        self.rungs = rungs
     }
 }

@@ -12,6 +12,25 @@ package enum AnswerSource: String, Sendable, CaseIterable {
     case replay
 }
 
+/// A place that answers may come from (`from`), in the order in which places are asked where nothing else is said.
+package enum AnswerRung: String, Sendable, CaseIterable {
+    /// A pinned seed.
+    case seed
+    /// A stored response that is fresh.
+    case fresh
+    /// The origin.
+    case live
+    /// A stored response that is stale, as far as it may be used.
+    case stale
+    case recording
+    case demo
+    /// The file of `cache.fallback`.
+    case fallback
+
+    /// Those that the cache asks, in the order in which it does.
+    package static let ofCache: [AnswerRung] = [.seed, .fresh, .live, .stale]
+}
+
 /// What answers where an origin that is to be recorded fails (`recordings.on_failure`).
 package enum RecordingFallback: String, Sendable, CaseIterable {
     /// The failure, as of any origin.

@@ -164,7 +164,8 @@ import Testing
                 fallback: standing
             ),
             ways: [.init(service: "b", url: "/b")],
-            demo: [.init(rule: "admin", answers: false, differences: ["query.role is missing"])]
+            demo: [.init(rule: "admin", answers: false, differences: ["query.role is missing"])],
+            rungs: [.init(rung: "fresh", answers: false, reason: "nothing is stored")]
         )
     }()
 

@@ -91,6 +91,7 @@ extension KeyEffect {
         "response.type": .request { "\($0.phases?.types?.description ?? "any") \($0.policy)" },
         "response.success": policy,
         "log.bodies": .request { "\($0.logBodies ?? 0)" },
+        "from": .request { "\($0.rungs)" },
         "source": recording, "recordings.dir": recording, "recordings.match.fields": recording,
         "recordings.match.body": recording, "recordings.match.ignore_query": recording,
         "recordings.redact.fields": recording, "recordings.redact.query": recording,

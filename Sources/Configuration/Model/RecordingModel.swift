@@ -2,11 +2,16 @@
 
 package import Policies
 
-/// `source` and `recordings`.
+/// `source`, `from` and `recordings`.
 package struct RecordingConfiguration: Sendable, Equatable {
     /// Default: live.
     package var source: AnswerSource
+    /// Each once; empty: as the source says.
+    package var from: [AnswerRung]
     /// Absolute; nil only where the source is live.
     package var folder: String?
     package var rules: RecordingRules
+
+    /// Whether an origin may be asked, as far as demo answers have nothing to do with it.
+    package var asksOrigin: Bool { from.isEmpty ? source != .replay : from.contains(.live) }
 }

@@ -10,6 +10,7 @@ extension RecordingConfiguration {
         let section = reader.section("recordings")
         let (match, redact) = (section.section("match"), section.section("redact"))
         source = reader.choice(always: "source")
+        from = reader.texts("from").compactMap(AnswerRung.init)
         folder = section.text("dir")
         rules = RecordingRules(
             fields: match.texts("fields"),

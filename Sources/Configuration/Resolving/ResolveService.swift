@@ -85,6 +85,8 @@ extension Resolver {
         result.rateLimit = rateLimit(reader, scope: "")
         let demoReader = reader.section("demo")
         result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
+        var needs = RungNeeds(cache: result.cache, hasOrigin: baseURL != nil, isParked: result.park != nil)
+        check(rungs: reader, result.recording, needs, &result.demo)
         var trees: [Value] = []
         var endpointReaders: [(EndpointConfiguration, SectionReader)] = []
         for value in reader.items("endpoints") {
@@ -96,13 +98,15 @@ extension Resolver {
             let near = SectionReader(entries: entries, section: KeyTable.endpoint)
             let isAuthorized = result.auth != nil
             guard
-                let endpoint = self.endpoint(
+                var endpoint = self.endpoint(
                     endpoint,
                     near,
                     isServiceAuthorized: isAuthorized,
                     daemonDemo: daemonDemo
                 )
             else { continue }
+            needs.cache = endpoint.cache
+            check(rungs: whole, endpoint.recording, needs, &endpoint.demo)
             result.endpoints.append(endpoint)
             endpointReaders.append((endpoint, whole))
             let shown = merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled))

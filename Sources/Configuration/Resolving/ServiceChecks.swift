@@ -53,8 +53,9 @@ extension Resolver {
             fail(place, "'unlisted: 404' without endpoints refuses every request; add endpoints, or remove it")
         }
         guard service.baseURL == nil else { return }
-        let live = service.endpoints.filter { !$0.demo.enabled && $0.recording.source != .replay }.map(\.name)
-        let answersItself = service.demo.enabled || service.recording.source == .replay
+        let live = service.endpoints.filter { !$0.demo.answersAlone($0.recording) && $0.recording.asksOrigin }
+            .map(\.name)
+        let answersItself = service.demo.answersAlone(service.recording) || !service.recording.asksOrigin
         if !reported, !live.isEmpty || (service.endpoints.isEmpty && !answersItself) {
             let what = live.isEmpty ? "its requests" : "the endpoint '\(live[0])'"
             fail(
@@ -63,9 +64,9 @@ extension Resolver {
             )
         }
         let passing =
-            (service.demo.mayPass && service.demo.enabled ? [service.name] : [])
-            + service.endpoints.filter { $0.demo.enabled && $0.demo.mayPass }.map(\.name)
-        if !reported, service.recording.source != .replay, let name = passing.first {
+            (service.demo.mayPass && service.demo.answersAlone(service.recording) ? [service.name] : [])
+            + service.endpoints.filter { $0.demo.answersAlone($0.recording) && $0.demo.mayPass }.map(\.name)
+        if !reported, service.recording.asksOrigin, let name = passing.first {
             fail(
                 here,
                 "the service '\(service.name)' has no 'base_url' that 'demo.unmatched: pass' of '\(name)' could pass requests to; add one, or write unmatched: 404"
@@ -139,4 +140,9 @@ extension Resolver {
             }
         }
     }
+}
+
+extension DemoConfiguration {
+    /// Demo answers come before all else.
+    fileprivate func answersAlone(_ recording: RecordingConfiguration) -> Bool { recording.from.isEmpty && enabled }
 }

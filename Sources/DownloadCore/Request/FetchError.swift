@@ -26,6 +26,8 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     case type(String)
     /// The route answers from recordings, and none is of this request.
     case unrecorded(String)
+    /// None of the places that the route may ask has an answer.
+    case unanswered(String)
     /// The client has left.
     case cancelled
     /// An operator has ended the fetch.
@@ -37,7 +39,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .upstream(let error): error.status
         case .notAdmitted, .unavailable, .cancelled, .stopped: 503
         case .inner, .redirect, .mapping, .type: 502
-        case .onlyIfCached, .offline, .parkExpired, .unrecorded: 504
+        case .onlyIfCached, .offline, .parkExpired, .unrecorded, .unanswered: 504
         }
     }
 
@@ -46,7 +48,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): error.proxyStatus
         case .notAdmitted: "connection_limit_reached"
-        case .onlyIfCached, .unrecorded: nil
+        case .onlyIfCached, .unrecorded, .unanswered: nil
         case .offline, .unavailable, .parkExpired: "destination_unavailable"
         case .redirect: "http_protocol_error"
         case .inner, .mapping, .type, .cancelled: "proxy_internal_error"
@@ -65,6 +67,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .mapping: "Answer not mapped"
         case .type: "Unexpected media type"
         case .unrecorded: "Not recorded"
+        case .unanswered: "No rung answers"
         default: nil
         }
     }
@@ -88,7 +91,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         case .notAdmitted(let detail), .unavailable(let detail, seconds: _), .parkExpired(let detail),
             .onlyIfCached(let detail),
             .offline(let detail), .inner(let detail), .redirect(let detail), .mapping(let detail), .type(let detail),
-            .unrecorded(let detail), .stopped(let detail):
+            .unrecorded(let detail), .unanswered(let detail), .stopped(let detail):
             detail
         case .cancelled: "the request was given up"
         }
@@ -100,7 +103,9 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
         case .inner, .redirect, .mapping, .type: true
-        case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .unrecorded, .cancelled, .stopped: false
+        case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .unrecorded, .unanswered, .cancelled,
+            .stopped:
+            false
         }
     }
 
@@ -116,7 +121,7 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     package var isOriginFailure: Bool {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
-        case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .type, .offline: true
+        case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .type, .offline, .unanswered: true
         case .onlyIfCached, .unrecorded, .cancelled, .stopped: false
         }
     }

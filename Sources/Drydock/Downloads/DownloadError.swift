@@ -111,7 +111,7 @@ extension DownloadError {
     init(_ error: FetchError) {
         switch error {
         case .cancelled, .stopped: self = .cancelled
-        case .onlyIfCached(let text), .unrecorded(let text): self = .notStored(text)
+        case .onlyIfCached(let text), .unrecorded(let text), .unanswered(let text): self = .notStored(text)
         case .offline: self = .notStored(error.toldToProgram)
         case .notAdmitted(let text), .parkExpired(let text): self = .busy(text)
         case .unavailable(let text, seconds: _): self = .origin(OriginFailure(kind: .leftAlone, detail: text))

@@ -30,6 +30,15 @@ struct ServiceGauges: DaemonFeature {
                 read: sum(\.redirectCount)
             ),
         ]
+            + AnswerRung.allCases.map { rung in
+                Gauge(
+                    "drydock_rung_answers_total",
+                    "Answers of routes with 'from', by the rung that gave them.",
+                    isCounter: true,
+                    labels: "{rung=\"\(rung.rawValue)\"}",
+                    read: sum { $0.answerCount(of: rung) }
+                )
+            }
             + FetchPriority.allCases.map { priority in
                 Gauge(
                     "drydock_service_waiting_by_class",

@@ -17,9 +17,12 @@ extension AdminExplanation {
             let name = rule.rule.map { "rule \($0)" } ?? "its own answer"
             text.add("demo", "\(name): \(rule.answers ? "answers" : rule.differences.joined(separator: "; "))")
         }
+        for rung in rungs ?? [] { text.add("rung", "\(rung.rung): \(rung.answers ? "answers" : "no"), \(rung.reason)") }
         for way in ways ?? [] { text.add("also asked as", "\(way.url) (service \(way.service))") }
         if let bypass, bypass.reason == StoreTier.seed.rawValue {
             text.add("decision", "answers from the seed folder, unchecked (\(bypass.section))")
+        } else if let rungs {
+            text.add("decision", Self.decision(rungs))
         } else if let bypass {
             text.add("decision", "nothing is stored or looked up: \(bypass.text)")
         }
@@ -27,6 +30,16 @@ extension AdminExplanation {
         text.add("now", "\(HTTPDate.format(now)) (\(now))")
         text.add("offline", isOffline ? "yes, no origin is asked" : "no")
         return text.text
+    }
+
+    private static func decision(_ rungs: [Rung]) -> String {
+        guard let place = rungs.firstIndex(where: \.answers) else {
+            return "no rung answers: 504 (configuration, from)"
+        }
+        let rung = rungs[place].rung
+        guard rung == "live" else { return "\(rung) answers (configuration, from)" }
+        let next = rungs[place...].dropFirst().first(where: \.answers).map { ", and if that fails, \($0.rung) answers" }
+        return "live is asked\(next ?? "") (configuration, from)"
     }
 }
 

@@ -75,7 +75,7 @@ final class Responder {
             let said = result.demo.map { "\($0), \(faults)" }
             head.fields.set("Drydock-Demo", said ?? faults)
         }
-        if let status = answer.cacheStatus { head.fields.append(.cacheStatus, value(of: status)) }
+        if let status = result.cacheStatus { head.fields.append(.cacheStatus, value(of: status)) }
         CrossOrigin.apply(added, to: &head.fields)
         // Made here, from what is stored.
         if head.reason.isEmpty, head.status == 304 || head.status == 412 || answer.isStandIn {
@@ -170,7 +170,7 @@ final class Responder {
             context.counters.add(.errorUpstream)
             exchange.outcome.error = cause
         }
-        exchange.outcome.cacheStatus = value(of: status)
+        exchange.outcome.cacheStatus = value(of: result.cacheStatus ?? status)
         exchange.outcome.upstreamStatus = status.forwardStatus
         exchange.outcome.upstreamTime = result.answer.originTime
         exchange.outcome.cache = CacheOutcome(status)

@@ -156,6 +156,10 @@ extension UnsentRequests {
             var explanation = bypass(request, shown, "demo", "configuration, demo.enabled")
             explanation.demo = rules
             return explanation
+        case .ladder(let ladder):
+            var explanation = bypass(request, shown, "from", "configuration, from")
+            explanation.rungs = await LadderExplanation(services).rungs(of: ladder, call, on: loop)
+            return explanation
         case let step: return await explain(step, request, shown, root, on: loop)
         }
     }
@@ -170,7 +174,7 @@ extension UnsentRequests {
         var shown = shown
         switch step {
         // Decided before.
-        case .demo: return bypass(request, shown, "demo", "configuration, demo.enabled")
+        case .demo, .ladder: return bypass(request, shown, "demo", "configuration, demo.enabled")
         case .post(let ask, _):
             shown.asks = root + ask.path
             return bypass(request, shown, "content", "configuration, cache.methods")
@@ -220,7 +224,7 @@ extension UnsentRequests {
 
 extension ServiceClient {
     /// The rules of demo mode up to the one that answers a call, with why the others do not; nothing is counted.
-    fileprivate func rulings(_ plan: DemoPlan, on call: ServiceCall) -> [AdminExplanation.DemoRule] {
+    func rulings(_ plan: DemoPlan, on call: ServiceCall) -> [AdminExplanation.DemoRule] {
         var rulings: [AdminExplanation.DemoRule] = []
         let (state, parts, key) = (call.match.route.demoState, call.demoParts, call.demoKey)
         for rule in plan.rules {

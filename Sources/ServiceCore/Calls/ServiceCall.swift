@@ -3,14 +3,15 @@
 package import CacheStore
 package import DemoMode
 package import DownloadCore
+package import HTTPCaching
 package import HTTPWire
 package import Matching
-import Policies
+package import Policies
 package import Upstream
 
 /// A request with the service that it is for. Loop-bound, because its body is.
 package struct ServiceCall {
-    package let match: RouteMatch
+    package internal(set) var match: RouteMatch
     /// The client's request without the fields of its connection.
     package internal(set) var head: RequestHead
     /// Fields for the origin: end-to-end, Via added.
@@ -100,6 +101,8 @@ package struct ServiceCall {
 /// What becomes of a call.
 package enum ServiceStep {
     case demo(DemoPlan)
+    /// The places that the route names are asked one after the other.
+    case ladder(Ladder<EndpointRoute>)
     /// A GET or HEAD: from the store, or from the source through it.
     case store(CacheRequest, any FetchSource)
     /// A POST whose answer may be stored, by its content, which is yet to be read.
@@ -113,6 +116,8 @@ package struct ServiceAnswer {
     package var answer: Answer
     /// The value of Drydock-Demo; nil for what is no demo answer.
     package var demo: String?
+    /// The rung that has answered; nil where the route names none.
+    package var rung: AnswerRung?
     /// What Drydock-Demo says of faults; nil where none acts.
     package var faults: String?
     /// The document of an answer that is a failure, as `error.map` makes it; nil: a problem document says what failed.
@@ -121,6 +126,14 @@ package struct ServiceAnswer {
     package init(answer: Answer, demo: String? = nil) {
         self.answer = answer
         self.demo = demo
+    }
+
+    /// What Cache-Status says: `detail` is the rung, where the route names rungs.
+    package var cacheStatus: CacheStatus? {
+        guard let rung else { return answer.cacheStatus }
+        var status = answer.cacheStatus
+        status?.detail = rung.rawValue
+        return status
     }
 }
 

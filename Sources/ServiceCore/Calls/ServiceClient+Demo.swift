@@ -1,5 +1,5 @@
-// Demo answers of services: the rule that answers, its draws, and drawn again after a failure where the endpoint has
-// retries.
+// Answers of services before anything live, or in an order of their own: the rungs of a ladder, and demo answers with
+// their draws, drawn again after a failure where the endpoint has retries.
 
 import CacheStore
 import DemoMode
@@ -23,12 +23,47 @@ extension ServiceClient {
         unmapped call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
+        if let ladder = call.match.endpoint.ladder { return try await climb(ladder, call, on: loop) }
         guard let plan = call.match.endpoint.demo else { return try await answer(live: call, on: loop) }
         try Self.admit(call.head, call.match.rest, call.match.route)
         call.tell(.demo(plan))
         switch try await demo(plan, call, on: loop) {
         case .answer(let answer): return answer
         case .pass(let call): return try await answer(live: call, on: loop)
+        }
+    }
+
+    /// The answer of the first rung that has one. If none has, that of the origin where it is a rung, or else a refusal.
+    private func climb(
+        _ ladder: Ladder<EndpointRoute>,
+        _ call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer {
+        try Self.admit(call.head, call.match.rest, call.match.route)
+        call.tell(.ladder(ladder))
+        var climb = LadderClimb(ladder, call)
+        do throws(FetchError) {
+            try await climb.readContent(on: loop)
+        } catch {
+            return ServiceAnswer(answer: core.failure(error, ForwardReason(.method)))
+        }
+        while let stage = climb.next() {
+            guard let result = try await ask(stage, climb.attempt(stage), on: loop) else { continue }
+            if let answer = climb.judge(result, of: stage, cacheName: core.cacheName) { return answer }
+        }
+        return climb.last ?? ServiceAnswer(answer: core.failure(climb.refusal, ForwardReason(.miss)))
+    }
+
+    /// - Returns: nil where demo mode has no rule for the call.
+    private func ask(
+        _ stage: Ladder<EndpointRoute>.Stage,
+        _ call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer? {
+        guard let plan = stage.route.demo else { return try await answer(live: call, on: loop) }
+        switch try await demo(plan, call, on: loop) {
+        case .answer(let answer): return answer
+        case .pass: return nil
         }
     }
 

@@ -91,9 +91,7 @@ package final class ServiceClient {
     ) async throws(RouteRefusal) -> ServiceAnswer {
         try Self.admit(call.head, call.match.rest, call.match.route)
         let shaped: ServiceCall
-        do throws(ShapingFailure) {
-            shaped = try await call.shaped(on: loop)
-        } catch {
+        do throws(ShapingFailure) { shaped = try await call.shaped(on: loop) } catch {
             switch error {
             case .refused(let refusal): throw refusal
             case .failed(let failure): return ServiceAnswer(answer: core.failure(failure, ForwardReason(.method)))
@@ -120,7 +118,7 @@ package final class ServiceClient {
         let step = try liveStep(call)
         call.tell(step)
         switch step {
-        case .demo: return try await answer(unmapped: call, on: loop)
+        case .demo, .ladder: return try await answer(unmapped: call, on: loop)
         case .store(let ask, let source):
             call.heed(ask)
             return shown(
@@ -150,9 +148,11 @@ package final class ServiceClient {
     ///   only its endpoints and the path names none, that a parameter of the endpoint is missing, or that the service
     ///   asks no origin and plays no demo answers.
     package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
-        guard let plan = call.match.endpoint.demo else { return try liveStep(call) }
+        let (demo, ladder) = (call.match.endpoint.demo, call.match.endpoint.ladder)
+        let step = ladder.map { ServiceStep.ladder($0) } ?? demo.map { .demo($0) }
+        guard let step else { return try liveStep(call) }
         try Self.admit(call.head, call.match.rest, call.match.route)
-        return .demo(plan)
+        return step
     }
 
     /// The same without demo mode.

@@ -1,17 +1,20 @@
 // What outlives a reload: the admission, the resilience, the parked calls and the counters of each service, by the service's name.
 
 import EventLoop
+package import Policies
 import Synchronization
 
 /// One service's state.
 ///
-/// Sendable: admission, resilience, parked calls and windows have mutexes of their own, the counter is atomic.
+/// Sendable: admission, resilience, parked calls, windows and the counts of rungs have mutexes of their own, the counters
+/// are atomic.
 package final class ServiceRuntime: Sendable {
     package let name: String
     package let admission: Admission
     package let resilience: Resilience
     package let parked: ParkedCalls
     package let rates = RateWindows()
+    private let rungs = Mutex<[AnswerRung: Int]>([:])
     private let fetches = Atomic<Int>(0)
     private let redirects = Atomic<Int>(0)
 
@@ -37,6 +40,11 @@ package final class ServiceRuntime: Sendable {
     package var redirectCount: Int { redirects.load(ordering: .relaxed) }
 
     package func countRedirect() { redirects.wrappingAdd(1, ordering: .relaxed) }
+
+    /// Answers since the start that a rung of a route with rungs has given.
+    package func answerCount(of rung: AnswerRung) -> Int { rungs.withLock { $0[rung] ?? 0 } }
+
+    func countAnswer(of rung: AnswerRung) { rungs.withLock { $0[rung, default: 0] += 1 } }
 
     package func countFetch() { fetches.wrappingAdd(1, ordering: .relaxed) }
 }

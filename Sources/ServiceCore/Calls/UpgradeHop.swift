@@ -51,7 +51,7 @@ extension RoutePlan {
         for _ in 0..<ServiceRoute.maximumDepth {
             let (route, endpoint) = (match.route, match.endpoint)
             try ServiceClient.admit(match.request, match.rest, route)
-            if endpoint.demo != nil || endpoint.request.judgesAnswers { return nil }
+            if endpoint.demo != nil || endpoint.ladder != nil || endpoint.request.judgesAnswers { return nil }
             if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
             let request = endpoint.request
             let path = route.path(try route.fill(match.rest, endpoint).rest, endpoint, behind: hidden)

@@ -180,7 +180,7 @@ private struct Absence {
         case .notAdmitted:
             guard isReplay else { return nil }
             (wasSent, isAway) = (false, false)
-        case .onlyIfCached, .inner, .redirect, .mapping, .type, .unrecorded, .cancelled, .stopped,
+        case .onlyIfCached, .inner, .redirect, .mapping, .type, .unrecorded, .unanswered, .cancelled, .stopped,
             .parkExpired:
             return nil
         }

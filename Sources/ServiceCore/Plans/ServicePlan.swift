@@ -43,9 +43,13 @@ package struct RequestPlan: Sendable, Equatable {
     /// Whether redirects are followed.
     package var redirects: RedirectPolicy
     /// How recordings are used; nil: its answers come from its origin.
-    package let recording: RecordingPlan?
+    package private(set) var recording: RecordingPlan?
     /// Where its recordings are, whether they answer or not; nil where the configuration names no folder.
     package let recordings: RecordingPlan?
+    /// Where its answers come from, in order; empty: as its source says, in the order of the cache.
+    package internal(set) var rungs: [AnswerRung]
+    /// Nobody is to be asked, whatever its service has: what is not at hand is a failure.
+    var asksNobody = false
     /// What becomes of the documents of its answers; nil: they stay as they are. The digest of it is in ``policy``.
     package private(set) var mapping: ResponseMapping?
     /// What its failed answers become; nil: they stay as they are.
@@ -75,6 +79,7 @@ package struct RequestPlan: Sendable, Equatable {
         shape: RequestShape? = nil,
         redirects: RedirectPolicy = RedirectPolicy(),
         recordings: RecordingPlan? = nil,
+        rungs: [AnswerRung] = [],
         mapping: ResponseMapping? = nil,
         errorMapping: ErrorMapping? = nil,
         faults: FaultPlan? = nil,
@@ -99,6 +104,7 @@ package struct RequestPlan: Sendable, Equatable {
         self.shape = shape
         self.redirects = redirects
         self.recordings = recordings
+        self.rungs = rungs
         recording = recordings.flatMap { $0.source == .live ? nil : $0 }
         self.mapping = mapping
         self.errorMapping = errorMapping
@@ -113,6 +119,12 @@ package struct RequestPlan: Sendable, Equatable {
 }
 
 extension RequestPlan {
+    /// Answers from its recordings alone from now on.
+    mutating func replay() {
+        recording = recordings.map { RecordingPlan(source: .replay, rules: $0.rules, folder: $0.folder) }
+        policy.mode = .none
+    }
+
     /// Answers may be stored under several keys of one URL.
     package var sharesURL: Bool { storesPost || !key.fields.isEmpty }
 

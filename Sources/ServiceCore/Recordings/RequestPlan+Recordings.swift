@@ -15,7 +15,7 @@ extension RequestPlan {
         service: String,
         _ origin: () throws(RouteRefusal) -> any FetchSource
     ) throws(RouteRefusal) -> any FetchSource {
-        guard let recording else { return try origin() }
+        guard let recording else { return asksNobody ? NobodySource(service: service) : try origin() }
         let origin = recording.source == .replay ? nil : try origin()
         return RecordingSource(origin, recording, clock: core.clock, service: service) { core.isOffline }
     }

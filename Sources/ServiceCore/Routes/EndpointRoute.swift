@@ -23,6 +23,8 @@ package final class EndpointRoute: Sendable {
     package let hotKey: HotKey
     /// Answers instead of anything stored or fetched; nil where demo mode is off.
     package let demo: DemoPlan?
+    /// The places that its answers come from, in an order of its own; nil: demo answers, then the cache and its origin.
+    package let ladder: Ladder<EndpointRoute>?
     /// The bytes of those demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?
     /// Whether requests only have to be forwarded.
@@ -48,6 +50,7 @@ package final class EndpointRoute: Sendable {
         headFormatID: UInt64,
         demo: DemoPlan?,
         readyDemo: ReadyDemo?,
+        ladder: Ladder<EndpointRoute>?,
         isUnlisted: Bool,
         passesOnly: Bool,
         isOpen: Bool
@@ -58,10 +61,11 @@ package final class EndpointRoute: Sendable {
         self.headFormatID = headFormatID
         self.demo = demo
         self.readyDemo = readyDemo
+        self.ladder = ladder
         self.isUnlisted = isUnlisted
         isShaped = request.shape != nil
         keyLines = request.shape?.to == nil ? [] : ["endpoint \(endpoint?.name ?? "")"]
-        let answersItself = demo != nil || isUnlisted
+        let answersItself = demo != nil || ladder != nil || isUnlisted || request.asksNobody
         let isPlain = isOpen && !isShaped && !answersItself
         hotKey = request.query.isEmpty && isPlain ? HotKey(request.key) : .none
         passThrough = PassThrough(request, isPlain: passesOnly && !answersItself && !isShaped)

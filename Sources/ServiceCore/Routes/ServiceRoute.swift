@@ -125,8 +125,12 @@ package final class ServiceRoute: Sendable {
         keyPrefix = Array(plan.name.utf8) + [0] + Array((keysHost ? "\(scheme)://" : whole + address.basePath).utf8)
         keyRoot = keysHost ? nil : Array(plan.name.utf8) + [0] + Array(whole.utf8)
         let addsVary = !cors.origins.isEmpty
-        func route(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {
-            let request = endpoint?.request ?? plan.request
+        func route(
+            _ endpoint: EndpointPlan?,
+            _ request: RequestPlan,
+            _ demo: DemoPlan?,
+            _ ladder: Ladder<EndpointRoute>? = nil
+        ) -> EndpointRoute {
             let isOpen =
                 access.isEmpty && request.logBodies == nil && request.faults == nil && request.rateLimit == nil
             var hasher = Hasher()
@@ -149,18 +153,28 @@ package final class ServiceRoute: Sendable {
                 demo: demo,
                 // A failure that is drawn again has to wait, and one that is mapped is made when it is sent.
                 readyDemo: demo?.plain.flatMap { rule in
-                    !isOpen || rule.failure != nil && (request.retry.count > 0 || request.errorMapping != nil)
+                    !isOpen || ladder != nil
+                        || rule.failure != nil && (request.retry.count > 0 || request.errorMapping != nil)
                         || request.errorMapping != nil && !request.policy.isSuccess(rule.answer.status)
                         ? nil : ReadyDemo(rule, rewriting, addsVary: addsVary)
                 },
+                ladder: ladder,
                 isUnlisted: endpoint == nil && listedOnly,
                 passesOnly: plan.origin != nil && !addsVary && plan.park == nil && isOpen,
                 isOpen: isOpen
             )
         }
-        itself = route(nil, demo)
+        func climbing(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {
+            let request = endpoint?.request ?? plan.request
+            guard !request.rungs.isEmpty else { return route(endpoint, request, demo) }
+            let ladder = Ladder(request.rungs) { rungs in
+                route(endpoint, request.limited(to: rungs), rungs == [.demo] ? demo : nil)
+            }
+            return route(endpoint, request, demo, ladder)
+        }
+        itself = climbing(nil, demo)
         endpoints = plan.endpoints.indices.map { place in
-            route(plan.endpoints[place], endpointDemos.indices.contains(place) ? endpointDemos[place] : nil)
+            climbing(plan.endpoints[place], endpointDemos.indices.contains(place) ? endpointDemos[place] : nil)
         }
     }
 
@@ -231,6 +245,9 @@ package final class ServiceRoute: Sendable {
     /// Some requests, or all, go to an origin or to another service.
     package var asksOrigin: Bool {
         (plan.origin != nil || inner != nil)
-            && ([itself] + endpoints).contains { ($0.demo?.mayPass ?? true) && !$0.isUnlisted }
+            && ([itself] + endpoints).contains { endpoint in
+                let passes = endpoint.ladder?.rungs.contains(.live) ?? endpoint.demo?.mayPass ?? true
+                return passes && !endpoint.isUnlisted
+            }
     }
 }

@@ -100,6 +100,12 @@ extension KeyTable {
             inherited: .endpoints
         ),
         KeyDescriptor(
+            "from",
+            .list(.choice(AnswerRung.allCases.map(\.rawValue))),
+            "The places that answers come from, in the order in which they are asked, and no others; instead of 'source'.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
             "recordings",
             .section(recordings),
             "The recordings that 'source' makes and uses.",

@@ -1,0 +1,24 @@
+// Whether a call without content has a recording, for whoever explains.
+
+import DownloadCore
+import HTTPWire
+import Policies
+
+/// Loop-bound, as the services are; for the length of one question.
+package struct RecordingLookup {
+    private let services: ServiceClient
+
+    package init(_ services: ServiceClient) { self.services = services }
+
+    /// The recording that answers a call; nil with the reason where there is none.
+    package func recording(for call: ServiceCall) async -> (recording: Recording?, reason: String) {
+        guard let plan = call.match.endpoint.request.recordings else {
+            return (nil, "there is no folder for recordings")
+        }
+        guard let (key, _) = RecordedCall.key(of: call, plan.rules) else { return (nil, "the request is refused") }
+        if plan.rules.matchesBody, !call.isPlain { return (nil, "its content tells recordings apart, and is not here") }
+        return (await plan.folder.find(key), "there is no recording of '\(key.request)' in \(plan.folder.path)")
+    }
+}
+
+@available(*, unavailable) extension RecordingLookup: Sendable {}
