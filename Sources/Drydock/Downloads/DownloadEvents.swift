@@ -32,7 +32,13 @@ public struct DownloadEvents: AsyncSequence, Sendable {
     }
 
     /// The request changes nothing at its origin.
-    var mayBeSentAgain: Bool { (try? question.get())?.isPassed == false }
+    var mayBeSentAgain: Bool { asked?.isPassed == false }
+
+    /// What is asked for; nil where it cannot be.
+    var asked: DownloadRequest? { try? question.get() }
+
+    /// The downloads of the manager.
+    var sessions: DownloadSessions { manager.sessions }
 
     /// Begins a download of its own.
     public func makeAsyncIterator() -> AsyncIterator {

@@ -99,7 +99,7 @@ final class DownloadRun: Sendable {
             var iterator = events.makeIterator { [weak self] in self?.began($0) }
             do throws(DownloadError) {
                 while true {
-                    await waitWhileSuspended()
+                    try await waitWhileSuspended()
                     if guarded.withLock({ $0.isCancelled }) { throw .cancelled }
                     guard let event = try await iterator.next() else { throw .cancelled }
                     tell(event)
@@ -111,7 +111,12 @@ final class DownloadRun: Sendable {
         }
     }
 
-    private func waitWhileSuspended() async {
+    /// - Throws: `DownloadError.closed`.
+    private func waitWhileSuspended() async throws(DownloadError) {
+        let isUnknown = guarded.withLock { $0.isSuspended && $0.session == nil }
+        // Before the first attempt there is no session by which the manager would find it.
+        if isUnknown { try events.sessions.add(self) }
+        defer { if isUnknown { events.sessions.remove(self) } }
         await withUnsafeContinuation { waiter in
             let waits = guarded.withLock { state in
                 guard state.isSuspended, !state.isCancelled else { return false }
@@ -196,4 +201,12 @@ final class DownloadRun: Sendable {
         withExtendedLifetime(session) {}
         for mailbox in mailboxes { mailbox.finish() }
     }
+}
+
+extension DownloadRun: DownloadUnderWay {
+    var asked: DownloadRequest? { events.asked }
+    var isCancelled: Bool { guarded.withLock { $0.isCancelled } }
+
+    /// Who waits for its result hears of it all the same.
+    func cancel(silently: Bool) { cancel() }
 }

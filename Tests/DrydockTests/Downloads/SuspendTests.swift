@@ -187,6 +187,33 @@ import Testing
         }
     }
 
+    @Test("What is suspended before it asks for anything ends with its manager", arguments: [false, true])
+    func theManagerEndsWhatHasNotBegun(isClosed: Bool) async throws {
+        let gate = Gate()
+        defer { gate.open() }
+        try await withManager {
+            gate.wait()
+            return .answer(to: $0, "hello")
+        } _: { manager, origin async throws in
+            let downloads = (0..<20).map { number in
+                let download = manager.start(origin.url("/\(number)"))
+                download.suspend()
+                return download
+            }
+            #expect(await eventually { manager.downloadCount == 20 })
+            if isClosed { await manager.close() } else { #expect(manager.cancelAll() == 20) }
+            for download in downloads {
+                try #require(await eventually { download.state == .cancelled })
+                await #expect(throws: DownloadError.cancelled) { try await download.result }
+            }
+            #expect(await eventually { manager.downloadCount == 0 })
+            guard isClosed else { return }
+            let late = manager.start(origin.url("/late"))
+            late.suspend()
+            #expect(await eventually { late.state == .failed })
+        }
+    }
+
     @Test func whatNobodyHoldsIsCancelledWhereItIsSuspended() async throws {
         let gate = Gate()
         defer { gate.open() }
