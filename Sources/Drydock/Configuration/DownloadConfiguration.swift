@@ -88,11 +88,11 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// is not kept. Empty, the default, is any.
     public var acceptedContentTypes: [String] = []
     /// Requests to origins at once, checks among them; the others wait in the order in which they came, and no timeout
-    /// runs while they do. nil sets no limit; 10 by default.
+    /// runs while they do. nil sets no limit, and less than 1 counts as 1; 10 by default.
     public var maximumFetches: Int? = 10
     /// Bytes of a body that a result may hold; 256 MiB by default. A download to a file has no such limit.
     public var maximumBody = 256 << 20
-    /// Threads that downloads run on; 1 by default.
+    /// Threads that downloads run on; less than 1 counts as 1, which is the default.
     public var threads = 1
     /// The name of this cache in the field Cache-Status; `drydock` by default.
     public var name = "drydock"

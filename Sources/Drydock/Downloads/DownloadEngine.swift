@@ -66,7 +66,7 @@ final class DownloadEngine: Sendable {
             request: RequestPlan(timeouts: configuration.timeouts.upstream),
             tls: tls,
             admission: AdmissionLimits(
-                concurrent: configuration.maximumFetches,
+                concurrent: configuration.maximumFetches.map { max(1, $0) },
                 queueLength: 1_000_000,
                 wait: .max
             ),

@@ -4,11 +4,12 @@ public import HTTPTypes
 
 /// Who is asked before a call, and told of what happens to it, in the order of ``CallEvent``.
 ///
-/// All are called in the task of the call, one after the other, before its events have the news: they should not wait for
-/// long. A hook has returned before the next one of the same call is called, whoever cancels or repeats the call
-/// meanwhile; hooks of several calls run at the same time. None is set by default.
+/// All but ``shouldStart`` are called in the task of the call, one after the other, before its events have the news: they
+/// should not wait for long. A hook has returned before the next one of the same call is called, whoever cancels or
+/// repeats the call meanwhile; hooks of several calls run at the same time. None is set by default.
 public struct ServiceHooks: Sendable {
-    /// Asked before the first attempt: a reason ends the call with ``ServiceError/vetoed(_:)``, and nil lets it begin.
+    /// Asked before the first attempt: a reason ends the call with ``ServiceError/vetoed(_:)``, and nil lets it begin. It
+    /// has a task of its own, which is cancelled with the call: a call that is cancelled does not wait for its answer.
     public var shouldStart: (@Sendable (CallInfo) async -> String?)?
     /// An attempt begins; the first one has the number 1.
     public var onStart: (@Sendable (CallInfo, _ attempt: Int) -> Void)?

@@ -40,7 +40,7 @@ struct ServiceRun<R: Resource>: Sendable {
     private func value() async throws(ServiceError) -> Loaded<R.Model> {
         var request: TransportRequest?
         do throws(ServiceError) {
-            if let reason = await hooks.shouldStart?(info) { throw .vetoed(reason) }
+            if let reason = try await veto() { throw .vetoed(reason) }
             let made = prepared(try loader.request(for: resource))
             request = made
             table.earn(retry?.budget ?? 0)
@@ -55,6 +55,20 @@ struct ServiceRun<R: Resource>: Sendable {
             if isLogged { log(entry(request?.head, error.result, error, hidesBody: false)) }
             throw error
         }
+    }
+
+    /// Why the call is not to begin.
+    /// - Throws: `ServiceError.cancelled`, also where the program never answers.
+    private func veto() async throws(ServiceError) -> String? {
+        guard let shouldStart = hooks.shouldStart else { return nil }
+        let question = Task { [info] in await shouldStart(info) }
+        let answer = await withTaskCancellationHandler {
+            await question.valueUnlessCancelled()
+        } onCancel: {
+            question.cancel()
+        }
+        guard let answer, !Task.isCancelled else { throw .cancelled }
+        return answer
     }
 
     /// The rules for retries, where the transport is not to have its own.

@@ -134,7 +134,8 @@ public final class TaskQueue: Sendable, ActivitySource {
         return (members + running).count { $0.cancel() }
     }
 
-    /// Takes no further task, cancels every task, and returns when the last closure has returned.
+    /// Takes no further task, cancels every task, and returns when the last closure has returned. A closure of the queue
+    /// that waits for this would wait for itself.
     public func close() async {
         state.withLock { $0.isClosed = true }
         cancelAll()

@@ -3,7 +3,8 @@
 public import FoundationEssentials
 
 /// The bytes of a body in the order in which they come. It can be read once: a second iteration goes on where the first
-/// one stopped. What is not asked for is not read, so that a body larger than memory takes no more than a piece of it.
+/// one stopped, and of several tasks that read it each piece reaches one. What is not asked for is not read, so that a
+/// body larger than memory takes no more than a piece of it.
 public struct ResponseBody: AsyncSequence, Sendable {
     public typealias Element = Data
     public typealias Failure = DownloadError
@@ -15,16 +16,23 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// A body that is asked for piece by piece.
     /// - Parameters:
     ///   - expected: bytes of the whole; nil where nobody knows.
-    ///   - next: the next bytes, nil at the end; it is called again only after it has returned.
+    ///   - next: the next bytes, nil at the end; it is called again only after it has returned, whoever asks.
     public init(expected: Int64?, next: @escaping @Sendable () async throws(DownloadError) -> Data?) {
         self.expected = expected
-        pull = next
+        let turnstile = Turnstile()
+        pull = { () async throws(DownloadError) in
+            guard await turnstile.enter() else { throw .cancelled }
+            defer { turnstile.leave() }
+            return try await next()
+        }
     }
 
     /// A body that is there already; empty by default.
     public init(_ data: Data = Data()) {
         let rest = RestOfData(data)
-        self.init(expected: Int64(data.count)) { rest.take() }
+        expected = Int64(data.count)
+        // Any number of tasks may take it at once.
+        pull = { rest.take() }
     }
 
     /// Goes on where an earlier iteration stopped.
