@@ -108,7 +108,7 @@ let package = Package(
             "Configuration",
             [
                 "YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "Content",
-                "DemoMode",
+                "DemoMode", "Interchange",
             ]
         ),
         module("AdminAPI"),
@@ -116,7 +116,7 @@ let package = Package(
             "ProxyServer",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "CacheStore",
-                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Configuration", "AdminAPI",
+                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Interchange", "Configuration", "AdminAPI",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

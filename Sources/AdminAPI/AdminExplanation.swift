@@ -31,6 +31,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var asks: String?
         /// The proxy on the way there, as `HOST:PORT`; nil: there is none.
         package var proxy: String?
+        /// The document of OpenAPI that requests are checked by, and what becomes of others: `pets.yaml, refuse`.
+        package var openAPI: String?
 
         package init(
             kind: Kind,

@@ -53,6 +53,8 @@ package struct AdminJournalEntry: Codable, Sendable, Equatable {
     package var cacheStatus: String?
     /// The value of Drydock-Demo.
     package var demo: String?
+    /// What is wrong with the request, by the document of OpenAPI of its service.
+    package var violations: String?
     /// Milliseconds to the last byte of the answer.
     package var durationMs: Double
     /// The answer did not reach the client as a whole.

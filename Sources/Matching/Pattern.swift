@@ -97,8 +97,8 @@ package final class Pattern: @unchecked Sendable {
         return PCRE2_ERROR_MATCHLIMIT
     }
 
-    /// What this thread has used of a processor; a thread that waits for one uses none.
-    private static func threadTime() -> UInt64 {
+    /// What this thread has used of a processor, in nanoseconds; a thread that waits for one uses none.
+    package static func threadTime() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)

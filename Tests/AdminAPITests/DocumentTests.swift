@@ -79,6 +79,7 @@ import Testing
             durationMs: 0.5
         )
         (entry.service, entry.endpoint, entry.cacheStatus, entry.demo) = ("s", "e", "c", "d")
+        entry.violations = "v"
         (entry.body, entry.bodyBase64, entry.isBodyCut, entry.isAborted) = ("b", "Yg==", true, true)
         return AdminJournal(entries: [entry], bytes: 1, limit: 2, dropped: 3)
     }()

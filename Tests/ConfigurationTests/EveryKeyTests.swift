@@ -48,7 +48,7 @@ extension ValueKind {
         case .rules: []
         case .shorthand(let section, let key):
             switch section.key(key)?.kind {
-            case .text(.any)?, .demoFile?: ["[x, y]"]
+            case .text(.any)?, .demoFile?, .path?: ["[x, y]"]
             default: ["text"]
             }
         case .tree: []

@@ -166,6 +166,9 @@ extension KeyEffect {
         "breaker.failures": .route { "\(String(describing: $0.plan.breaker))" },
         "breaker.window": .route { "\(String(describing: $0.plan.breaker))" },
         "breaker.open": .route { "\(String(describing: $0.plan.breaker))" },
+        "openapi.file": .route { "\(String(describing: $0.plan.examination))" },
+        "openapi.validate": .route { "\(String(describing: $0.plan.examination))" },
+        "openapi.body_limit": .route { "\(String(describing: $0.plan.examination))" },
         "park.time": .route { "\(String(describing: $0.plan.park))" },
         "park.calls": .route { "\(String(describing: $0.plan.park))" },
         "park.size": .route { "\(String(describing: $0.plan.park))" },
@@ -180,6 +183,12 @@ extension KeyEffect {
         "cors.credentials": .route { "\($0.cors)" }, "cors.private_network": .route { "\($0.cors)" },
         "demo.crud.file": demo, "demo.crud.id": demo, "demo.crud.new_ids": demo,
         "unlisted": .route { "\($0.itself.isUnlisted)" },
+    ]
+
+    /// What services do not inherit.
+    private static let ofOneService: Set<String> = [
+        "name", "match.prefix", "match.host", "base_url", "hosts", "openapi.file", "openapi.validate",
+        "openapi.body_limit",
     ]
 
     private static let ofAccessRules: [String: KeyEffect] = [
@@ -308,7 +317,7 @@ extension KeyEffect {
         add(shared, below: "services[].endpoints[]")
         add(ofEndpoints, below: "services[].endpoints[]")
         add(shared, below: "defaults")
-        add(ofServices, below: "defaults", but: ["name", "match.prefix", "match.host", "base_url", "hosts"])
+        add(ofServices, below: "defaults", but: ofOneService)
         return all
     }()
 }

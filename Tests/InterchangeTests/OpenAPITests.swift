@@ -2,8 +2,9 @@
 
 import Configuration
 import Content
-import Interchange
 import Testing
+
+@testable import Interchange
 
 @Suite struct OpenAPITests {
     private static func pets(_ options: ImportOptions = ImportOptions()) throws -> ImportedConfiguration {
@@ -76,7 +77,7 @@ import Testing
         let document = try OpenAPIDocument(JSONReader.read(Array(text.utf8)), ImportPlace(file: "x.json"))
         let responses = try #require(document.operations.first?.part.part("responses")?.part("200")?.part("content"))
         let part = try #require(responses.part("application/json")?.part("schema"))
-        return (value, SchemaCheck.violations(value, part, document), imported.told)
+        return (value, SchemaCheck.violations(value, part, document, SchemaWords(document).patterns), imported.told)
     }
 
     @Test(arguments: [

@@ -10,7 +10,10 @@ package final class KeyFolder: Sendable {
     package init() throws {
         folder = try TemporaryFolder("drydock-keys")
         for name in ["demo", "store"] { try folder.folder(name) }
-        for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] { try folder.write(name, "{ \"\(name)\": 1 }") }
+        // Each is a document of OpenAPI, too.
+        for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] {
+            try folder.write(name, #"{ "\#(name)": 1, "openapi": "3.0.0", "paths": {} }"#)
+        }
         try folder.write(
             "more.yaml",
             "services: [{ name: more, match: { prefix: /more }, base_url: http://127.0.0.1:9 }]"
@@ -77,6 +80,7 @@ package enum KeyDocuments {
         "auth.mode": [("../../auth", "{ bearer: token }")],
         "park.calls": [("time", "7m")], "park.size": [("time", "7m")],
         "map_buffer": [("map", "a.b")],
+        "openapi.validate": [("file", "x.json")], "openapi.body_limit": [("file", "x.json")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],
         "demo.after": [("sequence", "[{ status: 201 }]")], "rules.after": [("sequence", "[{ status: 201 }]")],
         "answers.status": weight, "answers.file": weight, "answers.headers": weight, "outage.every": window,

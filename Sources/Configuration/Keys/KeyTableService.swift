@@ -294,6 +294,7 @@ extension KeyTable {
                 "What happens to paths that match no endpoint; 404 if there is no base_url.",
                 inherited: .services
             ),
+            openAPIKey,
             KeyDescriptor("endpoints", .sections(endpoint), "Paths with their own settings."),
         ] + shared,
         hasOwnKeys: true

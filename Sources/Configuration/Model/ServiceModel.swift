@@ -62,6 +62,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var faults: [FaultPolicy] = []
     /// How many requests are answered in a time; nil: all.
     package var rateLimit: RateLimitPolicy?
+    /// The document that requests are checked by; nil: they are not.
+    package var openAPI: OpenAPIConfiguration?
     /// Bytes of each body that are logged, up to 64 KiB; nil: none.
     package var logBodies: Int?
     /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.

@@ -83,6 +83,7 @@ extension Resolver {
         result.recording = recording(reader, own: own)
         result.faults = faults(reader)
         result.rateLimit = rateLimit(reader, scope: "")
+        result.openAPI = openAPI(reader)
         let demoReader = reader.section("demo")
         result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
         var needs = RungNeeds(cache: result.cache, hasOrigin: baseURL != nil, isParked: result.park != nil)

@@ -1,7 +1,7 @@
 // Whether a value is what a schema says, and where it is not.
 
 package import Content
-import Matching
+package import Matching
 
 /// What is wrong with a value.
 package struct SchemaViolation: Sendable, Equatable {
@@ -17,24 +17,37 @@ package struct SchemaViolation: Sendable, Equatable {
 package struct SchemaCheck {
     private typealias Part = OpenAPIDocument.Part
 
-    private static let mostSteps = 200_000
+    /// Values and schemas that are compared, and pieces of 16 bytes of a text.
+    private static let mostSteps = 100_000
+    /// Nanoseconds of the thread's time that regular expressions take together, but for the last one.
+    private static let mostTime: UInt64 = 50_000_000
     private static let deepest = 64
     /// What is wrong is told up to so many times.
     package static let mostViolations = 10
 
+    /// Formats that are checked; of all others every text is one.
+    static let formats: Set<String> = ["date-time", "date", "uuid"]
+
     private let document: OpenAPIDocument
+    private let patterns: [String: Pattern]
     private var steps = 0
+    private var time: UInt64 = 0
     private var violations: [SchemaViolation] = []
 
-    private init(_ document: OpenAPIDocument) { self.document = document }
+    private init(_ document: OpenAPIDocument, _ patterns: [String: Pattern]) {
+        self.document = document
+        self.patterns = patterns
+    }
 
     /// What is wrong with a value of a request; empty if nothing is.
+    /// - Parameter patterns: those of the document, by their text; one that is not there is not checked.
     package static func violations(
         _ value: ContentTree,
         _ schema: OpenAPIDocument.Part,
-        _ document: OpenAPIDocument
+        _ document: OpenAPIDocument,
+        _ patterns: [String: Pattern]
     ) -> [SchemaViolation] {
-        var check = SchemaCheck(document)
+        var check = SchemaCheck(document, patterns)
         check.check(value, schema, "", depth: 0)
         return Array(check.violations.prefix(mostViolations))
     }
@@ -134,6 +147,7 @@ package struct SchemaCheck {
     }
 
     private mutating func object(_ members: [ContentTree.Member], _ part: Part, _ pointer: String, _ depth: Int) {
+        steps += members.count / 16
         let properties = part.part("properties")
         for name in (part.tree["required"]?.elements ?? []).compactMap(\.text)
         where !members.contains(where: { $0.name == name }) {
@@ -159,6 +173,7 @@ package struct SchemaCheck {
     }
 
     private mutating func array(_ values: [ContentTree], _ part: Part, _ pointer: String, _ depth: Int) {
+        steps += values.count / 16
         count(values.count, "elements", part, pointer, least: "minItems", most: "maxItems")
         if let items = part.part("items"), items.tree.members != nil || items.tree == .bool(false) {
             for (position, value) in values.enumerated() {
@@ -190,17 +205,26 @@ package struct SchemaCheck {
 
     private mutating func text(_ text: String, _ part: Part, _ pointer: String) {
         count(text.unicodeScalars.count, "characters", part, pointer, least: "minLength", most: "maxLength")
-        if let written = part.tree["pattern"]?.text, let pattern = try? Pattern(written),
-            pattern.verdict(Array(text.utf8)) != .found
-        {
-            fail(pointer, "does not match \(written)", part, "pattern")
+        if let written = part.tree["pattern"]?.text, let pattern = patterns[written] {
+            steps += text.utf8.count / 16
+            let begin = Pattern.threadTime()
+            let verdict = pattern.verdict(Array(text.utf8))
+            time += Pattern.threadTime() - begin
+            // No more is compared then.
+            if time > Self.mostTime { steps = Self.mostSteps }
+            switch verdict {
+            case .found: break
+            case .notFound: fail(pointer, "does not match \(written)", part, "pattern")
+            case .gaveUp:
+                steps = Self.mostSteps
+                fail(pointer, "takes too long to be compared with \(written)", part, "pattern")
+            }
         }
         if let format = part.tree["format"]?.text, !Self.has(text, format) {
             fail(pointer, "is no \(format)", part, "format")
         }
     }
 
-    /// Formats that are checked; of all others every text is one.
     private static func has(_ text: String, _ format: String) -> Bool {
         switch format {
         case "date-time": return text.utf8.count > 10 && CalendarTime(iso8601: text) != nil

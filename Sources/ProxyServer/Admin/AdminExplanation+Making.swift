@@ -17,6 +17,7 @@ extension AdminExplanation.Route {
             let endpoint = match.endpoint.endpoint?.name
             self.init(kind: .service, service: route.plan.name, match: route.place, endpoint: endpoint)
         }
+        openAPI = route.plan.examination.map { "\($0.document), \($0.refuses ? "refuse" : "report")" }
         proxy = match.origin.flatMap { route.plan.proxies.proxy(to: $0)?.place }
     }
 }

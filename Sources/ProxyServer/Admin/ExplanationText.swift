@@ -12,6 +12,7 @@ extension AdminExplanation {
         text.add("request", "\(method) \(target)")
         for field in fields { text.add("", "\(field.name): \(field.value)") }
         text.add("route", route.text)
+        if let document = route.openAPI { text.add("checked by", "\(document) (configuration, openapi)") }
         if let asks = route.asks { text.add("origin", asks + (route.proxy.map { " through the proxy \($0)" } ?? "")) }
         for rule in demo ?? [] {
             let name = rule.rule.map { "rule \($0)" } ?? "its own answer"

@@ -98,6 +98,14 @@ extension Problem {
                 title: "Bad override",
                 detail: "\(DemoOverride.fieldName) of a request to service \(service): \(problem)"
             )
+        case .undescribed(let problems, let service):
+            self.init(
+                status: 400,
+                title: "Not a request of this API",
+                detail:
+                    "the document under 'openapi' of service \(service) does not describe this request: \(problems);"
+                    + " correct the request or the document, or write validate: report"
+            )
         case .forwardOff:
             self = .denied(
                 403,

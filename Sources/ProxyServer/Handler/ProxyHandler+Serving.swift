@@ -78,7 +78,19 @@ extension ProxyHandler {
         }
         var result: ServiceAnswer
         do throws(RouteRefusal) {
-            result = try await services.answer(call, on: loop)
+            let bind = call.bindBody
+            if let failure = try await RequestInspection.examine(
+                match,
+                &call.body,
+                bind: bind,
+                &added,
+                exchange,
+                on: loop
+            ) {
+                result = ServiceAnswer(answer: core.failure(failure, ForwardReason(.method)))
+            } else {
+                result = try await services.answer(call, on: loop)
+            }
         } catch {
             // The page that may call the service may read what went wrong, too.
             var problem = Problem(error, services.plan)

@@ -19,6 +19,7 @@ extension AdminJournalEntry {
         func said(_ text: String) -> String? { text.isEmpty ? nil : text }
         (service, endpoint) = (said(entry.service), said(entry.endpoint))
         (cacheStatus, demo) = (said(entry.cacheStatus), said(entry.demo))
+        violations = said(entry.violations)
         isBodyCut = entry.isBodyCut ? true : nil
         isAborted = entry.isAborted ? true : nil
         guard !entry.body.isEmpty else { return }

@@ -15,6 +15,8 @@ final class JournalDraft {
     private var seen = 0
     /// The value of Drydock-Demo, of a demo answer.
     var demo = ""
+    /// What the document of the service says is wrong with the request.
+    var violations = ""
 
     init(_ journal: Journal) {
         self.journal = journal
@@ -77,6 +79,7 @@ final class JournalDraft {
         entry.source = exchange.outcome.cache.label
         entry.cacheStatus = exchange.outcome.cacheStatus
         entry.demo = demo
+        entry.violations = violations
         entry.duration = duration
         entry.isAborted = isAborted
         journal.record(entry)

@@ -27,6 +27,8 @@ package struct JournalEntry: Sendable, Equatable {
     package var cacheStatus = ""
     /// The value of Drydock-Demo, or empty.
     package var demo = ""
+    /// What is wrong with the request, by the document of OpenAPI of its service, or empty.
+    package var violations = ""
     /// From the request's complete head to the last byte of the answer, in nanoseconds.
     package var duration: UInt64 = 0
     /// The answer did not reach the client as a whole.
@@ -86,7 +88,7 @@ extension JournalEntry {
         writer.write(duration)
         writer.write(UInt64(status))
         writer.write((isBodyCut ? 1 : 0) | (isAborted ? 2 : 0))
-        for text in [method, target, service, endpoint, source, cacheStatus, demo] { writer.write(text) }
+        for text in [method, target, service, endpoint, source, cacheStatus, demo, violations] { writer.write(text) }
         writer.write(body)
         for field in fields {
             writer.write(field.name)
@@ -101,11 +103,12 @@ extension JournalEntry {
         guard let time = reader.number(), let duration = reader.number(), let status = reader.number(),
             let flags = reader.number(), let method = reader.text(), let target = reader.text(),
             let service = reader.text(), let endpoint = reader.text(), let source = reader.text(),
-            let cacheStatus = reader.text(), let demo = reader.text(), let body = reader.bytes()
+            let cacheStatus = reader.text(), let demo = reader.text(), let violations = reader.text(),
+            let body = reader.bytes()
         else { return nil }
         self.init(time: time, method: method, target: target, status: Int(clamping: status))
         (self.service, self.endpoint, self.source) = (service, endpoint, source)
-        (self.cacheStatus, self.demo, self.body) = (cacheStatus, demo, Array(body))
+        (self.cacheStatus, self.demo, self.violations, self.body) = (cacheStatus, demo, violations, Array(body))
         (self.duration, isBodyCut, isAborted) = (duration, flags & 1 != 0, flags & 2 != 0)
         while let name = reader.text() {
             guard let value = reader.text() else { return nil }

@@ -18,6 +18,8 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
     /// The target could not be reached.
     case failedTunnel
     case failedUpgrade
+    /// The request is none that the document of its service describes.
+    case undescribed
 
     var text: Logger.Message {
         switch self {
@@ -29,6 +31,7 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
         case .refusedTunnel: "refused a CONNECT"
         case .failedTunnel: "a CONNECT failed"
         case .failedUpgrade: "an upgrade failed"
+        case .undescribed: "a request is not as the document of its service says"
         }
     }
 

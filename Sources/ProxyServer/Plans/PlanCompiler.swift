@@ -228,6 +228,7 @@ extension RoutePlan {
             ),
             breaker: service.breaker,
             park: service.park,
+            examination: try examination(service.openAPI, sources.files),
             endpoints: endpoints.map(\.0)
         )
         var inner: String?

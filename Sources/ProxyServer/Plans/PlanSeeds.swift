@@ -30,6 +30,8 @@ package enum PlanError: Error, Sendable, Equatable, CustomStringConvertible {
     /// An answer file, or a text of the configuration, that is no template.
     case template(String, TemplateError)
     case collection(String, CollectionFileError)
+    /// A document that requests are to be checked by.
+    case document(String)
 
     package var description: String {
         switch self {
@@ -38,6 +40,7 @@ package enum PlanError: Error, Sendable, Equatable, CustomStringConvertible {
         case .mapping(let file, let message): "the demo answer \(file): \(message)"
         case .template(let place, let error): "\(place): the template is wrong at \(error)"
         case .collection(let file, let error): "the file \(file) is no collection: \(error)"
+        case .document(let message): message
         case .standIn(let error):
             "\(error.path), which is to answer as 'cache.placeholder' or 'cache.fallback', cannot be read; "
                 + "correct its path, or its permissions"

@@ -13,6 +13,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case errorWire, errorTimeout, errorAborted, errorRefused, errorUpstream, errorInternal
     case faultLatency, faultStatus, faultPace, faultReset, faultEmpty, faultClose, faultBadChunk, faultStalledHead,
         faultStalledBody, faultGarbage, faultWrongLength
+    case undescribedRequests
 
     static func answers(_ status: Int) -> Counter {
         switch status {
@@ -182,6 +183,11 @@ package enum MetricsText {
             label: "fault",
             [("latency", .faultLatency), ("status", .faultStatus), ("pace", .faultPace)]
                 + WireFault.Kind.allCases.map { ($0.rawValue, .fault($0)) }
+        ),
+        Family(
+            "drydock_openapi_violations_total",
+            "Requests that were not as the document of their service says.",
+            .undescribedRequests
         ),
     ]
 

@@ -13,9 +13,9 @@ package struct PostedContent {
     /// Bytes of content that are read for a key; a request with more is forwarded as it comes.
     package static let longest = 64 * 1024
 
-    private(set) var bytes: [UInt8] = []
+    package private(set) var bytes: [UInt8] = []
     /// There is no more of it.
-    private(set) var isWhole = false
+    package private(set) var isWhole = false
 
     /// Whether a request is a POST whose answer the plan has stored. Preconditions are for the origin to judge, and
     /// what is known to be long is not read.

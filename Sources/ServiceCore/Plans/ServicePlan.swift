@@ -188,6 +188,8 @@ package struct ServicePlan: Sendable {
     package let breaker: BreakerPolicy?
     /// Whether calls wait for an origin that is away; nil: none does.
     package let park: ParkPolicy?
+    /// How requests are examined before they are answered; nil: they are not.
+    package let examination: RequestExamination?
     /// More specific patterns first.
     package let endpoints: [EndpointPlan]
     /// The same by method and path; nil without endpoints, so that a service that has none is asked nothing more on a
@@ -208,6 +210,7 @@ package struct ServicePlan: Sendable {
         admission: AdmissionLimits = AdmissionLimits(),
         breaker: BreakerPolicy? = nil,
         park: ParkPolicy? = nil,
+        examination: RequestExamination? = nil,
         endpoints: [EndpointPlan] = []
     ) {
         self.name = name
@@ -223,6 +226,7 @@ package struct ServicePlan: Sendable {
         self.admission = admission
         self.breaker = breaker
         self.park = park
+        self.examination = examination
         self.endpoints = endpoints
         paths = endpoints.isEmpty ? nil : PathIndex(endpoints.map { ($0.method, $0.pattern) })
     }

@@ -43,7 +43,7 @@ package final class EndpointRoute: Sendable {
     /// - Parameters:
     ///   - isUnlisted: the service answers only its endpoints, and these are the requests that none of them names.
     ///   - isOpen: there is nothing that the hot path would pass by: no access rules, no log of bodies, no
-    ///     faults and no quota.
+    ///     faults, no quota and no examination.
     init(
         _ endpoint: EndpointPlan?,
         _ request: RequestPlan,

@@ -40,6 +40,9 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     /// What the request asks of its demo answer cannot be.
     /// - Parameter problem: what is wrong, and what to write instead.
     case badOverride(_ problem: String, service: String)
+    /// The request is none that the service's document describes.
+    /// - Parameter problems: what is wrong, and where.
+    case undescribed(_ problems: String, service: String)
     /// Forward mode is off.
     case forwardOff
     /// Forward mode knows http and https.

@@ -133,6 +133,7 @@ package final class ServiceRoute: Sendable {
         ) -> EndpointRoute {
             let isOpen =
                 access.isEmpty && request.logBodies == nil && request.faults == nil && request.rateLimit == nil
+                && plan.examination == nil
             var hasher = Hasher()
             hasher.combine(String(describing: request.policy))
             hasher.combine(request.key)

@@ -12,6 +12,7 @@ private func entry(_ number: Int, body: Int = 0) -> JournalEntry {
     entry.fields = [.init(name: "Host", value: "a"), .init(name: "X-Ümlaut", value: "")]
     entry.body = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: body)
     (entry.cacheStatus, entry.demo) = ("drydock; hit", "endpoint=order; status=201; draw=7f3a")
+    entry.violations = "body/sku is missing"
     (entry.duration, entry.isBodyCut, entry.isAborted) = (17, number % 2 == 0, number % 3 == 0)
     return entry
 }
