@@ -62,6 +62,7 @@ extension ValueKind {
     var wrongUnits: [(value: String, right: String)] {
         switch self {
         case .duration, .lifetime: [("5", "5s"), ("5sec", "5s"), ("5 min", "5m"), ("7D", "7d"), ("5MiB", "250ms")]
+        case .shift: [("-5", "5s"), ("+5 min", "5m"), ("1MiB", "250ms")]
         case .size: [("65536", "64KiB"), ("100", "100B"), ("64MB", "64MiB"), ("8kb", "8KiB"), ("5s", "64KiB")]
         case .share: [("20", "20%"), ("0.2", "20%"), ("1%%", "20%")]
         case .rate: [("64KiB", "64KiB/s"), ("64KB/s", "64KiB")]

@@ -109,14 +109,16 @@ extension KeyEffect {
         "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo, "demo.overrides": demo,
         "rate_limit.limit": quota, "rate_limit.window": quota, "rate_limit.status": quota, "rate_limit.count": quota,
         "rate_limit.by": quota,
-    ].merging(faults) { $1 }.merging(ofSeveral.map { ("demo.\($0)", demo) }) { $1 }
+    ].merging(faults) { $1 }.merging(misbehaviour.map { ("demo.misbehave[].\($0)", demo) }) { $1 }
+        .merging(events.map { ("demo.events.\($0)", demo) }) { $1 }
+        .merging(ofSeveral.map { ("demo.\($0)", demo) }) { $1 }
         .merging(ofRules.map { ("demo.rules[].\($0)", demo) }) { $1 }
         .merging(retry.map { ("retry.\($0)", $1) }) { $1 }.merging(cache.map { ("cache.\($0)", $1) }) { $1 }
 
     /// Of the rules of demo mode.
     private static let ofRules: [String] = [
-        ["name", "status", "file", "headers", "latency", "files", "random_seed", "body", "json", "template"],
-        below("failure", ["chance", "status", "file", "body", "json", "template"]), ofSeveral,
+        ["name", "status", "headers", "latency", "files", "random_seed"], contents, below("failure", contents),
+        below("failure", ["chance", "status"]), ofSeveral, below("misbehave[]", misbehaviour), below("events", events),
         below("when", ["method", "query", "fields", "cookies", "nth", "first", "every"]), below("when.path", tests),
         below("when.path.not", tests), below("when.body", ["is", "contains", "json", "form"]),
         below("when.body.text", tests), below("when.body.text.not", tests),
@@ -124,9 +126,12 @@ extension KeyEffect {
         below("outage", ["after", "for", "every", "after_requests", "for_requests"]),
     ].flatMap { $0 }
     private static let ofSeveral: [String] = [
-        ["after", "count"], below("sequence[]", ["status", "file", "headers"]),
-        below("answers[]", ["weight", "status", "file", "headers"]),
+        ["after", "count"], below("sequence[]", ["status", "headers"] + contents),
+        below("answers[]", ["weight", "status", "headers"] + contents),
     ].flatMap { $0 }
+    private static let misbehaviour = ["kind", "date", "age", "chance", "every"]
+    private static let events = ["list[].id", "list[].event", "list[].data", "list[].retry", "file", "every", "repeat"]
+    private static let contents = ["file", "body", "json", "template"]
     private static func below(_ section: String, _ keys: [String]) -> [String] { keys.map { "\(section).\($0)" } }
     private static let tests = ["is", "contains", "matches", "one_of", "present"]
 

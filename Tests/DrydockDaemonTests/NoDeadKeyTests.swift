@@ -89,7 +89,7 @@ import Testing
             let condition = rule.condition.map { "\($0)" } ?? "any"
             let gate = "\(rule.counting) \(rule.gate.map { "\($0)" } ?? "open")"
             return
-                "\(rule.name) \(condition) \(gate) \(text(rule.choice)) \(rule.seed) \(rule.latency) \(text(rule.answer)) \(failure)"
+                "\(rule.name) \(condition) \(gate) \(text(rule.choice)) \(rule.seed) \(rule.latency) \(text(rule.answer)) \(failure) \(rule.misbehaviours)"
         }
         return "\(plan.seed) \(plan.unmatched) \(plan.bodyLimit) \(plan.overrides ?? 0) \(rules)"
     }
@@ -111,6 +111,7 @@ import Testing
         case .none: "none"
         case .file(let file): "\(file.path) \(file.entityTag)"
         case .template(_, contentType: let type): "template \(type)"
+        case .events(let events): "events \(events)"
         case .collection(let items): "collection \(items.entityTag) \(items.idName) \(items.newIDs)"
         }
     }

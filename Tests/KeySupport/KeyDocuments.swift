@@ -14,6 +14,7 @@ package final class KeyFolder: Sendable {
         for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] {
             try folder.write(name, #"{ "\#(name)": 1, "openapi": "3.0.0", "paths": {} }"#)
         }
+        for name in ["events.txt", "demo/events.txt"] { try folder.write(name, "data: \(name)\n\n") }
         try folder.write(
             "more.yaml",
             "services: [{ name: more, match: { prefix: /more }, base_url: http://127.0.0.1:9 }]"
@@ -84,6 +85,8 @@ package enum KeyDocuments {
         "compare": [("mode", "library")], "methods": [("mode", "library")],
         "demo.after": [("sequence", "[{ status: 201 }]")], "rules.after": [("sequence", "[{ status: 201 }]")],
         "answers.status": weight, "answers.file": weight, "answers.headers": weight, "outage.every": window,
+        "answers.body": weight, "answers.json": weight,
+        "answers.template": [("weight", "100%"), ("file", "x.json")], "sequence.template": [("file", "x.json")],
         "outage.after": window, "outage.after_requests": window, "sequence.status": [("file", "y.json")],
         "demo.count": [("sequence", "[{ status: 201 }]")],
         "state.is": [("scenario", "s")], "state.then": [("scenario", "s")],
@@ -98,6 +101,7 @@ package enum KeyDocuments {
         "faults.name": deed, "faults.chance": deed, "faults.at": deed, "faults.first": deed, "faults.every": deed,
         "faults.retry_after": deed, "faults.file": deed, "faults.random_seed": deed,
         "latency.max": [("range", "1s")],
+        "misbehave.chance": [("kind", "no_304")], "misbehave.every": [("kind", "no_304")],
         "rate_limit.window": quota, "rate_limit.status": quota, "rate_limit.count": quota, "rate_limit.by": quota,
         "normal.mean": [("deviation", "1ms"), ("mean", "1s")],
         "normal.deviation": [("deviation", "1ms"), ("mean", "1s")],
@@ -127,6 +131,9 @@ package enum KeyDocuments {
         if let rules = section.firstIndex(of: "rules") {
             document = document.setting((section[...rules] + ["name"])[...], to: "r")
         }
+        if let place = (section + [one.key.name]).firstIndex(of: "events") {
+            document = playing(document, section[..<place])
+        }
         for (name, value) in companions[own] ?? companions[one.key.name] ?? [] {
             let levels = name.split(separator: "/").count { $0 == ".." }
             let target = section.dropLast(levels) + [String(name.dropFirst(3 * levels))]
@@ -136,6 +143,21 @@ package enum KeyDocuments {
         }
         return document
     }
+
+    /// A demo section with events; an answer has one content, so that the file that there is gives way.
+    private static func playing(_ document: Tree, _ section: ArraySlice<String>) -> Tree {
+        let emptied =
+            section == ["services", "endpoints", "demo"] ? document.setting(section, to: "{}") : document
+        return emptied.setting((section + ["events", "list"])[...], to: "[{ data: a }]")
+    }
+
+    /// Events in which one key is another one than in these.
+    private static let changedEvents: [String: String] = [
+        "events": "[{ data: b }]", "list": "{ list: [{ data: b }] }", "file": "{ file: events.txt }",
+        "every": "{ list: [{ data: a }], every: 7s }", "repeat": "{ list: [{ data: a }], repeat: 404 }",
+        "id": "{ list: [{ data: a, id: z }] }", "event": "{ list: [{ data: a, event: z }] }",
+        "data": "{ list: [{ data: { z: 1 } }] }", "retry": "{ list: [{ data: a, retry: 7s }] }",
+    ]
 
     /// The same with another value of the key than before.
     package static func changed(_ one: KeyCase) -> Tree {
@@ -159,6 +181,9 @@ package enum KeyDocuments {
         if way.prefix(2) == ["groups", "calls"], let calls = groupCalls[way.dropFirst(2).joined(separator: ".")] {
             return before.setting(["groups", "calls"], to: "[\(calls)]")
                 .setting(["services", "endpoints", "path"], to: "/e/:id")
+        }
+        if let place = way.firstIndex(of: "events"), let events = way.last.flatMap({ changedEvents[$0] }) {
+            return before.setting(way[...place], to: events)
         }
         // An answer has one content: the file that there is gives way.
         if way.prefix(3) == ["services", "endpoints", "demo"], way.count == 4, ["body", "json"].contains(way[3]) {
@@ -205,6 +230,7 @@ extension ValueKind {
         // What `at` says without being set.
         case .choice(let words): words.first { $0 != key.defaultText && ($0 != "all" || key.name != "at") } ?? ""
         case .duration, .lifetime: "7s"
+        case .shift: "-7s"
         case .size: "4KiB"
         case .share: "50%"
         case .weighted(let single): single.anotherValue(than: key)
@@ -247,7 +273,7 @@ extension ValueKind {
             }
         case .mappingRule: "{ x: y.z }"
         case .section, .sections: "{}"
-        case .rules: "{ name: other, status: 404 }"
+        case .rules: key.name == "misbehave" ? "no_304" : "{ name: other, status: 404 }"
         }
     }
 }

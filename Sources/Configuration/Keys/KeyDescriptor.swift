@@ -10,6 +10,8 @@ package indirect enum ValueKind: Sendable {
     case duration
     /// A duration of whole seconds.
     case lifetime
+    /// The same with a sign, or without one.
+    case shift
     case size
     case share
     /// A value, or a mapping of statuses to shares.

@@ -43,15 +43,16 @@ extension KeyTable {
     )
 
     /// Of one answer among several.
-    private static let ofAnswers = [
-        KeyDescriptor("status", .integer(200...599), default: "200", "The status of the answer."),
-        KeyDescriptor("file", .demoFile, "The body of the answer, relative to files."),
-        KeyDescriptor(
-            "headers",
-            .map(.fieldName, .text(.fieldValue)),
-            "Fields of the answer, beside those of all the answers."
-        ),
-    ]
+    private static let ofAnswers =
+        [
+            KeyDescriptor("status", .integer(200...599), default: "200", "The status of the answer."),
+            KeyDescriptor("file", .demoFile, "The body of the answer, relative to files."),
+            KeyDescriptor(
+                "headers",
+                .map(.fieldName, .text(.fieldValue)),
+                "Fields of the answer, beside those of all the answers."
+            ),
+        ] + inlineKeys()
 
     static let scenarioStep = SectionDescriptor(
         name: "state",

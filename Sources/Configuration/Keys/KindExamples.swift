@@ -12,6 +12,7 @@ extension ValueKind {
         case .word(let word, or: let other): "\(other.example), or '\(word)'"
         case .choice(let words): words.count == 1 ? "the word \(words[0])" : "one of \(words.joined(separator: ", "))"
         case .duration, .lifetime: "a duration such as 5s"
+        case .shift: "a duration such as -1h"
         case .size: "a size such as 64KiB"
         case .share: "a percentage such as 20%"
         case .weighted: "a status, or a mapping such as { 200: 90%, 503: 10% }"

@@ -66,6 +66,13 @@ enum Units {
         return nanoseconds
     }
 
+    /// `-1h`, `+1h` or `1h` in seconds.
+    static func shift(_ text: String) throws(ScalarProblem) -> Int64 {
+        let hasSign = text.hasPrefix("-") || text.hasPrefix("+")
+        let seconds = Int64(try lifetime(hasSign ? String(text.dropFirst()) : text) / 1_000_000_000)
+        return text.hasPrefix("-") ? -seconds : seconds
+    }
+
     /// `64KiB`, `256MiB`, `10GiB`, `100B` in bytes.
     static func size(_ text: String) throws(ScalarProblem) -> Int {
         let (number, unit) = split(text)

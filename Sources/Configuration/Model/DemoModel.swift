@@ -49,6 +49,8 @@ package struct DemoRuleConfiguration: Sendable, Equatable {
     /// Nanoseconds, drawn evenly from the range. Default: none.
     package var latency: ClosedRange<UInt64>
     package var failure: FailureConfiguration?
+    /// What its answers get wrong, each kind once.
+    package var misbehaviours: [Misbehaviour] = []
     /// Default: 0.
     package var randomSeed: UInt64
 
@@ -86,6 +88,19 @@ package struct DemoAnswerConfiguration: Sendable, Equatable {
     package var isTemplate: Bool
     /// Items that requests read and change, in place of a body; nil for none.
     package var collection: CollectionConfiguration?
+    /// Server-sent events, in place of a body; nil for none.
+    package var events: EventsConfiguration?
+}
+
+/// Events of a list or a file.
+package struct EventsConfiguration: Sendable, Equatable {
+    package var list: [DemoEvents.Event] = []
+    /// The absolute path of a file with them, in place of the list.
+    package var file: String?
+    /// Nanoseconds from one to the next. Default: 1 s.
+    package var interval: UInt64
+    /// How often they are sent; nil: without end. Default: once.
+    package var rounds: Int?
 }
 
 /// A body that stands in the configuration.

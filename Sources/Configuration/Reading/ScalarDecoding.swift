@@ -38,6 +38,7 @@ enum ScalarDecoding {
         case .weighted(let single): return try leaf(text, plain: plain, single, file: file)
         case .duration: return (text, .nanoseconds(try Units.duration(text)))
         case .lifetime: return (text, .nanoseconds(try Units.lifetime(text)))
+        case .shift: return (text, .shift(try Units.shift(text)))
         case .size: return (text, .bytes(try Units.size(text)))
         case .share: return (text, .share(try Units.share(text)))
         case .latency: return (text, .latency(try Units.latency(text)))

@@ -12,6 +12,8 @@ enum Scalar: Sendable, Equatable {
     case int(Int)
     case text(String)
     case nanoseconds(UInt64)
+    /// Seconds, ahead or behind.
+    case shift(Int64)
     case latency(ClosedRange<UInt64>)
     case distribution(LatencyPolicy)
     case bytes(Int)

@@ -89,6 +89,7 @@ enum Schema {
             let values = words.flatMap { word in [JSONText.text(word)] + (Int(word).map { [.number($0)] } ?? []) }
             return either([[("enum", .array(values))], pattern("")])
         case .duration, .lifetime: return pattern(durationPattern)
+        case .shift: return pattern("[-+]?\(durationPattern)")
         case .size: return pattern("[0-9]+(B|KiB|MiB|GiB|TiB)")
         case .share: return pattern("[0-9]+(\\.[0-9]+)?%")
         case .weighted(let single): return either([schema(single), schema(.map(.status, .share))])

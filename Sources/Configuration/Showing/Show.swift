@@ -30,7 +30,9 @@ extension Configuration {
     }
 
     /// Sections that turn something on, or that need a key beside them.
-    private static let offWithoutOthers: Set = ["admin", "disk", "defaults", "services", "max_queue", "faults"]
+    private static let offWithoutOthers: Set = [
+        "admin", "disk", "defaults", "services", "max_queue", "faults", "misbehave", "events",
+    ]
 
     private static func describe(
         _ section: SectionDescriptor,
@@ -109,7 +111,7 @@ struct ConfigurationWriter {
 
     /// Sections whose presence alone turns something on.
     private static func isSwitch(_ name: String) -> Bool {
-        ["disk", "failure", "max_queue", "outage", "params_as", "body"].contains(name)
+        ["disk", "failure", "max_queue", "outage", "params_as", "body", "events"].contains(name)
     }
 
     private func inline(_ value: Value, secret: Bool) -> String {

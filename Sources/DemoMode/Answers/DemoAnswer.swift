@@ -27,6 +27,8 @@ package enum DemoContent: Sendable {
     case template(DemoTemplate, contentType: String)
     /// Items that requests read and change.
     case collection(DemoCollection)
+    /// Server-sent events, each in its time.
+    case events(DemoEvents)
 
     /// The bytes, where they are known before a request comes.
     package var file: DemoFile? {
@@ -37,14 +39,14 @@ package enum DemoContent: Sendable {
     package var isFixed: Bool {
         switch self {
         case .none, .file: true
-        case .template, .collection: false
+        case .template, .collection, .events: false
         }
     }
 
     /// The content of the request is part of what is made.
     package var readsBody: Bool {
         switch self {
-        case .none, .file: false
+        case .none, .file, .events: false
         case .template(let template, contentType: _): template.readsBody
         case .collection: true
         }
@@ -61,6 +63,7 @@ package enum DemoContent: Sendable {
         case .none, .collection: nil
         case .file(let file): file.contentType
         case .template(_, let contentType): contentType
+        case .events: DemoEvents.contentType
         }
     }
 }

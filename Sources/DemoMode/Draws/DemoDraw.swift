@@ -1,6 +1,7 @@
 // One draw of a demo rule: how long this answer takes, and whether and how it fails.
 
 package import HTTPWire
+package import Policies
 
 /// What one demo request is answered with: a pure function of the rule, the request key and the ordinal.
 ///
@@ -26,6 +27,10 @@ package struct DemoDraw: Sendable {
     package let name: DrawName
     /// Where the streams of made-up data and of new ids begin.
     package private(set) var start: UInt64 = 0
+    /// What the answer may get wrong.
+    package private(set) var misbehaviours: [Misbehaviour] = []
+    /// What it did get wrong.
+    package var misbehaved: [Misbehaviour.Kind] = []
 
     /// The request has asked for some of it.
     package private(set) var isOverridden = false
@@ -73,6 +78,7 @@ package struct DemoDraw: Sendable {
         let name = DrawName(key, ordinal: ordinal)
         var draw = make(rule, answer, latency: latency, isFailure: isFailure, name: name)
         draw.start = numbers.bits(.content)
+        draw.misbehaviours = rule.misbehaviours.filter { $0.acts(numbers, ordinal: ordinal) }
         if let override { draw.apply(override) }
         return draw
     }
@@ -125,14 +131,17 @@ package struct DemoDraw: Sendable {
 
     /// The value of `Drydock-Demo`, such as `endpoint=user; outcome=failure; status=503; latency=412ms;
     /// draw=9f3a01c2b4d5e6f7.12`;
-    /// behind the endpoint stands `rule=admin` where a rule of a list answers.
+    /// behind the endpoint stands `rule=admin` where a rule of a list answers, and before the draw stands
+    /// `misbehave=no_304` where the answer is wrong, with several words as a quoted string.
     ///
     /// A name that is not a token (RFC 9110 section 5.6.2) is written as a quoted string.
     package var fieldValue: String {
         let outcome = isFailure ? "failure" : "success"
         let rule = rule.map { "rule=\(tokenOrQuoted($0)); " } ?? ""
+        let words = misbehaved.map(\.rawValue).joined(separator: " ")
+        let wrongs = words.isEmpty ? "" : "misbehave=\(tokenOrQuoted(words)); "
         return "endpoint=\(tokenOrQuoted(endpoint)); \(rule)outcome=\(outcome); status=\(status); "
-            + "latency=\(statedMilliseconds)ms; draw=\(name)" + (isOverridden ? "; override" : "")
+            + "latency=\(statedMilliseconds)ms; \(wrongs)draw=\(name)" + (isOverridden ? "; override" : "")
     }
 }
 

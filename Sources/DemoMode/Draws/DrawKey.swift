@@ -49,6 +49,7 @@ enum DrawStream: UInt64 {
     case choice = 0x6368_6f69_6365_7321
     case retryAfter = 0x7265_7472_7961_6674
     case content = 0x636f_6e74_656e_7421
+    case misbehaviour = 0x6d69_7362_6568_6176
 }
 
 /// The random numbers of one draw.
@@ -71,6 +72,11 @@ struct DrawNumbers {
     /// Uniform in 0 ..< 1, in steps of 2^-53.
     func unit(_ stream: DrawStream) -> Double {
         Double(bits(stream) >> 11) * 0x1p-53
+    }
+
+    /// The same of element `place` of a stream that has several.
+    func unit(_ stream: DrawStream, _ place: UInt64) -> Double {
+        Double(mix(bits(stream) &+ place &* goldenGamma) >> 11) * 0x1p-53
     }
 
     /// Uniform in the closed range: the high half of bits × count, which is even to within 2^-64 × count.

@@ -25,6 +25,8 @@ package struct DemoRule: Sendable {
     package let choice: DemoChoice
     /// How often and with what the rule fails; nil never fails.
     package let failure: DemoFailure?
+    /// What its answers get wrong, each kind once. Default: nothing.
+    package let misbehaviours: [Misbehaviour]
 
     package init(
         endpoint: String,
@@ -36,7 +38,8 @@ package struct DemoRule: Sendable {
         latency: ClosedRange<UInt64> = 0...0,
         answer: DemoAnswer = DemoAnswer(),
         choice: DemoChoice = .one,
-        failure: DemoFailure? = nil
+        failure: DemoFailure? = nil,
+        misbehaviours: [Misbehaviour] = []
     ) {
         self.endpoint = endpoint
         self.label = label
@@ -48,6 +51,7 @@ package struct DemoRule: Sendable {
         self.answer = answer
         self.choice = choice
         self.failure = failure
+        self.misbehaviours = misbehaviours
     }
 
     /// It answers every request.
@@ -57,7 +61,9 @@ package struct DemoRule: Sendable {
     package var answers: [DemoAnswer] { [answer] + choice.answers + (failure.map { [$0.answer] } ?? []) }
 
     /// It answers every request with the same answer or the same failure, of bytes that are known beforehand.
-    package var isPlain: Bool { isUnconditional && choice.isOne && answers.allSatisfy(\.content.isFixed) }
+    package var isPlain: Bool {
+        isUnconditional && choice.isOne && misbehaviours.isEmpty && answers.allSatisfy(\.content.isFixed)
+    }
 
     /// The part of every draw's key that is the rule's.
     package var name: String { Self.name(endpoint, label) }

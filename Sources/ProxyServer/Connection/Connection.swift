@@ -196,6 +196,7 @@ package final class Connection: IOHandler, LoopMember {
 
     func drainBegan() {
         perform(state.drainBegan(hasInput: !input.isEmpty))
+        current?.drainBegan()
     }
 
     var waitedFor: WaitedFor? {

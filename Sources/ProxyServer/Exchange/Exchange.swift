@@ -56,6 +56,8 @@ package final class Exchange {
     /// Nil from the end on.
     private(set) var carrier: (any ExchangeCarrier)?
     var state = State.open
+    /// Ends an answer that does not end by itself; nil for others.
+    private var drainAction: (() -> Void)?
     private var roomWaiter: UnsafeContinuation<Void, Never>?
 
     init(
@@ -103,6 +105,18 @@ package final class Exchange {
     func endWithClient() {
         endsWithClient = true
         carrier?.endWithClient()
+    }
+
+    /// - Parameter act: called when the daemon begins to end.
+    func atDrain(_ act: @escaping () -> Void) {
+        if context.isDraining { act() } else { drainAction = act }
+    }
+
+    /// The daemon begins to end, and waits for this answer.
+    func drainBegan() {
+        let act = drainAction
+        drainAction = nil
+        act?()
     }
 
     /// Whether a final head has been sent.
@@ -230,6 +244,7 @@ package final class Exchange {
     /// The connection is done with this exchange, or has ended under it.
     func connectionEnded() {
         carrier = nil
+        drainAction = nil
         let responder = responder
         self.responder = nil
         if state == .open || state == .body {

@@ -119,6 +119,7 @@ extension ProxyHandler {
             if let exchange { Responder.forward(interim: head, rewriting, via: via, exchange) }
         }
         call.endWithClient = { [weak exchange] in exchange?.endWithClient() }
+        call.whenEnding = { [weak exchange] end in exchange?.atDrain(end) }
         guard exchange.framing != .none else { return }
         call.body = bodies?.watching(exchange.requestBody) ?? exchange.requestBody
         call.bindBody = { [body = exchange.requestBody] in body.onAvailable = $0 }

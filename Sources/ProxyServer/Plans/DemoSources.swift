@@ -70,6 +70,7 @@ struct DemoSources {
             return try template(String(decoding: file.bytes, as: UTF8.self), fields, type, of: path)
         }
         if let collection = answer.collection { return try items(collection, of: name) }
+        if let events = answer.events { return try self.events(events) }
         let place = "the configuration of '\(name)'"
         switch answer.inline {
         case nil: return .none
@@ -96,6 +97,14 @@ struct DemoSources {
         } catch {
             throw .template(place, error)
         }
+    }
+
+    private func events(_ configuration: EventsConfiguration) throws(PlanError) -> DemoContent {
+        var list = configuration.list
+        if let file = configuration.file { list = DemoEvents.events(in: try files.load(file).bytes) }
+        let events = DemoEvents(list, interval: configuration.interval, rounds: configuration.rounds)
+        // A file may have lost its events since it was checked.
+        return events.map { .events($0) } ?? .none
     }
 
     private func items(_ collection: CollectionConfiguration, of name: String) throws(PlanError) -> DemoContent {

@@ -47,7 +47,8 @@ extension RoutePlan {
             latency: rule.latency,
             answer: try answer(rule.answer, rule.headers, of: name, request, sources),
             choice: try choice(rule, of: name, request, sources),
-            failure: try failure(rule, of: name, sources)
+            failure: try failure(rule, of: name, sources),
+            misbehaviours: rule.misbehaviours
         )
     }
 

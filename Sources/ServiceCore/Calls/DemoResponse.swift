@@ -8,16 +8,16 @@ import Matching
 /// Sendable: a value.
 struct DemoResponse: Sendable {
     private(set) var status: Int
-    private(set) var fields: Fields
+    var fields: Fields
     private(set) var body: [UInt8]
     /// A 200 obeys conditions and ranges: the same request would get the same bytes.
     private(set) var isRepresentation = true
-    /// The value of Drydock-Demo.
-    let said: String
+    /// The draw, with the status that came of it.
+    let draw: DemoDraw
 
     private init(_ draw: DemoDraw, fields: Fields, body: [UInt8]) {
         status = draw.status
-        said = draw.fieldValue
+        self.draw = draw
         self.fields = fields
         self.body = body
     }
@@ -34,7 +34,7 @@ struct DemoResponse: Sendable {
     ) async -> DemoResponse {
         let isAnswerToGet = call.head.method == .get || call.head.method == .head
         switch draw.content {
-        case .none, .file:
+        case .none, .file, .events:
             return DemoResponse(draw, fields: isAnswerToGet ? draw.representationFields : draw.fields, body: draw.body)
         case .template(let template, contentType: _):
             let values = values(draw, parts, call, template, now: now)

@@ -57,6 +57,7 @@ final class InnerSource: FetchSource {
         )
         inner.onInterim = { [weak fetch] in fetch?.sink?.received(interim: $0) }
         inner.trace = call.trace
+        inner.whenEnding = call.whenEnding
         fetch.limit(by: plan.timeouts, asking: "\(asking.plan.name) asking service \(route.plan.name)", on: loop)
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) { [client, inner] in
             // Never before `start` has returned: the sink's owner has the handle by then.

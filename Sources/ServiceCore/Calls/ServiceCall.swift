@@ -23,6 +23,8 @@ package struct ServiceCall {
     package var onInterim: ((ResponseHead) -> Void)?
     /// Makes the client's leaving the end of the request.
     package var endWithClient: (() -> Void)?
+    /// Registers whom to call when the daemon begins to end, for an answer that does not end by itself.
+    package var whenEnding: ((_ end: @escaping () -> Void) -> Void)?
     /// Tells what becomes of the request; nil unless that is wanted.
     package var trace: RequestTrace?
     /// Tells of its fetches as one call; nil unless it may be parked between them.

@@ -153,13 +153,24 @@ extension ServiceClient {
         to call: ServiceCall,
         on loop: isolated EventLoop
     ) async -> ServiceAnswer {
-        let made = await DemoResponse.make(draw, parts, call, now: core.clock.now(), on: loop)
+        if case .events(let events) = draw.content {
+            let (lastID, now) = (parts.fields.first("Last-Event-ID"), core.clock.now())
+            return DemoEventStream.answer(events, draw, behind: lastID, to: call, now: now, on: loop)
+        }
+        var made = await DemoResponse.make(draw, parts, call, now: core.clock.now(), on: loop)
         let method = call.head.method
+        var misconduct = DemoMisconduct(made.draw)
+        misconduct.retag(&made.fields, method)
         let hasBody = made.status != 204 && made.status != 304 && made.status >= 200
         let body = hasBody ? Body.complete(made.body) : nil
         if let body, made.status == 200, method == .get || method == .head, made.isRepresentation {
             let head = ResponseHead(status: 200, reason: ReasonPhrase.reason(200), fields: made.fields)
-            return ServiceAnswer(answer: core.own(call.head, head, body, on: loop), demo: made.said)
+            var answer = core.own(call.head, head, body, on: loop)
+            if answer.head.status == 304, misconduct.commits(.no304) {
+                answer = core.own(call.head.unconditional, head, body, on: loop)
+            }
+            misconduct.spoil(&answer, method, now: core.clock.now())
+            return ServiceAnswer(answer: answer, demo: misconduct.said)
         }
         var answer = Answer(
             head: ResponseHead(status: made.status, fields: made.fields),
@@ -169,7 +180,8 @@ extension ServiceClient {
             cacheStatus: nil
         )
         answer.head.reason = ReasonPhrase.reason(made.status)
-        return ServiceAnswer(answer: answer, demo: made.said)
+        misconduct.spoil(&answer, method, now: core.clock.now())
+        return ServiceAnswer(answer: answer, demo: misconduct.said)
     }
 
     /// One draw, after its latency.

@@ -84,6 +84,39 @@ import Testing
         }
     }
 
+    @Test func eachOfSeveralAnswersHasItsContent() async throws {
+        let text = Self.text(
+            """
+                  body: shared
+                  sequence:
+                    - { json: { state: waiting }, status: 202 }
+                    - { body: "{{request.json.a}} of {{request.method}}", template: true, headers: { Content-Type: text/x } }
+                    - {}
+                    - { status: 404 }
+                    - { status: 500, body: "{{oops}}" }
+                  rules:
+                    - name: drawn
+                      when: { path: /drawn }
+                      answers: [{ weight: 50%, body: left }, { weight: 50%, json: [right] }]
+            """
+        )
+        try await HandlerHarness.run(text) { harness throws in
+            let client = try harness.client()
+            let answers = try (0..<5).map { _ in
+                try client.exchange("POST", "/shop/a", body: Array(#"{"a":1}"#.utf8))
+            }
+            #expect(answers.map(\.status) == [202, 200, 200, 404, 500])
+            #expect(answers.map(\.text) == [#"{"state":"waiting"}"#, "1 of POST", "shared", "", "{{oops}}"])
+            #expect(
+                answers.map { $0.field("Content-Type") } == [
+                    "application/json", "text/x", "text/plain; charset=utf-8", nil, "text/plain; charset=utf-8",
+                ]
+            )
+            let drawn = Set(try (0..<40).map { _ in try client.exchange("/shop/drawn").text })
+            #expect(drawn == ["left", #"["right"]"#])
+        }
+    }
+
     @Test func weightedStatusesTakeTheFile() async throws {
         let folder = try TemporaryFolder()
         let file = try folder.write("body.json", "{}")

@@ -60,7 +60,7 @@ extension KeyTable {
     )
 
     /// A body that stands in the configuration.
-    private static func inlineKeys(inherited inheritance: Inheritance = .none) -> [KeyDescriptor] {
+    static func inlineKeys(inherited inheritance: Inheritance = .none) -> [KeyDescriptor] {
         [
             KeyDescriptor("body", .text(.any), "The body itself, in place of a file.", inherited: inheritance),
             KeyDescriptor("json", .tree, "The body itself, which is sent as JSON.", inherited: inheritance),
@@ -115,6 +115,7 @@ extension KeyTable {
             inherited: .endpoints
         ),
         KeyDescriptor("file", .demoFile, "The body of the answer, relative to files.", inherited: .services),
+        eventsKey(inherited: .services),
         KeyDescriptor(
             "status",
             .weighted(.integer(200...599)),
@@ -136,6 +137,12 @@ extension KeyTable {
             inherited: .endpoints
         ),
         KeyDescriptor("failure", .section(failure), "Failures among the answers.", inherited: .endpoints),
+        KeyDescriptor(
+            "misbehave",
+            .rules(misbehaviour, key: "kind"),
+            "What answers get wrong on purpose, for whoever tests a cache: a word, a mapping, or a list of them; [] for nothing.",
+            inherited: .endpoints
+        ),
         KeyDescriptor(
             "unmatched",
             .choice(UnmatchedPolicy.allCases.map(\.rawValue)),
@@ -189,6 +196,7 @@ extension KeyTable {
                     "The status of the answer; or several with the share of each, such as { 200: 90%, 503: 10% }."
                 ),
                 KeyDescriptor("file", .demoFile, "The body of the answer, relative to files."),
+                eventsKey(),
                 KeyDescriptor(
                     "headers",
                     .map(.fieldName, .text(.fieldValue)),
@@ -199,6 +207,11 @@ extension KeyTable {
                     "failure",
                     .section(failure),
                     "Failures among the rule's answers; those of the demo section are not inherited."
+                ),
+                KeyDescriptor(
+                    "misbehave",
+                    .rules(misbehaviour, key: "kind"),
+                    "What answers get wrong on purpose, in place of the demo section's misbehave; [] for nothing."
                 ),
                 KeyDescriptor("files", .path, "The folder of the bodies, in place of the demo section's."),
                 KeyDescriptor("random_seed", .integer(0...Int.max), "The seed, in place of the demo section's."),

@@ -71,18 +71,9 @@ extension RuleGate {
 }
 
 extension DemoAnswerConfiguration {
-    /// - Parameter reader: of a section with an answer; without its content.
+    /// - Parameter reader: of a section with an answer; without its fields and its content.
     init(_ reader: SectionReader) {
         self.init(status: reader.int(always: "status"), isTemplate: reader.bool("template"))
-    }
-
-    /// - Parameter reader: of one answer among several; without its file.
-    init(oneOfSeveral reader: SectionReader) {
-        self.init(
-            status: reader.int(always: "status"),
-            headers: reader.headerValues("headers"),
-            isTemplate: false
-        )
     }
 }
 

@@ -22,6 +22,7 @@ extension Resolver {
         let folder = folder(reader) ?? DemoFolder()
         result.answer.failure = failure(reader, folder)
         result.answer.choice = choice(reader, folder, result.answer.answer)
+        result.answer.misbehaviours = misbehaviours(reader) ?? []
         var parameters: [String] = []
         if case .endpoint(_, _, let known) = owner { parameters = known }
         result.rules = rules(reader, parameters: parameters, folder: folder, in: result.answer)
@@ -48,7 +49,7 @@ extension Resolver {
         _ result: inout DemoConfiguration
     ) {
         let status = result.answer.answer.status
-        // Several answers need no file.
+        // Several answers need no content.
         let isOne = result.answer.choice == .one
         if !isOne { result.hasOwnAnswer = true }
         if content(reader, folder, of: "demo", into: &result.answer.answer) {
@@ -77,8 +78,8 @@ extension Resolver {
         }
         demoFiles.append(path)
         result.answer.answer.file = path
-        result.answer.choice = result.answer.choice.with(contentOf: result.answer.answer)
         checkTemplate(reader, result.answer.answer, of: "demo")
+        result.answer.choice = result.answer.choice.with(contentOf: result.answer.answer)
         result.hasOwnAnswer = true
     }
 

@@ -20,7 +20,7 @@ extension Resolver {
         guard let kind = kinds.first, let place = reader.place(kind), !broken.contains(place) else { return .one }
         switch kind {
         case "sequence":
-            let answers = sections(reader, kind, KeyTable.step).map { answer($0, folder) }
+            let answers = sections(reader, kind, KeyTable.step).map { answer($0, folder, of: "demo.sequence[]") }
             guard !answers.isEmpty else {
                 fail(place, "'\(kind)' is an empty list; write answers, or remove it")
                 return .one
@@ -28,7 +28,10 @@ extension Resolver {
             return .sequence(answers, after: reader.choice(always: "after"))
         case "answers":
             let answers = sections(reader, kind, KeyTable.weightedAnswer).map { reader in
-                WeightedAnswerConfiguration(share: reader.share("weight") ?? 0, answer: answer(reader, folder))
+                WeightedAnswerConfiguration(
+                    share: reader.share("weight") ?? 0,
+                    answer: answer(reader, folder, of: "demo.answers[]")
+                )
             }
             return weighted(answers, kind, place)
         default:
@@ -70,9 +73,16 @@ extension Resolver {
         }
     }
 
-    private mutating func answer(_ reader: SectionReader, _ folder: DemoFolder) -> DemoAnswerConfiguration {
-        var answer = DemoAnswerConfiguration(oneOfSeveral: reader)
-        _ = content(reader, folder, of: "demo", into: &answer)
+    private mutating func answer(
+        _ reader: SectionReader,
+        _ folder: DemoFolder,
+        of label: String
+    ) -> DemoAnswerConfiguration {
+        var answer = DemoAnswerConfiguration(reader)
+        answer.headers = reader.headerValues("headers")
+        if !content(reader, folder, of: label, into: &answer), let place = reader.place("template") {
+            fail(place, "'\(label).template' needs a content beside it; write file, body or json, or remove it")
+        }
         return answer
     }
 
@@ -98,10 +108,13 @@ extension DemoChoiceConfiguration {
         func filled(_ answer: DemoAnswerConfiguration) -> DemoAnswerConfiguration {
             let hasBody = 200..<300 ~= answer.status && !Resolver.bodilessStatuses.contains(answer.status)
             guard hasBody, !answer.hasContent else { return answer }
-            var filled = one
-            filled.status = answer.status
-            filled.headers = answer.headers
-            return filled
+            var answer = answer
+            answer.file = one.file
+            answer.inline = one.inline
+            answer.collection = one.collection
+            answer.events = one.events
+            answer.isTemplate = one.isTemplate
+            return answer
         }
         switch self {
         case .one: return self
@@ -113,5 +126,5 @@ extension DemoChoiceConfiguration {
 }
 
 extension DemoAnswerConfiguration {
-    fileprivate var hasContent: Bool { file != nil || inline != nil || collection != nil }
+    fileprivate var hasContent: Bool { file != nil || inline != nil || collection != nil || events != nil }
 }

@@ -18,7 +18,7 @@ extension Resolver {
         of label: String,
         into answer: inout DemoAnswerConfiguration
     ) -> Bool {
-        let named = ["file", "body", "json", "crud"].filter { reader.entry($0) != nil }
+        let named = ["file", "body", "json", "crud", "events"].filter { reader.entry($0) != nil }
         if named.count > 1 {
             fail(
                 place(reader, named[1]),
@@ -30,6 +30,7 @@ extension Resolver {
         if let text = reader.text("body") { answer.inline = .text(text) }
         if case .tree(let tree)? = reader.leaf("json")?.scalar { answer.inline = .json(tree) }
         if reader.entry("crud") != nil { answer.collection = collection(reader.section("crud"), folder) }
+        if reader.entry("events") != nil { answer.events = events(reader, folder) }
         guard let key = named.first else { return false }
         if Self.bodilessStatuses.contains(answer.status) {
             fail(

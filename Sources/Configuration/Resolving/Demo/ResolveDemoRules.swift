@@ -34,6 +34,7 @@ extension Resolver {
             _ = content(reader, folder, of: "demo.rules[]", into: &rule.answer)
             rule.choice = choice(reader, folder, rule.answer).with(contentOf: rule.answer)
             rule.failure = failure(reader, folder)
+            rule.misbehaviours = misbehaviours(reader) ?? demo.misbehaviours
             check(gate: reader, rule.gate)
             rules.append(rule)
         }

@@ -1,0 +1,71 @@
+// Server-sent events of demo answers: those of a list or a file, and which ones nobody would see.
+
+import Content
+import DemoMode
+
+extension Resolver {
+    /// - Parameter owner: of a section `demo`, or of one of its rules.
+    mutating func events(_ owner: SectionReader, _ folder: DemoFolder) -> EventsConfiguration? {
+        guard let place = owner.place("events"), !broken.contains(place) else { return nil }
+        let reader = owner.section("events")
+        guard (reader.entry("list") == nil) != (reader.entry("file") == nil) else {
+            fail(place, "'demo.events' takes a list or a file, and one of them; write the one that is meant")
+            return nil
+        }
+        var result = EventsConfiguration(
+            interval: reader.nanoseconds(always: "every"),
+            rounds: reader.always(EventsConfiguration.rounds)
+        )
+        if let file = demoFile(reader, "file", folder) {
+            result.file = file
+            // A file that cannot be read is an error already.
+            if let loaded = try? DemoFile.load(path: file), DemoEvents.events(in: loaded.bytes).isEmpty {
+                fail(
+                    self.place(reader, "file"),
+                    file:
+                        "the file \(file) has no event; write lines such as 'data: hello', and an empty line behind each event"
+                )
+            }
+            return result
+        }
+        for value in reader.items("list") where !broken.contains(value.place) {
+            guard case .section(let entries) = value.content else { continue }
+            let reader = SectionReader(entries: entries, section: KeyTable.event)
+            let event = DemoEvents.Event(reader)
+            if event.data == nil, event.retry == nil {
+                fail(value.place, "an event of 'demo.events' has no data, so that no client tells of it; write 'data'")
+            }
+            result.list.append(event)
+        }
+        if reader.items("list").isEmpty { fail(place, "'demo.events' is an empty list; write events, or remove it") }
+        return result
+    }
+}
+
+extension DemoEvents.Event {
+    /// - Parameter reader: of one of `demo.events`.
+    fileprivate init(_ reader: SectionReader) {
+        self.init(
+            id: reader.text("id"),
+            name: reader.text("event"),
+            retry: reader.nanoseconds("retry").map { $0 / 1_000_000 }
+        )
+        guard case .tree(let tree)? = reader.leaf("data")?.scalar else { return }
+        if case .string(let text) = tree {
+            data = text
+        } else {
+            data = String(decoding: JSONWriter.bytes(tree), as: UTF8.self)
+        }
+    }
+}
+
+extension EventsConfiguration {
+    /// How often the events are sent; the inner nil is without end, the outer one is nothing that can be read.
+    fileprivate static func rounds(_ reader: SectionReader) -> Int?? {
+        switch reader.leaf("repeat")?.scalar {
+        case .none?: .some(nil)
+        case .int(let count)?: count
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// Server-sent events of a demo answer: which ones, in what order, and as what bytes.
+
+/// Events one after the other, from a list that is played once or more often. Immutable, shared by every loop.
+package struct DemoEvents: Sendable, Equatable {
+    /// One event (HTML, section "Server-sent events").
+    package struct Event: Sendable, Equatable {
+        /// Nil: the event's number in the stream, from 1.
+        package var id: String?
+        /// Its type; nil: the clients' default, which is `message`.
+        package var name: String?
+        /// Nil: clients take the other fields, and tell nobody of the event.
+        package var data: String?
+        /// Milliseconds that a client waits before it connects again.
+        package var retry: UInt64?
+
+        package init(id: String? = nil, name: String? = nil, data: String? = nil, retry: UInt64? = nil) {
+            self.id = id
+            self.name = name
+            self.data = data
+            self.retry = retry
+        }
+    }
+
+    /// Never empty.
+    package let events: [Event]
+    /// Nanoseconds from one event to the next.
+    package let interval: UInt64
+    /// How often the events are played, at least once; nil: without end.
+    package let rounds: Int?
+
+    /// - Returns: nil where there are no events.
+    package init?(_ events: [Event], interval: UInt64, rounds: Int?) {
+        if events.isEmpty { return nil }
+        self.events = events
+        self.interval = interval
+        self.rounds = rounds
+    }
+
+    /// The media type of such a stream.
+    package static let contentType = "text/event-stream"
+
+    // MARK: - Places
+
+    /// Whether there is no event at a place of the stream, which begins at 0.
+    package func isEnd(_ place: UInt64) -> Bool {
+        rounds.map { place >= UInt64($0).multipliedReportingOverflow(by: UInt64(events.count)).partialValue } ?? false
+    }
+
+    /// The place of the first event for a client that has seen others.
+    /// - Parameter lastID: the client's Last-Event-ID; nil for one that has seen none.
+    package func place(behind lastID: String?) -> UInt64 {
+        guard let lastID else { return 0 }
+        if let found = events.firstIndex(where: { $0.id == lastID }) { return UInt64(found) + 1 }
+        // Events without an id of their own are numbered.
+        guard let number = UInt64(lastID), number > 0, number < .max, !isEnd(number - 1),
+            event(at: number - 1).id == nil
+        else { return 0 }
+        return number
+    }
+
+    private func event(at place: UInt64) -> Event { events[Int(place % UInt64(events.count))] }
+
+    /// The event at a place, as it is sent.
+    package func bytes(at place: UInt64) -> [UInt8] {
+        let event = event(at: place)
+        var text = "id: \(event.id ?? String(place + 1))\n"
+        if let name = event.name { text += "event: \(name)\n" }
+        if let retry = event.retry { text += "retry: \(retry)\n" }
+        if let data = event.data { for line in Self.lines(data) { text += "data: \(line)\n" } }
+        return Array((text + "\n").utf8)
+    }
+
+    /// Lines that end in CRLF, LF or CR; Swift takes CRLF for one character.
+    private static func lines(_ text: String) -> [Substring] {
+        text.split(omittingEmptySubsequences: false) { $0 == "\r\n" || $0 == "\n" || $0 == "\r" }
+    }
+
+    // MARK: - Files
+
+    /// Reads a stream as a server would send it. Comments and unknown fields are left out, and the last event may lack
+    /// its empty line.
+    package static func events(in file: [UInt8]) -> [Event] {
+        var text = Substring(String(decoding: file, as: UTF8.self))
+        if text.first == "\u{FEFF}" { text = text.dropFirst() }
+        var events: [Event] = []
+        var (event, data) = (Event(), [Substring]())
+        for line in lines(String(text)) + [""] {
+            guard line.isEmpty else {
+                let name = line.prefix { $0 != ":" }
+                var value = line.dropFirst(name.count + 1)
+                if value.first == " " { value = value.dropFirst() }
+                switch name {
+                case "id": event.id = String(value)
+                case "event": event.name = String(value)
+                case "data": data.append(value)
+                case "retry": event.retry = UInt64(value)
+                default: break
+                }
+                continue
+            }
+            if !data.isEmpty { event.data = data.joined(separator: "\n") }
+            if event != Event() { events.append(event) }
+            (event, data) = (Event(), [])
+        }
+        return events
+    }
+}
