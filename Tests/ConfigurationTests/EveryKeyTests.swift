@@ -1,6 +1,7 @@
 // For every key of the table: a misspelling, a wrong type and a wrong unit are told at their exact line and column.
 
 import KeySupport
+import Matching
 import Testing
 
 @testable import Configuration

@@ -1,5 +1,7 @@
 // Addresses to listen on, base URLs and endpoint paths.
 
+import Matching
+
 enum Addresses {
     /// `ADDRESS:PORT`, `[IPV6]:PORT`, `localhost:PORT`, `:PORT` or `*:PORT` for all addresses, or `unix:/PATH`.
     static func listen(_ text: String) throws(ScalarProblem) -> ListenAddress {

@@ -1,5 +1,6 @@
 // A setting of demo answers and faults that an operator changes while the daemon runs.
 
+import Matching
 package import Policies
 
 /// One key of a service or an endpoint with another value.

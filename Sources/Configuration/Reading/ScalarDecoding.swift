@@ -1,6 +1,7 @@
 // From the text of a scalar to its typed value, kind by kind.
 
 import FoundationEssentials
+import Matching
 import Policies
 
 enum ScalarDecoding {

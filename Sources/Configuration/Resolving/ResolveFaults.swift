@@ -1,5 +1,6 @@
 // Faults: their profiles, what a rule does, and which rules exclude each other.
 
+import Matching
 import Policies
 
 extension LatencyPolicy {

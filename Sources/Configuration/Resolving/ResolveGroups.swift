@@ -1,5 +1,6 @@
 // Resolves groups of calls from decoded entries: endpoints become paths, and each value has an earlier call.
 
+import Matching
 import Policies
 
 extension Resolver {

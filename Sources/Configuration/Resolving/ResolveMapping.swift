@@ -2,6 +2,7 @@
 
 import Content
 import Mapping
+import Matching
 
 extension Resolver {
     /// The mapping of a service or an endpoint; nil where there is none, or a mistake in it.

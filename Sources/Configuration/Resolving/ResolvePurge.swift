@@ -1,5 +1,7 @@
 // Resolves purges on a schedule from decoded entries.
 
+import Matching
+
 extension Resolver {
     /// - Parameter services: the names of all services.
     mutating func purges(_ root: SectionReader, services: [String]) -> [PurgeConfiguration] {

@@ -1,5 +1,6 @@
 // What only shows when a service, or all services, are seen as a whole.
 
+import Matching
 import Policies
 
 extension Resolver {

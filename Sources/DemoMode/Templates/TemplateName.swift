@@ -1,6 +1,7 @@
 // What the tags of a template may name: each name with its arguments, read once when the template is compiled.
 
 import Content
+import Matching
 
 /// A name that has a value while a template is rendered.
 enum TemplateName: Sendable, Equatable {
@@ -139,7 +140,7 @@ struct TemplateNameReader {
     private func item() throws(TemplateMistake) -> TemplateName {
         guard !isWithinItems else { return try plain(.item(name), "") }
         let roots = ["request", "now", "counter", "fake", "repeat"]
-        let near = Nearest.word(to: name[0], among: roots).map { "did you mean '\($0)'? " } ?? ""
+        let near = Suggestions.nearest(to: name[0], among: roots).map { "did you mean '\($0)'? " } ?? ""
         throw TemplateMistake("unknown name '\(written)'; \(near)A template knows \(roots.joined(separator: ", "))")
     }
 
@@ -169,7 +170,7 @@ struct TemplateNameReader {
             throw TemplateMistake("'\(written)' needs a name behind it, such as \(written).id")
         default:
             let words = Self.requestWords
-            let near = Nearest.word(to: word, among: words).map { "did you mean 'request.\($0)'? " } ?? ""
+            let near = Suggestions.nearest(to: word, among: words).map { "did you mean 'request.\($0)'? " } ?? ""
             throw TemplateMistake("unknown name '\(written)'; \(near)A request has \(words.joined(separator: ", "))")
         }
     }
@@ -222,7 +223,7 @@ struct TemplateNameReader {
         let word = name.dropFirst().joined(separator: ".")
         guard let make = FakeValue.named[word] else {
             let words = FakeValue.named.keys.sorted()
-            let near = Nearest.word(to: word, among: words).map { "did you mean 'fake.\($0)'? " } ?? ""
+            let near = Suggestions.nearest(to: word, among: words).map { "did you mean 'fake.\($0)'? " } ?? ""
             throw TemplateMistake("unknown name '\(written)'; \(near)There are \(words.joined(separator: ", "))")
         }
         guard let value = make(arguments ?? []) else {

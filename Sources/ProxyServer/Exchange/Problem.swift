@@ -2,6 +2,7 @@
 
 import Configuration
 package import HTTPWire
+import Matching
 package import Upstream
 
 /// One `application/problem+json` answer.

@@ -1,0 +1,30 @@
+// The nearest known word for a misspelt one, which errors of configurations, templates and questions name.
+
+package enum Suggestions {
+    /// The known word with the fewest changes, or nil if none is near.
+    package static func nearest(to word: String, among known: [String]) -> String? {
+        let word = word.lowercased()
+        let ranked = known.map { ($0, distance(Array(word.utf8), Array($0.lowercased().utf8))) }
+        guard let best = ranked.min(by: { $0.1 < $1.1 }) else { return nil }
+        return best.1 <= max(1, max(word.utf8.count, best.0.utf8.count) / 3 + 1) ? best.0 : nil
+    }
+
+    /// Insertions, deletions, replacements and swaps of neighbours.
+    package static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+        // A word may be a megabyte of somebody's file or request, and must not cost a square of it.
+        if a.count > 64 || b.count > 64 { return a == b ? 0 : max(a.count, b.count) }
+        var before: [Int] = []
+        var last = Array(0...b.count)
+        for i in 0..<a.count {
+            var row = [i + 1]
+            for j in 0..<b.count {
+                var best = min(last[j] + (a[i] == b[j] ? 0 : 1), last[j + 1] + 1, row[j] + 1)
+                if i > 0, j > 0, a[i] == b[j - 1], a[i - 1] == b[j] { best = min(best, before[j - 1] + 1) }
+                row.append(best)
+            }
+            before = last
+            last = row
+        }
+        return last[b.count]
+    }
+}
