@@ -244,7 +244,7 @@ struct CollectionExchange {
             throw CollectionRefusal(
                 507,
                 "Full",
-                "The collection holds \(limit) bytes at most; delete items, or reset it"
+                "The collection holds \(limit) bytes at most; delete items, or begin anew with 'drydock demo reset'"
             )
         }
         state.size = size

@@ -83,7 +83,7 @@ extension RoutePlan {
         return RoutePlan(
             name: configuration.name,
             services: routes,
-            forward: configuration.forward.enabled ? try forward(configuration, registry, &seeds) : nil,
+            forward: configuration.forward.enabled ? try forward(configuration, registry, files, &seeds) : nil,
             hosts: configuration.hosts.map(HostPattern.init),
             machineNames: configuration.clients.allSatisfy(\.isLoopback) ? [] : machineNames()
         )
@@ -92,6 +92,7 @@ extension RoutePlan {
     private static func forward(
         _ configuration: Configuration,
         _ registry: PlanRegistry,
+        _ files: AnswerFiles,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ForwardPlan {
         let cache = configuration.forward.cache
@@ -105,7 +106,7 @@ extension RoutePlan {
             phases: try seeds.phases(cache),
             onClientAbort: cache.onClientAbort,
             retry: configuration.forward.retry,
-            faults: try faults(configuration.forward.faults)
+            faults: try faults(configuration.forward.faults, files)
         )
         let plan = ServicePlan(
             name: "",
@@ -171,7 +172,7 @@ extension RoutePlan {
                 rungs: endpoint.recording.from,
                 mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
                 errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name),
-                faults: try faults(endpoint.faults),
+                faults: try faults(endpoint.faults, sources.files),
                 rateLimit: endpoint.rateLimit
             )
             let plan = EndpointPlan(
@@ -206,7 +207,7 @@ extension RoutePlan {
                 rungs: service.recording.from,
                 mapping: mapping(service.mapping, "service '\(service.name)'"),
                 errorMapping: errorMapping(service.errorMapping, service: service.name),
-                faults: try faults(service.faults),
+                faults: try faults(service.faults, sources.files),
                 rateLimit: service.rateLimit
             ),
             authorization: authorization(service.auth),

@@ -7,9 +7,9 @@ import ServiceCore
 
 extension RoutePlan {
     /// Reads the bodies of the rules.
-    static func faults(_ rules: [FaultPolicy]) throws(PlanError) -> FaultPlan? {
+    static func faults(_ rules: [FaultPolicy], _ files: AnswerFiles) throws(PlanError) -> FaultPlan? {
         var compiled: [FaultPlan.Rule] = []
-        for rule in rules { compiled.append(FaultPlan.Rule(rule, file: try rule.file.map(load))) }
+        for rule in rules { compiled.append(FaultPlan.Rule(rule, file: try rule.file.map(files.load))) }
         return FaultPlan(compiled)
     }
 }

@@ -165,6 +165,34 @@ extension Scenarios {
             )
         }
 
+        @Test("bodies of faults change like demo files, and one that vanishes stays what it was")
+        func editedFilesOfFaults() throws {
+            let place = try DaemonPlace()
+            let busy = try place.folder.write("busy.txt", "one")
+            let demo = try place.folder.write("a.txt", "a")
+            let faults = "faults: { status: 503, file: \"\(busy)\" }"
+            let daemon = try Daemon(
+                DaemonSettings(
+                    """
+                    forward: { allow: [127.0.0.1], \(faults) }
+                    services:
+                      - { name: bad, match: { prefix: /bad }, demo: { enabled: true, status: 204 }, \(faults) }
+                      - { name: good, match: { prefix: /good }, demo: { enabled: true, file: "\(demo)" } }
+                    """
+                ),
+                at: place
+            )
+            #expect(try daemon.exchange("/bad/x").text == "one")
+            try place.folder.write("busy.txt", "two")
+            #expect(try eventually { try daemon.exchange("/bad/x").text == "two" })
+            #expect(unlink(busy) == 0)
+            #expect(eventually { daemon.errors.contains("busy.txt does not exist") })
+            try place.folder.write("a.txt", "b")
+            #expect(try eventually { try daemon.exchange("/good/x").text == "b" }, "\(daemon.errors)")
+            let last = try daemon.exchange("/bad/x")
+            #expect((last.status, last.text) == (503, "two"))
+        }
+
         @Test("with --watch, a change of the configuration is a reload; without it, it is not")
         func watchedConfiguration() throws {
             func text(_ place: DaemonPlace, _ body: String) -> String {
