@@ -141,6 +141,45 @@ extension Scenarios {
             #expect(ends == Self.cases.map { "\($0.name) \($0.socket)" })
         }
 
+        /// Each word of the page's table has a row above.
+        @Test func eachFaultOfThePageIsSeenByClients() {
+            let page = readText(ExamplePage.root + "/Documentation/faults.md")
+            let rows = page.split(separator: "\n").drop { $0 != "| `fault` | what the client sees |" }.prefix {
+                $0.hasPrefix("|")
+            }
+            let words = rows.dropFirst(2).compactMap { $0.firstMatch(of: #/`(?:{ )?([a-z_]+)/#).map { String($0.1) } }
+            #expect(words.count >= 8, "\(rows)")
+            for word in words {
+                #expect(
+                    Self.cases.contains { $0.fault.firstMatch(of: #/[a-z_]+/#).map { $0.0 == word } ?? false },
+                    "\(word)"
+                )
+            }
+        }
+
+        /// Neither a rule of demo mode nor an endpoint is for them.
+        @Test func requestsThatNothingIsForHaveFaultsToo() throws {
+            let origin = try ScriptedOrigin { .answer(to: $0, "live") }
+            let daemon = try Daemon(
+                """
+                services:
+                  - name: api
+                    match: { prefix: /api }
+                    base_url: "\(origin.url)"
+                    demo: { enabled: true, unmatched: pass, rules: [{ name: a, when: { path: /a }, body: played }] }
+                    endpoints: [{ name: users, path: /users/:id, demo: { enabled: false } }]
+                    faults: [{ name: busy, at: miss, every: 2, status: 503 }, { name: slow, at: demo, latency: 3ms }]
+                """
+            )
+            let played = try (0..<2).map { _ in try daemon.exchange("/api/a") }
+            #expect(played.map(\.text) == ["played", "played"])
+            #expect(played.allSatisfy { $0.field("Drydock-Demo")?.contains("fault=slow; latency=3ms") == true })
+            let passed = try (0..<2).map { _ in try daemon.exchange("/api/b", fields: [("Cache-Control", "no-cache")]) }
+            #expect(passed.map(\.status) == [200, 503])
+            #expect(passed[1].field("Drydock-Demo")?.hasPrefix("fault=busy; status=503") == true)
+            #expect(origin.requests(target: "/b") == 2)
+        }
+
         /// The names of the faults of the n-th requests of eight paths, over so many connections.
         private static func drawn(_ daemon: Daemon, connections: Int) throws -> [[String]] {
             let shares = try Threads.run(connections) { index in

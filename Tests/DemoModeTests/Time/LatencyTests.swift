@@ -39,9 +39,25 @@ private let ms: UInt64 = 1_000_000
         Self.expect(normal, at: 50, 250 * ms)
         Self.expect(normal, at: 84.134, 300 * ms)
         Self.expect(normal, at: 15.866, 200 * ms)
+        Self.expect(normal, at: 97.725, 350 * ms)
+        Self.expect(normal, at: 99.865, 400 * ms)
         let lognormal = try Self.sorted(LatencyPolicy(.lognormal(median: 80 * ms, p99: 900 * ms)), count: 1_000_000)
         Self.expect(lognormal, at: 50, 80 * ms)
         Self.expect(lognormal, at: 99, 900 * ms)
+        // One and two deviations of its logarithm, ln(900/80) / 2.326.
+        Self.expect(lognormal, at: 84.134, UInt64(226.43 * Double(ms)))
+        Self.expect(lognormal, at: 97.725, UInt64(640.9 * Double(ms)))
+    }
+
+    /// A range by its percentiles, and with it the words `latency: 250ms`.
+    @Test(.timeLimit(.minutes(5))) func fixedAndEvenLatenciesAreThoseOfTheConfiguration() throws {
+        let even = try Self.sorted(LatencyPolicy(.uniform(200 * ms...900 * ms)), count: 200_000)
+        for percentile in [1.0, 10, 50, 90, 99] {
+            Self.expect(even, at: percentile, 200 * ms + UInt64(percentile * 7) * ms)
+        }
+        #expect(even.allSatisfy { (200 * ms...900 * ms).contains($0) })
+        let fixed = try Self.sorted(LatencyPolicy(.uniform(250 * ms...250 * ms)), count: 1000)
+        #expect(fixed.count == 1000 && fixed.allSatisfy { $0 == 250 * ms })
     }
 
     /// The table is that of any book of statistics.

@@ -303,6 +303,25 @@ extension Scenarios {
             #expect(posted.status == 200 && posted.field("ETag") == nil)
         }
 
+        /// The one call that may be under way waits for its origin, and no other may wait for its place.
+        @Test func demoAnswersWaitInNoQueue() throws {
+            let gate = Monitor(false)
+            let origin = try ScriptedOrigin { _ in
+                _ = gate.wait(20, until: { $0 })
+                return .answer("live")
+            }
+            let played = "endpoints: [{ name: played, path: /played, demo: { enabled: true, body: played } }]"
+            let keys = "base_url: \"\(origin.url)\", max_concurrent: 1, max_queue: { length: 0 }, cache: { mode: none }"
+            let daemon = try Daemon("services: [{ name: api, match: { prefix: /api }, \(keys), \(played) }]")
+            let first = try daemon.client()
+            try first.request("GET", "/api/live")
+            #expect(origin.waitForRequests(1))
+            #expect(try daemon.exchange("/api/other").status == 503)
+            #expect(try daemon.exchange("/api/played").text == "played")
+            gate.update { $0 = true }
+            #expect(try first.readHead().status == 200)
+        }
+
         @Test func aServiceMayStandBeforeADemoService() throws {
             let place = try DaemonPlace()
             var settings = try Self.settings(place, chance: 0, seed: 1, latency: "0ms")

@@ -84,16 +84,21 @@ final class ExampleReader {
 
     private func compare(_ line: ReadmeText.Line, _ output: String, _ origin: String) {
         let output = origin.isEmpty ? output : output.replacing(origin, with: base)
-        let printed = output.split(whereSeparator: \.isNewline).map { Self.general(String($0)) }
-        let isSame =
-            printed.count == line.quoted.count
-            && zip(line.quoted, printed).allSatisfy { quoted, printed in
-                quoted.hasSuffix("…") ? printed.hasPrefix(quoted.dropLast()) : Self.general(quoted) == printed
-            }
         #expect(
-            isSame && !line.quoted.isEmpty,
+            line.isQuoted(output) && !line.quoted.isEmpty,
             "\(line.command): the page quotes \(line.quoted), and it prints \(output)"
         )
+    }
+}
+
+extension ReadmeText.Line {
+    /// The page quotes what was printed; a line that it quotes in part ends in `…`.
+    func isQuoted(_ output: String) -> Bool {
+        let printed = output.split(whereSeparator: \.isNewline).map { Self.general(String($0)) }
+        return printed.count == quoted.count
+            && zip(quoted, printed).allSatisfy { quoted, printed in
+                quoted.hasSuffix("…") ? printed.hasPrefix(quoted.dropLast()) : Self.general(quoted) == printed
+            }
     }
 
     /// Without the numbers that count with the time, and the name that follows from the machine.

@@ -32,7 +32,9 @@ struct ReadmeText {
 
     private static let programs = ["drydock", "curl", "make", "sudo", "export", "for"]
 
-    init(_ text: String) {
+    /// - Parameter takesSpans: command lines inside sentences count, too.
+    init(_ text: String, takesSpans: Bool = true) {
+        self.takesSpans = takesSpans
         var prose = ""
         var block: [String] = []
         var isFenced = false
@@ -60,6 +62,7 @@ struct ReadmeText {
         addSpans(of: prose)
     }
 
+    private let takesSpans: Bool
     /// The file that the text before a block names.
     private var lastFile: String?
 
@@ -76,7 +79,7 @@ struct ReadmeText {
     }
 
     private mutating func addSpans(of prose: String) {
-        for span in Self.spans(of: prose) where span.contains(" ") && Self.isCommand(span) {
+        for span in takesSpans ? Self.spans(of: prose) : [] where span.contains(" ") && Self.isCommand(span) {
             steps.append(.line(Line(command: span, comment: nil)))
         }
     }
@@ -94,7 +97,7 @@ struct ReadmeText {
                     steps[steps.count - 1] = .line(last)
                 }
             }
-        } else if let lastFile, first.firstMatch(of: #/^[a-z]+:/#) != nil {
+        } else if let lastFile, first.firstMatch(of: #/^[a-z_]+:/#) != nil {
             steps.append(.file(name: lastFile, text: lines.map { $0 + "\n" }.joined()))
         } else {
             for line in lines where !line.isEmpty {
