@@ -39,13 +39,36 @@ package struct AdminDemo: Codable, Sendable, Equatable {
         }
     }
 
+    /// What is known of how long an origin takes.
+    package struct Latency: Codable, Sendable, Equatable {
+        /// A service, `SERVICE/ENDPOINT`, or `forward`.
+        package var of: String
+        /// How many latencies it is made of.
+        package var answers: Int
+        /// Nanoseconds; nil where there is no answer yet.
+        package var median: UInt64?
+        package var p90: UInt64?
+        package var p99: UInt64?
+
+        package init(of: String, answers: Int, median: UInt64?, p90: UInt64?, p99: UInt64?) {
+            self.of = of
+            self.answers = answers
+            self.median = median
+            self.p90 = p90
+            self.p99 = p99
+        }
+    }
+
     package var answers: [Answers]
     /// In the order in which they were made: a later one counts more.
     package var overrides: [Override]
+    /// By name.
+    package var latencies: [Latency]
 
-    package init(answers: [Answers], overrides: [Override]) {
+    package init(answers: [Answers], overrides: [Override], latencies: [Latency] = []) {
         self.answers = answers
         self.overrides = overrides
+        self.latencies = latencies
     }
 }
 
@@ -55,9 +78,12 @@ package struct AdminDemoReset: Codable, Sendable, Equatable {
     package var requests: Int
     /// Entries of the journal that are gone; nil where it was left as it is.
     package var entries: Int?
+    /// Latencies of origins that are forgotten; nil where they are still known.
+    package var latencies: Int?
 
-    package init(requests: Int, entries: Int?) {
+    package init(requests: Int, entries: Int?, latencies: Int? = nil) {
         self.requests = requests
         self.entries = entries
+        self.latencies = latencies
     }
 }

@@ -11,6 +11,8 @@ package struct LatencyPolicy: Sendable, Hashable {
         case lognormal(median: UInt64, p99: UInt64)
         /// What was measured: points of the distribution with rising percentiles and latencies; at least one.
         case percentiles([Point])
+        /// What an origin took, as far as it is known when a plan is made.
+        case learned(LearnedLatencyPolicy)
     }
 
     /// So many percent of the latencies are at most this one.
@@ -36,4 +38,20 @@ package struct LatencyPolicy: Sendable, Hashable {
 
     /// No wait.
     package static let none = LatencyPolicy(.uniform(0...0))
+}
+
+/// The latencies that an origin had before.
+package struct LearnedLatencyPolicy: Sendable, Hashable {
+    /// Whose: a service, or `SERVICE/ENDPOINT`; nil: of the place where the policy stands.
+    package var source: String?
+    /// Each of them is so many times as long. Default: 1.
+    package var times: Double
+    /// What stands in for them while there are none, in nanoseconds. Default: nothing.
+    package var otherwise: UInt64
+
+    package init(of source: String? = nil, times: Double = 1, otherwise: UInt64 = 0) {
+        self.source = source
+        self.times = times
+        self.otherwise = otherwise
+    }
 }

@@ -49,7 +49,7 @@ extension ValueKind {
         case .rules: []
         case .shorthand(let section, let key):
             switch section.key(key)?.kind {
-            case .text(.any)?, .demoFile?, .path?: ["[x, y]"]
+            case .text?, .demoFile?, .path?: ["[x, y]"]
             default: ["text"]
             }
         case .tree: []

@@ -1,5 +1,6 @@
 // Services, endpoints and demo answers: what conflicts, what is missing, what leads in a circle.
 
+import Policies
 import Testing
 
 @testable import Configuration
@@ -147,7 +148,7 @@ import Testing
         #expect(user.enabled && user.hasAnswer)
         #expect(user.answer.answer.file == folder.path + "/demo/user.json")
         #expect(user.answer.answer.status == 201)
-        #expect(user.answer.latency == 200_000_000...900_000_000)
+        #expect(user.answer.latency == LatencyPolicy(.uniform(200_000_000...900_000_000)))
         #expect(user.answer.headers == [HeaderValue(name: "X-A", value: "b")])
         #expect(user.answer.randomSeed == 42)
         #expect(user.answer.failure?.chance == 0.05)
@@ -155,7 +156,7 @@ import Testing
         #expect(user.answer.failure?.answer.file == folder.path + "/demo/error.json")
         let list = service.endpoints[1].demo
         #expect(list.answer.answer.file == folder.path + "/demo/other.json")
-        #expect(list.answer.latency == 1_000_000_000...1_000_000_000)
+        #expect(list.answer.latency == LatencyPolicy(.uniform(1_000_000_000...1_000_000_000)))
         #expect(list.answer.failure?.answer.status == 503)
         let gone = service.endpoints[2].demo
         #expect(gone.enabled && gone.answer.answer.file == nil)

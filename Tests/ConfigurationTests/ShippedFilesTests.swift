@@ -2,6 +2,7 @@
 
 import Foundation
 import KeySupport
+import Policies
 import Testing
 
 @testable import Configuration
@@ -20,7 +21,7 @@ import Testing
         #expect(loaded.cache.disk?.path == "/home/u/d/store")
         let demo = try #require(loaded.service(named: "demo"))
         #expect(demo.endpoints.allSatisfy { $0.demo.enabled })
-        #expect(demo.endpoints.first?.demo.answer.latency == 100_000_000...400_000_000)
+        #expect(demo.endpoints.first?.demo.answer.latency == LatencyPolicy(.uniform(100_000_000...400_000_000)))
         #expect(demo.endpoints.first?.demo.answer.failure?.chance == 0.2)
         #expect(loaded.service(named: "shop")?.baseURL == .service("demo"))
         for environment in [[:], ["HOME": "/home/u"]] {

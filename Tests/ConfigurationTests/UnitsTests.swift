@@ -1,5 +1,6 @@
 // Durations, sizes, shares, ranges and the other scalars.
 
+import Policies
 import Testing
 
 @testable import Configuration
@@ -181,4 +182,31 @@ import Testing
         let error = #expect(throws: Lifetimes.Malformed.self) { try Lifetimes.seconds(text) }
         #expect(error?.description.contains(part) == true, "\(String(describing: error))")
     }
+}
+
+@Suite struct LearnedLatencyWordsTests {
+    private static func learned(_ text: String) throws -> LearnedLatencyPolicy? {
+        guard case .learned(let policy) = try Units.distribution(text).shape else { return nil }
+        return policy
+    }
+
+    @Test(
+        arguments: [
+            ("learned", nil, 1), ("learned(api)", "api", 1), ("learned( api/user , x1.5 )", "api/user", 1.5),
+            ("learned(x0.5)", nil, 0.5), ("learned(x2, x3)", "x2", 3),
+        ] as [(String, String?, Double)]
+    )
+    func saysWhoseAndHowManyTimes(text: String, source: String?, times: Double) throws {
+        #expect(try Self.learned(text) == LearnedLatencyPolicy(of: source, times: times))
+    }
+
+    @Test(arguments: [
+        "learned()", "learned(a, b)", "learned(api, 2)", "learned(x2, api)", "learned(a/b/c)", "learned(",
+    ])
+    func refusesOthers(text: String) {
+        #expect(throws: ScalarProblem.self) { try Units.distribution(text) }
+    }
+
+    @Test(arguments: ["x", "x0", "x1001", "1.5", "x-1", "x1e2", "xinf", "x.."])
+    func factorsHaveBounds(text: String) { #expect(Units.factor(text) == nil) }
 }

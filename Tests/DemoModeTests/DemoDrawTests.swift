@@ -2,6 +2,7 @@
 
 import DemoMode
 import HTTPWire
+import Policies
 import Testing
 
 @Suite struct DemoDrawTests {
@@ -17,7 +18,7 @@ import Testing
         DemoRule(
             endpoint: name,
             seed: seed,
-            latency: latency,
+            latency: LatencyPolicy(.uniform(latency)),
             answer: DemoAnswer(
                 content: .file(DemoFile(path: "/user.json", bytes: Array("{}".utf8), contentType: "application/json"))
             ),
@@ -187,7 +188,7 @@ import Testing
         )
     )
     func fieldValueNamesTheRuleSafely(name: String, written: String) throws {
-        let rule = DemoRule(endpoint: name, latency: 412_999_999...412_999_999)
+        let rule = DemoRule(endpoint: name, latency: LatencyPolicy(.uniform(412_999_999...412_999_999)))
         let draw = DemoDraw.draw(rule, requestKey: [], ordinal: 3)
         let drawn = "\(draw.name)"
         #expect(DrawName(drawn) == draw.name && drawn.hasSuffix(".4"))

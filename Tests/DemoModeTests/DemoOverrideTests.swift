@@ -2,6 +2,7 @@
 
 import DemoMode
 import HTTPWire
+import Policies
 import Testing
 
 @Suite struct DemoOverrideTests {
@@ -37,7 +38,7 @@ import Testing
     @Test func anOverriddenAnswerIsForOneRequestAlone() throws {
         let rule = DemoRule(
             endpoint: "user",
-            latency: 5_000_000...5_000_000,
+            latency: LatencyPolicy(.uniform(5_000_000...5_000_000)),
             answer: DemoAnswer(
                 fields: Fields([("Cache-Control", "max-age=60"), ("CDN-Cache-Control", "max-age=60"), ("X-Own", "1")])
             )

@@ -103,7 +103,7 @@ extension KeyEffect {
         "error.map": .request { "\($0.errorMapping.map { "\($0)" } ?? "none") \($0.policy)" },
         "response.map_buffer": .request { "\($0.mapping?.buffer ?? 0)" },
         "demo.enabled": demo, "demo.files": demo, "demo.file": demo, "demo.status": demo, "demo.headers": demo,
-        "demo.latency": demo, "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
+        "demo.failure.chance": demo, "demo.failure.status": demo, "demo.failure.file": demo,
         "demo.body": demo, "demo.json": demo, "demo.template": demo, "demo.failure.body": demo,
         "demo.failure.json": demo, "demo.failure.template": demo,
         "demo.random_seed": demo, "demo.unmatched": demo, "demo.body_limit": demo, "demo.overrides": demo,
@@ -111,13 +111,14 @@ extension KeyEffect {
         "rate_limit.by": quota,
     ].merging(faults) { $1 }.merging(misbehaviour.map { ("demo.misbehave[].\($0)", demo) }) { $1 }
         .merging(events.map { ("demo.events.\($0)", demo) }) { $1 }
+        .merging(latencies.map { ("demo.\($0)", demo) }) { $1 }
         .merging(ofSeveral.map { ("demo.\($0)", demo) }) { $1 }
         .merging(ofRules.map { ("demo.rules[].\($0)", demo) }) { $1 }
         .merging(retry.map { ("retry.\($0)", $1) }) { $1 }.merging(cache.map { ("cache.\($0)", $1) }) { $1 }
 
     /// Of the rules of demo mode.
     private static let ofRules: [String] = [
-        ["name", "status", "headers", "latency", "files", "random_seed"], contents, below("failure", contents),
+        ["name", "status", "headers", "files", "random_seed"], latencies, contents, below("failure", contents),
         below("failure", ["chance", "status"]), ofSeveral, below("misbehave[]", misbehaviour), below("events", events),
         below("when", ["method", "query", "fields", "cookies", "nth", "first", "every"]), below("when.path", tests),
         below("when.path.not", tests), below("when.body", ["is", "contains", "json", "form"]),
@@ -135,17 +136,25 @@ extension KeyEffect {
     private static func below(_ section: String, _ keys: [String]) -> [String] { keys.map { "\(section).\($0)" } }
     private static let tests = ["is", "contains", "matches", "one_of", "present"]
 
+    private static let latencies = below(
+        "latency",
+        [
+            "range", "normal.mean", "normal.deviation", "lognormal.median", "lognormal.p99", "percentiles",
+            "learned.of",
+            "learned.times", "learned.otherwise", "max",
+        ]
+    )
+
     private static let quota = KeyEffect.request { "\(String(describing: $0.rateLimit))" }
 
     /// Of services, endpoints and forward mode.
     private static let faults = Dictionary(
-        uniqueKeysWithValues: [
-            "profile", "name", "chance", "at", "first", "every", "latency.range", "latency.normal.mean",
-            "latency.normal.deviation", "latency.lognormal.median", "latency.lognormal.p99", "latency.percentiles",
-            "latency.max", "status", "retry_after", "file", "fault.kind", "fault.reset.after", "fault.close.after",
+        uniqueKeysWithValues: (latencies + [
+            "profile", "name", "chance", "at", "first", "every", "status", "retry_after", "file", "fault.kind",
+            "fault.reset.after", "fault.close.after",
             "fault.bad_chunk.after", "fault.stalled_head.for", "fault.stalled_body.after", "fault.stalled_body.for",
             "fault.garbage.after", "fault.wrong_length.by", "pace", "dribble.chunks", "dribble.over", "random_seed",
-        ].map { ("faults[].\($0)", KeyEffect.request { "\(String(describing: $0.faults))" }) }
+        ]).map { ("faults[].\($0)", KeyEffect.request { "\(String(describing: $0.faults))" }) }
     )
 
     private static let retry = Dictionary(
@@ -283,6 +292,7 @@ extension KeyEffect {
         "shutdown": .scenario("Lifecycle/drainingEndsAtItsDeadline"),
         "demo.enabled": demo,
         "fault_profiles": .scenario("Faults/profiles"),
+        "learned_latencies": .scenario("LearnedLatency/whatAnOriginTookIsPlayedAlsoByTheNextDaemon"),
         "offline": .daemon { "\($0.context.parts.core.isOffline)" },
         "clock.movable": .scenario("Clock/withoutLeaveItStays"),
         "log.level": .daemon { "\($0.context.parts.logSettings.current)" },

@@ -110,6 +110,17 @@ import Testing
         )
     }
 
+    @Test func aLongTailIsOneForWireMock() {
+        var rule = Self.rule([.path(.equals("/a"))])
+        (rule.latency, rule.lognormal) = (80...80, (median: 80, sigma: 1.0405))
+        let export = Export.write([rule], .wiremock, version: "1")
+        #expect(
+            Self.text(export.tree["mappings"]).hasSuffix(
+                #""body":"x","delayDistribution":{"type":"lognormal","median":80.0,"sigma":1.0405}}}]"#
+            )
+        )
+    }
+
     @Test func aRuleForOneRequestIsAnEntry() throws {
         let rules: [ExportedRule] = [
             Self.rule([

@@ -100,7 +100,8 @@ package enum KeyDocuments {
         "redact.query": recordedBelow, "redact.json": recordedBelow,
         "faults.name": deed, "faults.chance": deed, "faults.at": deed, "faults.first": deed, "faults.every": deed,
         "faults.retry_after": deed, "faults.file": deed, "faults.random_seed": deed,
-        "latency.max": [("range", "1s")],
+        "latency.max": [("range", "1s")], "learned.times": [("of", "forward")],
+        "learned.otherwise": [("of", "forward")],
         "misbehave.chance": [("kind", "no_304")], "misbehave.every": [("kind", "no_304")],
         "rate_limit.window": quota, "rate_limit.status": quota, "rate_limit.count": quota, "rate_limit.by": quota,
         "normal.mean": [("deviation", "1ms"), ("mean", "1s")],
@@ -247,6 +248,8 @@ extension ValueKind {
         case .text(.mediaType), .text(.mediaRange): "image/png"
         case .text(.statuses): "2xx"
         case .text(.publicKeyPin): "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+        case .text(.learnedPlace): "forward"
+        case .text(.factor): "x2"
         case .text: key.name == "profile" ? "3g" : "OTHER"
         case .path:
             ["files", "seed_dir"].contains(key.name)

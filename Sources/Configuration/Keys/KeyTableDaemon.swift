@@ -292,6 +292,11 @@ package enum KeyTable {
             KeyDescriptor("demo", .section(daemonDemo), "Demo mode for the whole daemon."),
             faultProfilesKey,
             KeyDescriptor(
+                "learned_latencies",
+                .path,
+                "The file that what origins took is kept in, for latency: learned; without it, the daemon forgets it when it ends."
+            ),
+            KeyDescriptor(
                 "offline",
                 .boolean,
                 default: "false",

@@ -53,6 +53,10 @@ package enum TextRule: Sendable {
     case pattern
     /// `sha256//` and the Base64 of 32 bytes.
     case publicKeyPin
+    /// `SERVICE` or `SERVICE/ENDPOINT`.
+    case learnedPlace
+    /// `x` and a number, such as `x1.5`.
+    case factor
 
     /// The text in its one spelling.
     func check(_ text: String) throws(ScalarProblem) -> String {
@@ -70,6 +74,18 @@ package enum TextRule: Sendable {
         case .word:
             guard !text.isEmpty, text.utf8.allSatisfy({ Self.isAlphanumeric($0) || [45, 46, 95].contains($0) }) else {
                 throw ScalarProblem("'\(text)' is not a name; use letters, digits, '.', '_' and '-'")
+            }
+            return text
+        case .learnedPlace:
+            let names = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard names.count <= 2 else {
+                throw ScalarProblem("'\(text)' is no service and no endpoint; write SERVICE or SERVICE/ENDPOINT")
+            }
+            for name in names { _ = try TextRule.word.check(String(name)) }
+            return text
+        case .factor:
+            guard Units.factor(text) != nil else {
+                throw ScalarProblem("'\(text)' is no factor from x0.001 to x1000; write it like x1.5")
             }
             return text
         case .token:

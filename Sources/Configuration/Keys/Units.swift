@@ -126,8 +126,9 @@ enum Units {
         return low...high
     }
 
-    /// As ``latency(_:)``, or `normal(250ms, 50ms)`, `lognormal(80ms, p99=900ms)`.
+    /// As ``latency(_:)``, or `normal(250ms, 50ms)`, `lognormal(80ms, p99=900ms)`, `learned`, `learned(api, x1.5)`.
     static func distribution(_ text: String) throws(ScalarProblem) -> LatencyPolicy {
+        if text == "learned" { return LatencyPolicy(.learned(LearnedLatencyPolicy())) }
         guard let open = text.firstIndex(of: "("), text.hasSuffix(")") else {
             return LatencyPolicy(.uniform(try latency(text)))
         }
@@ -137,9 +138,10 @@ enum Units {
             omittingEmptySubsequences: false
         )
         .map { String($0).trimmedSpaces }
+        if name == "learned" { return LatencyPolicy(.learned(try learned(numbers))) }
         guard ["normal", "lognormal"].contains(name), numbers.count == 2 else {
             throw ScalarProblem(
-                "does not know '\(text)'; write normal(MEAN, DEVIATION) or lognormal(MEDIAN, p99=P99), each with a unit"
+                "does not know '\(text)'; write normal(MEAN, DEVIATION) or lognormal(MEDIAN, p99=P99), each with a unit, or learned(SERVICE/ENDPOINT, x1.5)"
             )
         }
         let first = try duration(numbers[0])
@@ -150,10 +152,34 @@ enum Units {
         return LatencyPolicy(shape)
     }
 
+    /// What stands in parentheses behind `learned`: whose latencies, how many times as long, or both in this order.
+    private static func learned(_ words: [String]) throws(ScalarProblem) -> LearnedLatencyPolicy {
+        var result = LearnedLatencyPolicy()
+        var rest = words[...]
+        if let times = rest.last.flatMap(factor) {
+            result.times = times
+            rest = rest.dropLast()
+        }
+        if let source = rest.popFirst() { result.source = try TextRule.learnedPlace.check(source) }
+        guard rest.isEmpty else {
+            throw ScalarProblem("does not know '\(rest[rest.startIndex])'; write learned(SERVICE/ENDPOINT, x1.5)")
+        }
+        return result
+    }
+
+    /// `x1.5`, from a thousandth to a thousand; nil where it is none.
+    static func factor(_ text: String) -> Double? {
+        let number = text.dropFirst()
+        guard text.hasPrefix("x"), number.utf8.allSatisfy({ $0 == 46 || (48...57).contains($0) }),
+            let value = Double(number), 0.001...1000 ~= value
+        else { return nil }
+        return value
+    }
+
     /// What is wrong with the numbers of a distribution; nil if nothing is.
     static func problem(of shape: LatencyPolicy.Shape) -> String? {
         switch shape {
-        case .uniform, .normal: nil
+        case .uniform, .normal, .learned: nil
         case .lognormal(let median, let p99):
             median > 0 && p99 >= median
                 ? nil

@@ -47,6 +47,8 @@ package struct Configuration: Sendable, Equatable {
     package var purge: [PurgeConfiguration] = []
     /// Groups of calls.
     package var groups: [GroupConfiguration] = []
+    /// The absolute path of the file of learned latencies; nil: they are gone when the daemon ends.
+    package var learnedLatencies: String?
     /// The rules of each fault profile by its name, presets too; what uses one has its rules already.
     package var faultProfiles: [String: [FaultPolicy]]
     /// Every file that was read, demo files included; `--watch` watches them. Absolute paths.
@@ -60,6 +62,17 @@ package struct Configuration: Sendable, Equatable {
 
     /// The pseudonym in Via, Cache-Status and Proxy-Status, which no other daemon in a chain may have.
     package var name: String { givenName ?? DefaultName.made(listen: listen) }
+
+    /// What learned latencies call forward mode.
+    package static let forwardName = "forward"
+
+    /// What latencies may be learned of: services, `SERVICE/ENDPOINT`, and forward mode.
+    package var learnablePlaces: [String] {
+        [Self.forwardName]
+            + services.flatMap { service in
+                [service.name] + service.endpoints.map { "\(service.name)/\($0.name)" }
+            }
+    }
 
     /// The number of endpoints over all services.
     package var endpointCount: Int { services.reduce(0) { $0 + $1.endpoints.count } }
@@ -82,7 +95,8 @@ package struct Configuration: Sendable, Equatable {
             && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
             && left.offline == right.offline && left.clock == right.clock && left.log == right.log
-            && left.journal == right.journal && left.faultProfiles == right.faultProfiles
+            && left.journal == right.journal && left.learnedLatencies == right.learnedLatencies
+            && left.faultProfiles == right.faultProfiles
             && left.prefetch == right.prefetch && left.purge == right.purge && left.groups == right.groups
     }
 }

@@ -46,8 +46,8 @@ package struct DemoRuleConfiguration: Sendable, Equatable {
     package var choice = DemoChoiceConfiguration()
     /// Fields of every answer, failures too, beside those that the daemon makes itself.
     package var headers: [HeaderValue]
-    /// Nanoseconds, drawn evenly from the range. Default: none.
-    package var latency: ClosedRange<UInt64>
+    /// Default: none.
+    package var latency: LatencyPolicy
     package var failure: FailureConfiguration?
     /// What its answers get wrong, each kind once.
     package var misbehaviours: [Misbehaviour] = []

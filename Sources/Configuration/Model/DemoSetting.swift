@@ -21,7 +21,7 @@ package struct DemoSetting: Sendable, Equatable {
 
     private enum Value: Sendable, Equatable {
         case enabled(Bool)
-        case latency(ClosedRange<UInt64>)
+        case latency(LatencyPolicy)
         case status(Int)
         case chance(Double)
         /// Nil: none.
@@ -43,7 +43,7 @@ package struct DemoSetting: Sendable, Equatable {
             case .enabled:
                 guard ["on", "off"].contains(text) else { throw ScalarProblem("'\(text)' is neither on nor off") }
                 value = .enabled(text == "on")
-            case .latency: value = .latency(try Units.latency(text))
+            case .latency: value = .latency(try Units.distribution(text))
             case .status:
                 guard let status = Int(text), 200...599 ~= status else {
                     throw ScalarProblem("'\(text)' is no status of an answer; write a number from 200 to 599")
@@ -64,8 +64,12 @@ package struct DemoSetting: Sendable, Equatable {
     /// It is about answers of demo mode, and changes nothing where there are none.
     package var needsDemoAnswers: Bool { key != .faults }
 
-    /// Why the setting cannot be with these fault profiles, and what to write instead; nil where it can.
-    package func problem(with profiles: [String: [FaultPolicy]]) -> String? {
+    /// Why the setting cannot be with this configuration, and what to write instead; nil where it can.
+    package func problem(with configuration: Configuration) -> String? {
+        if case .latency(let policy) = value, case .learned(let learned) = policy.shape, let source = learned.source {
+            return Resolver.problem(ofLearned: source, among: configuration.learnablePlaces).map { "latency \($0)" }
+        }
+        let profiles = configuration.faultProfiles
         guard case .faults(let name?) = value, profiles[name] == nil else { return nil }
         let known = profiles.keys.sorted()
         let near = Suggestions.nearest(to: name, among: known).map { "did you mean '\($0)'?" }
@@ -101,7 +105,7 @@ package struct DemoSetting: Sendable, Equatable {
     private func apply(to rule: inout DemoRuleConfiguration) {
         switch value {
         case .enabled, .faults: break
-        case .latency(let range): rule.latency = range
+        case .latency(let policy): rule.latency = policy
         case .status(let status):
             // In place of several answers, and of what a collection would answer, which have statuses of their own.
             rule.choice = .one

@@ -25,6 +25,15 @@ extension SectionReader {
         if let median = lognormal.nanoseconds("median"), let p99 = lognormal.nanoseconds("p99") {
             all.append(LatencyPolicy(.lognormal(median: median, p99: p99)))
         }
+        if entry("learned") != nil {
+            let learned = section("learned")
+            let policy = LearnedLatencyPolicy(
+                of: learned.text("of"),
+                times: learned.always { $0.text("times").flatMap(Units.factor) },
+                otherwise: learned.nanoseconds(always: "otherwise")
+            )
+            all.append(LatencyPolicy(.learned(policy)))
+        }
         guard entry("percentiles") != nil else { return all }
         let points = map("percentiles").compactMap { entry -> LatencyPolicy.Point? in
             guard let percentile = Double(entry.key), case .leaf(let leaf) = entry.value.content,
@@ -43,11 +52,40 @@ extension Resolver {
         let inner = reader.section("latency")
         let all = inner.latencies
         guard all.count == 1, let policy = all.first else {
-            fail(place, "'\(label)' takes one of range, normal, lognormal and percentiles; write one of them")
+            fail(place, "'\(label)' takes one of range, normal, lognormal, percentiles and learned; write one of them")
             return nil
         }
         if let problem = Units.problem(of: policy.shape) { fail(place, "'\(label)' \(problem)") }
+        if case .learned(let learned) = policy.shape, let source = learned.source,
+            let problem = Self.problem(ofLearned: source, among: learnablePlaces)
+        {
+            fail(place, "'\(label)' \(problem)")
+        }
         return LatencyPolicy(inner)
+    }
+
+    /// Why nothing can be learned of a name, and what to write instead; nil where it can.
+    /// - Parameter places: services, and endpoints with a slash before their names.
+    static func problem(ofLearned source: String, among places: [String]) -> String? {
+        if places.contains(source) { return nil }
+        let near = Suggestions.nearest(to: source, among: places).map { "did you mean '\($0)'?" }
+        let what = source.contains("/") ? "endpoint" : "service"
+        return "learns of '\(source)', but there is no such \(what); \(near ?? "write SERVICE or SERVICE/ENDPOINT")"
+    }
+
+    /// The names of all services and endpoints, and of forward mode.
+    private var learnablePlaces: [String] {
+        services.reduce(into: [Configuration.forwardName]) { places, service in
+            guard case .section(let entries) = service.content else { return }
+            let reader = SectionReader(entries: entries, section: KeyTable.service)
+            guard let name = reader.text("name") else { return }
+            places.append(name)
+            for endpoint in reader.items("endpoints") {
+                guard case .section(let entries) = endpoint.content else { continue }
+                let inner = SectionReader(entries: entries, section: KeyTable.service).text("name")
+                if let inner { places.append("\(name)/\(inner)") }
+            }
+        }
     }
 
     /// - Parameter scope: the endpoint that has a quota of its own; empty: the service.

@@ -58,6 +58,7 @@ struct Resolver {
         result.limits = limits(reader.section("limits"))
         result.log = log(reader.section("log"))
         result.journal = journal(reader.section("journal"))
+        result.learnedLatencies = learnedLatencies(reader)
         result.prefetch = prefetches(reader)
         checkListeners(reader, result)
         result.services = resolveServices(reader)
@@ -241,6 +242,14 @@ struct Resolver {
             fail(place, "'journal.bodies' is more than the journal takes of one body; write 64KiB or less, or off")
         }
         return result
+    }
+
+    private mutating func learnedLatencies(_ reader: SectionReader) -> String? {
+        guard let path = reader.text("learned_latencies") else { return nil }
+        if let problem = FileChecks.canBeFile(path) {
+            fail(place(reader, "learned_latencies"), file: "'learned_latencies' \(problem)")
+        }
+        return path
     }
 
     private mutating func log(_ reader: SectionReader) -> LogConfiguration {

@@ -96,7 +96,8 @@ enum Schema {
         case .latency: return pattern("\(durationPattern)( *\\.\\. *\(durationPattern))?")
         case .distribution:
             let numbers = "\\( *\(durationPattern) *, *(p99=)?\(durationPattern) *\\)"
-            return pattern("\(durationPattern)( *\\.\\. *\(durationPattern))?|(log)?normal\(numbers)")
+            let learned = "learned(\\(.+\\))?"
+            return pattern("\(durationPattern)( *\\.\\. *\(durationPattern))?|(log)?normal\(numbers)|\(learned)")
         case .rate: return pattern("[0-9]+(B|KiB|MiB|GiB|TiB)/s")
         case .permissions: return either([pattern("[0-7]{3,4}"), [("type", .text("integer"))]])
         case .address: return pattern("unix:/.+|.*:[0-9]+")

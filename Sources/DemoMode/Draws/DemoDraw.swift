@@ -73,7 +73,7 @@ package struct DemoDraw: Sendable {
     ) -> DemoDraw {
         let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
         let isFailure = override?.isFailure ?? isFailure(rule, key: key, ordinal: ordinal)
-        let latency = numbers.uniform(in: rule.latency, .latency)
+        let latency = rule.latency.drawn(numbers)
         let answer = rule.choice.answer(place: place ?? ordinal, unit: numbers.unit(.choice))
         let name = DrawName(key, ordinal: ordinal)
         var draw = make(rule, answer, latency: latency, isFailure: isFailure, name: name)

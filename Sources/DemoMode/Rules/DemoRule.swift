@@ -17,8 +17,8 @@ package struct DemoRule: Sendable {
     package let counting: CountScope
     /// `random_seed`: another seed gives other draws for the same requests. Default 0.
     package let seed: UInt64
-    /// Nanoseconds to wait before the answer, both ends included. Default: no wait.
-    package let latency: ClosedRange<UInt64>
+    /// How long an answer takes. Default: no wait.
+    package let latency: LatencyPolicy
     /// The answer that is not a failure, where there is one only. Default: 200, and no content.
     package let answer: DemoAnswer
     /// How it is chosen among several.
@@ -35,7 +35,7 @@ package struct DemoRule: Sendable {
         gate: RuleGate? = nil,
         counting: CountScope = .request,
         seed: UInt64 = 0,
-        latency: ClosedRange<UInt64> = 0...0,
+        latency: LatencyPolicy = .none,
         answer: DemoAnswer = DemoAnswer(),
         choice: DemoChoice = .one,
         failure: DemoFailure? = nil,

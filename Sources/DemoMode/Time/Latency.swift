@@ -14,7 +14,11 @@ extension LatencyPolicy {
 
     /// Whether no latency of it is longer than nothing.
     package var isNone: Bool {
-        if case .uniform(let range) = shape { min(range.upperBound, max ?? .max) == 0 } else { max == 0 }
+        switch shape {
+        case .uniform(let range): min(range.upperBound, max ?? .max) == 0
+        case .learned(let policy): min(policy.otherwise, max ?? .max) == 0
+        default: max == 0
+        }
     }
 
     /// The latency that this share of all latencies is at most, in nanoseconds: the inverse of the distribution function.
@@ -30,6 +34,7 @@ extension LatencyPolicy {
             case .lognormal(let median, let p99):
                 Double(median) * exp(normalQuantile(share) * log(Double(p99) / Double(median)) / Self.z99)
             case .percentiles(let points): Self.interpolated(points, share * 100)
+            case .learned(let policy): Double(policy.otherwise)
             }
         // A hundred years, the longest duration of a configuration, fit.
         let longest = Double(max ?? Self.longest)
@@ -44,14 +49,21 @@ extension LatencyPolicy {
     /// last one at 100.
     private static func interpolated(_ points: [Point], _ percentile: Double) -> Double {
         guard let first = points.first, let last = points.last else { return 0 }
-        var below = (at: 0.0, latency: Double(first.latency) / 2)
-        for point in points {
-            if percentile <= point.percentile {
-                return line(below, (point.percentile, Double(point.latency)), percentile)
-            }
-            below = (point.percentile, Double(point.latency))
+        // A table that was learned has hundreds of points.
+        var (low, high) = (0, points.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if percentile <= points[middle].percentile { high = middle } else { low = middle + 1 }
         }
-        return line(below, (100, Double(last.latency) * 2), percentile)
+        let below =
+            low > 0
+            ? (at: points[low - 1].percentile, latency: Double(points[low - 1].latency))
+            : (at: 0.0, latency: Double(first.latency) / 2)
+        let above =
+            low < points.count
+            ? (at: points[low].percentile, latency: Double(points[low].latency))
+            : (at: 100.0, latency: Double(last.latency) * 2)
+        return line(below, above, percentile)
     }
 
     private static func line(

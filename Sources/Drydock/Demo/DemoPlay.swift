@@ -5,6 +5,7 @@ import DemoMode
 import FoundationEssentials
 import HTTPTypes
 import HTTPWire
+import Policies
 import ServiceCore
 
 /// One endpoint, ready to answer. Nothing in it changes.
@@ -43,7 +44,9 @@ struct DemoPlay: Sendable {
         rule = DemoRule(
             endpoint: name,
             seed: endpoint.seed ?? seed,
-            latency: latency.lowerBound.wholeNanoseconds...latency.upperBound.wholeNanoseconds,
+            latency: LatencyPolicy(
+                .uniform(latency.lowerBound.wholeNanoseconds...latency.upperBound.wholeNanoseconds)
+            ),
             answer: DemoAnswer(status: endpoint.status, content: content, fields: fields),
             choice: statuses.isEmpty
                 ? .one

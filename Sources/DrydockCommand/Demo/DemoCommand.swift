@@ -53,7 +53,7 @@ struct Demo: ParsableCommand {
         var target: String
         @Argument(
             help: ArgumentHelp(
-                "latency=200ms or latency=200ms..2s, status=503, chance=20% of failures, faults=PROFILE or off, enabled=on|off.",
+                "latency=200ms, 200ms..2s or what 'latency' of a rule may be, status=503, chance=20% of failures, faults=PROFILE or off, enabled=on|off.",
                 valueName: "KEY=VALUE"
             )
         )
@@ -107,15 +107,19 @@ struct Demo: ParsableCommand {
         var service: String?
         @Flag(help: "Remove the entries of the journal, too.")
         var journal = false
+        @Flag(help: "Forget what origins took, too.")
+        var latencies = false
         @OptionGroup var options: AdminOptions
 
         func run() throws {
             var query: [AdminQuery.Item] = []
             if let service { query.append(("service", service)) }
             if journal { query.append(("journal", nil)) }
+            if latencies { query.append(("latencies", nil)) }
             try options.order("POST", .resetDemo, query: query) { (answer: AdminDemoReset) in
                 let entries = answer.entries.map { ", \($0) entries of the journal removed" } ?? ""
-                return "the draws of \(answer.requests) requests begin anew\(entries)"
+                let forgotten = answer.latencies.map { ", \($0) latencies of origins forgotten" } ?? ""
+                return "the draws of \(answer.requests) requests begin anew\(entries)\(forgotten)"
             }
         }
     }
@@ -206,7 +210,7 @@ extension AdminDemo {
     fileprivate var text: String {
         var lines = answers.map { "\($0.isOn ? "on " : "off")  \($0.service)\($0.endpoint.map { "/\($0)" } ?? "")" }
         if lines.isEmpty { lines.append("no service has demo answers") }
-        lines += overrides.map { "changed: \($0.line)" }
+        lines += overrides.map { "changed: \($0.line)" } + latencies.map(\.line)
         return lines.joined(separator: "\n")
     }
 }
@@ -216,5 +220,15 @@ extension AdminDemo.Override {
     var line: String {
         let scope = service.map { $0 + (endpoint.map { "/\($0)" } ?? "") } ?? "all services"
         return "\(scope) \(key)=\(value)" + (left.map { ", \(Format.duration($0)) left" } ?? "")
+    }
+}
+
+extension AdminDemo.Latency {
+    /// `learned of shop/order: 1204 answers, median 80ms, p90 210ms, p99 900ms`
+    fileprivate var line: String {
+        let figures = [("median", median), ("p90", p90), ("p99", p99)].compactMap { name, value in
+            value.map { ", \(name) \(Format.milliseconds($0))" }
+        }
+        return "learned of \(of): \(answers) answer\(answers == 1 ? "" : "s")\(figures.joined())"
     }
 }

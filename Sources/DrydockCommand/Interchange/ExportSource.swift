@@ -4,6 +4,7 @@ import Configuration
 import Content
 import DemoMode
 import FoundationEssentials
+import Glibc
 import Interchange
 import Matching
 import Policies
@@ -93,10 +94,25 @@ struct ExportSource {
             exported.step = rule.gate?.step.map {
                 ExportedRule.Step(scenario: $0.scenario, state: $0.state, next: $0.next)
             }
-            exported.latency = Int(rule.latency.lowerBound / 1_000_000)...Int(rule.latency.upperBound / 1_000_000)
+            set(rule.latency, of: &exported)
             rules.append(exported)
             // What stands behind it never answers.
             if rule.isUnconditional { return }
+        }
+    }
+
+    private mutating func set(_ latency: LatencyPolicy, of rule: inout ExportedRule) {
+        if case .uniform(let range) = latency.shape {
+            rule.latency = Int(range.lowerBound / 1_000_000)...Int(range.upperBound / 1_000_000)
+            return
+        }
+        let median = Int(latency.quantile(0.5) / 1_000_000)
+        rule.latency = median...median
+        if case .lognormal(let median, let p99) = latency.shape, latency.max == nil {
+            let sigma = log(Double(p99) / Double(median)) / 2.326348
+            rule.lognormal = (Double(median) / 1e6, (sigma * 1e4).rounded() / 1e4)
+        } else {
+            notes.append(ExportNote(rule.name, .changed, "the median is written in place of its latencies"))
         }
     }
 

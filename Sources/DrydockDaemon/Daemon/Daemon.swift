@@ -24,6 +24,7 @@ package final class Daemon: Sendable {
     let switches: OperatorSwitches
     let schedules: DaemonSchedules
     let demo: DemoControl
+    let latencies: LatencyKeeper
     let guardian: Guardian
     let watcher: FileWatcher
     let reloader: Reloader
@@ -51,7 +52,14 @@ package final class Daemon: Sendable {
         seeds = SeedService(context, stored: stored)
         switches = OperatorSwitches(context)
         let groups = GroupService(context, jobs: jobCenter)
-        schedules = DaemonSchedules(on: parts.loops.loops[0], purges: purges, jobs: jobCenter, groups: groups)
+        latencies = LatencyKeeper(parts)
+        schedules = DaemonSchedules(
+            on: parts.loops.loops[0],
+            purges: purges,
+            jobs: jobCenter,
+            groups: groups,
+            latencies: latencies
+        )
         guardian = Guardian(parts, notifier: notifier, ownsProcess: ownsProcess)
         watcher = FileWatcher(pool: parts.files, logger: parts.logger)
         reloader = Reloader(
@@ -69,7 +77,7 @@ package final class Daemon: Sendable {
         demo = DemoControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
             StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), parking,
-            events, journal, demo, jobCenter, purges,
+            events, journal, demo, latencies, jobCenter, purges,
             guardian,
         ]
         if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
@@ -115,7 +123,10 @@ package final class Daemon: Sendable {
         memoryGuard.stop()
         // Jobs are written before transfers are cut, so that what is under way goes on after the next start. On a
         // thread of its own, so that an I/O pool that stands still delays no client's answer.
-        await DetachedThread.wait { [jobCenter] in jobCenter.stop() }
+        await DetachedThread.wait { [jobCenter, latencies] in
+            jobCenter.stop()
+            latencies.stop()
+        }
         schedules.stop()
         demo.stop()
         parts.compiler.registry.services.endParkedCalls(why: "the daemon ends")

@@ -29,12 +29,15 @@ struct DaemonParts: Sendable {
 
 /// Makes plans of configurations, at the start and at each reload.
 struct DaemonCompiler: Sendable {
-    let registry = PlanRegistry()
+    let registry: PlanRegistry
+    let latencyFile: LatencyFile
     private let seeds: SeedOpener
     private let logger: Logger
 
     /// - Parameter files: reads seed folders; the log is told of what is left out of them.
     init(files: IOPool, logger: Logger) {
+        registry = PlanRegistry()
+        latencyFile = LatencyFile(registry.latencies, logger: logger)
         seeds = SeedOpener(pool: files) { logger.warning("\($0)") }
         self.logger = logger
     }
@@ -49,6 +52,7 @@ struct DaemonCompiler: Sendable {
         keepsLastFiles: Bool = false,
         keeping kept: [ServiceRoute] = []
     ) throws(DaemonError) -> RoutePlan {
+        latencyFile.follow(configuration.learnedLatencies)
         let files = AnswerFiles(last: keepsLastFiles ? registry.files : nil)
         do {
             let plan = try RoutePlan.compile(
@@ -61,9 +65,17 @@ struct DaemonCompiler: Sendable {
             for trouble in files.troubles { logger.warning("\(trouble); it stays what it was") }
             if !kept.isEmpty { files.keep(registry.files) }
             registry.files = files
+            tellNewPlaces(configuration)
             return plan
         } catch {
             throw .configuration("\(error)")
+        }
+    }
+
+    /// Says once of each place that nothing is known of how long its origin takes.
+    private func tellNewPlaces(_ configuration: Configuration) {
+        for place in configuration.learnedPlaces.sorted() where registry.latencies.isNew(place) {
+            logger.notice("learning how long the origin of \(place) takes; nothing is known of it yet")
         }
     }
 }

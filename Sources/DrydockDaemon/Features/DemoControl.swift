@@ -66,8 +66,8 @@ final class DemoControl: DemoActions, DaemonFeature {
     private static func refusal(of order: DemoOrder, _ configuration: Configuration) -> Problem? {
         let services = configuration.services
         for setting in order.settings {
-            guard let problem = setting.problem(with: configuration.faultProfiles) else { continue }
-            return Problem(status: 404, title: "No such fault profile", detail: problem)
+            guard let problem = setting.problem(with: configuration) else { continue }
+            return Problem(status: 404, title: "Not in the configuration", detail: problem)
         }
         let needsAnswers = order.settings.contains { $0.needsDemoAnswers }
         guard let name = order.service else {
@@ -95,14 +95,18 @@ final class DemoControl: DemoActions, DaemonFeature {
         )
     }
 
-    func reset(service: String?, journal: Bool) async throws(Problem) -> AdminDemoReset {
+    func reset(service: String?, journal: Bool, latencies: Bool) async throws(Problem) -> AdminDemoReset {
         let names = context.plan.services.map(\.plan.name)
         if let service, !names.contains(service) { throw .unknown(service: service, among: names) }
         let now = context.parts.core.clock.elapsed
         let requests = context.parts.compiler.registry.resetDemo(service: service, now: now)
         let entries = journal ? context.parts.journal.clear() : nil
         tell(DemoScope(service: service), "reset")
-        return AdminDemoReset(requests: requests, entries: entries)
+        guard latencies else { return AdminDemoReset(requests: requests, entries: entries) }
+        let compiler = context.parts.compiler
+        let forgotten = compiler.registry.latencies.forget(service: service)
+        _ = try? await context.parts.files.run { compiler.latencyFile.save() }
+        return AdminDemoReset(requests: requests, entries: entries, latencies: forgotten)
     }
 
     func draw(again said: String, service: String?) async throws(Problem) -> AdminDraw {
@@ -191,7 +195,21 @@ extension DaemonContext {
                 answers.append(AdminDemo.Answers(service: service.name, endpoint: endpoint.name, isOn: isOn))
             }
         }
-        return AdminDemo(answers: answers, overrides: overlay.document(now: Monotonic.now()))
+        let latencies = parts.compiler.registry.latencies.all.map { latency in
+            let current = latency.current
+            return AdminDemo.Latency(
+                of: latency.name,
+                answers: Int(current.count),
+                median: current.quantile(0.5),
+                p90: current.quantile(0.9),
+                p99: current.quantile(0.99)
+            )
+        }
+        return AdminDemo(
+            answers: answers,
+            overrides: overlay.document(now: Monotonic.now()),
+            latencies: latencies
+        )
     }
 }
 

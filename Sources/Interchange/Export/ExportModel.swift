@@ -45,6 +45,8 @@ package struct ExportedRule: Sendable {
     package var answers: [ExportedAnswer]
     /// Milliseconds.
     package var latency: ClosedRange<Int>?
+    /// In place of it where the file knows such a curve: milliseconds, and the deviation of the logarithms.
+    package var lognormal: (median: Double, sigma: Double)?
     /// In ISO 8601; nil for a rule.
     package var recordedAt: String?
 

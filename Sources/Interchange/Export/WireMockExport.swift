@@ -80,7 +80,12 @@ struct WireMockExport {
             }
         }
         var delay: ContentTree?
-        if let latency = rule.latency, latency.upperBound > latency.lowerBound {
+        if let lognormal = rule.lognormal {
+            delay = .object(of: [
+                "type": .string("lognormal"), "median": .number("\(lognormal.median)"),
+                "sigma": .number("\(lognormal.sigma)"),
+            ])
+        } else if let latency = rule.latency, latency.upperBound > latency.lowerBound {
             delay = .object(of: [
                 "type": .string("uniform"), "lower": .whole(latency.lowerBound), "upper": .whole(latency.upperBound),
             ])

@@ -64,8 +64,11 @@ package protocol DemoActions: Sendable {
     /// - Throws: that there is no such service or endpoint, that it has no demo answers, or that they cannot be read.
     func change(_ order: DemoOrder) async throws(Problem) -> AdminDemo
     /// Sets back what demo answers, faults and quotas of a service remember, or of all services.
+    /// - Parameters:
+    ///   - journal: its entries are removed, too.
+    ///   - latencies: what origins took is forgotten, too.
     /// - Throws: that there is no such service.
-    func reset(service: String?, journal: Bool) async throws(Problem) -> AdminDemoReset
+    func reset(service: String?, journal: Bool, latencies: Bool) async throws(Problem) -> AdminDemoReset
     /// Draws once more what Drydock-Demo said.
     /// - Parameter service: whose rules are meant; nil: those of all.
     /// - Throws: that there is no such service, or no draw in what was said.
@@ -83,15 +86,18 @@ extension DemoActions {
                 try .json(await self.change(try DemoOrder(members: request.queryItems)))
             },
             AdminRoute(.post, .resetDemo) { request async throws(Problem) in
-                var (service, journal) = (nil as String?, false)
+                var (service, journal, latencies) = (nil as String?, false, false)
                 for (name, value) in request.queryItems {
                     switch name {
                     case "service" where !value.isEmpty && service == nil: service = value
                     case "journal" where value.isEmpty: journal = true
-                    default: throw .badQuery("give service=NAME, journal, both or nothing")
+                    case "latencies" where value.isEmpty: latencies = true
+                    default: throw .badQuery("give service=NAME, journal, latencies, several of these or nothing")
                     }
                 }
-                return try .json(await self.reset(service: service, journal: journal))
+                return try .json(
+                    await self.reset(service: service, journal: journal, latencies: latencies)
+                )
             },
             AdminRoute(.get, .draw) { request async throws(Problem) in
                 var (service, said) = (nil as String?, nil as String?)

@@ -54,6 +54,9 @@ package final class AnswerFiles: Sendable {
 struct DemoSources {
     let files: AnswerFiles
     let state: DemoState
+    let latencies: LearnedLatencies
+    /// What learned latencies call the service, or the endpoint that is being made.
+    var place: String
 
     /// - Parameters:
     ///   - name: of the rule.

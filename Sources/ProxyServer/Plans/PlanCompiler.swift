@@ -3,54 +3,13 @@
 import CacheStore
 package import Configuration
 import Content
-package import DemoMode
+import DemoMode
 import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
 package import ServiceCore
-import Synchronization
 import Upstream
-
-/// State that outlives a reload, by service name: admission, counters, demo answers.
-package final class PlanRegistry: Sendable {
-    package let services = ServiceRegistry()
-    private let answerFiles = Mutex(AnswerFiles())
-    private let demoStates = Mutex<[String: DemoState]>([:])
-    /// When it all began, in monotonic nanoseconds: outages of demo mode count from it.
-    private let began = Monotonic.now()
-
-    package init() {}
-
-    /// Those of the newest plan.
-    package var files: AnswerFiles {
-        get { answerFiles.withLock { $0 } }
-        set { answerFiles.exchange(newValue) }
-    }
-
-    /// What the demo answers of a service remember.
-    package func demoState(for service: String) -> DemoState {
-        demoStates.withLock { table in
-            if let known = table[service] { return known }
-            let fresh = DemoState(began: began)
-            table[service] = fresh
-            return fresh
-        }
-    }
-
-    /// Sets back what demo answers, faults and quotas of a service remember, or of all. Any thread.
-    /// - Parameter now: nanoseconds, by the clock of outages.
-    /// - Returns: how many keys had been drawn for.
-    package func resetDemo(service: String?, now: UInt64) -> Int {
-        let meant = demoStates.withLock { table in
-            table.filter { service == nil || $0.key == service }.map(\.value)
-        }
-        let drawn = meant.reduce(0) { $0 + $1.ordinals.ownKeys }
-        for state in meant { state.reset(now: now) }
-        services.resetQuotas(of: service)
-        return drawn
-    }
-}
 
 extension RoutePlan {
     /// Reads the demo files, opens the seed folders and builds the routes. The plan in force does not change, see
@@ -72,27 +31,40 @@ extension RoutePlan {
         var seeds = SeedTable(seeds)
         var routes: [ServiceRoute] = []
         let neighbours = Neighbours(configuration)
+        let learned = configuration.learnedPlaces
+        // A route that is kept learns what it did before.
+        let kept = learned == registry.learnedPlaces ? kept : []
+        let parts = RouteParts(
+            configuration: configuration,
+            neighbours: neighbours,
+            registry: registry,
+            files: files,
+            learned: learned
+        )
         for service in configuration.services {
             if let route = kept.first(where: { $0.plan.name == service.name }) {
                 routes.append(route)
                 continue
             }
             let chain = chain(service, configuration)
-            routes.append(try route(service, chain, neighbours, configuration, registry, files, &seeds))
+            routes.append(try route(service, chain, parts, &seeds))
         }
-        return RoutePlan(
+        let plan = RoutePlan(
             name: configuration.name,
             services: routes,
-            forward: configuration.forward.enabled ? try forward(configuration, registry, files, &seeds) : nil,
+            forward: configuration.forward.enabled ? try forward(configuration, registry, files, learned, &seeds) : nil,
             hosts: configuration.hosts.map(HostPattern.init),
             machineNames: configuration.clients.allSatisfy(\.isLoopback) ? [] : machineNames()
         )
+        registry.learnedPlaces = learned
+        return plan
     }
 
     private static func forward(
         _ configuration: Configuration,
         _ registry: PlanRegistry,
         _ files: AnswerFiles,
+        _ learned: Set<String>,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ForwardPlan {
         let cache = configuration.forward.cache
@@ -106,7 +78,8 @@ extension RoutePlan {
             phases: try seeds.phases(cache),
             onClientAbort: cache.onClientAbort,
             retry: configuration.forward.retry,
-            faults: try faults(configuration.forward.faults, files)
+            faults: try faults(configuration.forward.faults, at: Configuration.forwardName, registry.latencies, files),
+            learners: learners(Configuration.forwardName, nil, learned, registry.latencies)
         )
         let plan = ServicePlan(
             name: "",
@@ -140,15 +113,19 @@ extension RoutePlan {
     private static func route(
         _ service: ServiceConfiguration,
         _ chain: ServiceChain,
-        _ neighbours: Neighbours,
-        _ configuration: Configuration,
-        _ registry: PlanRegistry,
-        _ files: AnswerFiles,
+        _ parts: RouteParts,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ServiceRoute {
-        let sources = DemoSources(files: files, state: registry.demoState(for: service.name))
+        let (configuration, registry, latencies) = (parts.configuration, parts.registry, parts.registry.latencies)
+        var sources = DemoSources(
+            files: parts.files,
+            state: registry.demoState(for: service.name),
+            latencies: latencies,
+            place: service.name
+        )
         var endpoints: [(EndpointPlan, DemoPlan?)] = []
         for endpoint in service.endpoints {
+            let place = place(service.name, endpoint.name)
             let request = RequestPlan(
                 rules: rules(endpoint.headers),
                 query: query(endpoint.query),
@@ -172,8 +149,9 @@ extension RoutePlan {
                 rungs: endpoint.recording.from,
                 mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
                 errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name),
-                faults: try faults(endpoint.faults, sources.files),
-                rateLimit: endpoint.rateLimit
+                faults: try faults(endpoint.faults, at: place, latencies, sources.files),
+                rateLimit: endpoint.rateLimit,
+                learners: learners(service.name, endpoint.name, parts.learned, latencies)
             )
             let plan = EndpointPlan(
                 name: endpoint.name,
@@ -181,8 +159,10 @@ extension RoutePlan {
                 pattern: PathPattern(endpoint.path),
                 request: request
             )
+            sources.place = place
             endpoints.append((plan, try demo(endpoint.demo, name: endpoint.name, request, sources)))
         }
+        sources.place = service.name
         endpoints.sort { $0.0.pattern.isMoreSpecific(than: $1.0.pattern) }
         let plan = ServicePlan(
             name: service.name,
@@ -207,8 +187,9 @@ extension RoutePlan {
                 rungs: service.recording.from,
                 mapping: mapping(service.mapping, "service '\(service.name)'"),
                 errorMapping: errorMapping(service.errorMapping, service: service.name),
-                faults: try faults(service.faults, sources.files),
-                rateLimit: service.rateLimit
+                faults: try faults(service.faults, at: service.name, latencies, sources.files),
+                rateLimit: service.rateLimit,
+                learners: learners(service.name, nil, parts.learned, latencies)
             ),
             authorization: authorization(service.auth),
             proxies: service.upstreamProxy,
@@ -248,8 +229,8 @@ extension RoutePlan {
             cors: CrossOriginRules(service.cors),
             access: AccessRules(service),
             chain: chain,
-            sharesWebOrigin: neighbours.shareWebOrigin(service.match),
-            isAskedInSecret: neighbours.askedInSecret.contains(service.name),
+            sharesWebOrigin: parts.neighbours.shareWebOrigin(service.match),
+            isAskedInSecret: parts.neighbours.askedInSecret.contains(service.name),
             via: "1.1 \(configuration.name)"
         )
     }

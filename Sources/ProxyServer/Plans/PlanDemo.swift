@@ -44,7 +44,7 @@ extension RoutePlan {
             gate: rule.gate,
             counting: rule.counting,
             seed: rule.randomSeed,
-            latency: rule.latency,
+            latency: sources.latencies.known(rule.latency, at: sources.place),
             answer: try answer(rule.answer, rule.headers, of: name, request, sources),
             choice: try choice(rule, of: name, request, sources),
             failure: try failure(rule, of: name, sources),

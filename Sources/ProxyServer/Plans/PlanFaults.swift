@@ -7,9 +7,19 @@ import ServiceCore
 
 extension RoutePlan {
     /// Reads the bodies of the rules.
-    static func faults(_ rules: [FaultPolicy], _ files: AnswerFiles) throws(PlanError) -> FaultPlan? {
+    /// - Parameter place: the name of the service or endpoint that has them.
+    static func faults(
+        _ rules: [FaultPolicy],
+        at place: String,
+        _ latencies: LearnedLatencies,
+        _ files: AnswerFiles
+    ) throws(PlanError) -> FaultPlan? {
         var compiled: [FaultPlan.Rule] = []
-        for rule in rules { compiled.append(FaultPlan.Rule(rule, file: try rule.file.map(files.load))) }
+        for rule in rules {
+            var known = rule
+            known.latency = rule.latency.map { latencies.known($0, at: place) }
+            compiled.append(FaultPlan.Rule(known, file: try rule.file.map(files.load)))
+        }
         return FaultPlan(compiled)
     }
 }

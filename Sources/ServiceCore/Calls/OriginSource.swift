@@ -12,7 +12,7 @@ package final class OriginSource: FetchSource {
     private let service: ServicePlan
     /// The service's: a plan is not to be looked into with each request.
     private let breaker: BreakerPolicy?
-    /// Somebody wants to hear how fetches end: the breaker, or the calls that are parked.
+    /// Somebody wants to hear how fetches end: the breaker, the calls that are parked, or who learns how long they take.
     private let isWatched: Bool
     private let plan: RequestPlan
     /// Of the endpoint, or of the service.
@@ -49,7 +49,7 @@ package final class OriginSource: FetchSource {
     ) {
         self.service = service
         breaker = service.breaker
-        isWatched = service.breaker != nil || service.park != nil
+        isWatched = service.breaker != nil || service.park != nil || !plan.learners.isEmpty
         self.plan = plan
         authorization = service.authorization(of: plan)
         terms = UpstreamTerms(
@@ -99,7 +99,7 @@ package final class OriginSource: FetchSource {
         var watch: OriginWatch?
         if isWatched {
             let parked = service.park == nil ? nil : runtime.parked
-            watch = OriginWatch(runtime.resilience, terms.url, breaker, parked)
+            watch = OriginWatch(runtime.resilience, terms.url, breaker, parked, plan.learners)
             if watch == nil {
                 admission.release()
                 return nil

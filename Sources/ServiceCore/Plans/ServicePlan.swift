@@ -58,6 +58,8 @@ package struct RequestPlan: Sendable, Equatable {
     package var faults: FaultPlan?
     /// How many requests are answered in a time; nil: all.
     package var rateLimit: RateLimitPolicy?
+    /// Who learns how long its origin takes.
+    package var learners: [LearnedLatency]
 
     package init(
         rules: FieldRules = FieldRules(),
@@ -83,7 +85,8 @@ package struct RequestPlan: Sendable, Equatable {
         mapping: ResponseMapping? = nil,
         errorMapping: ErrorMapping? = nil,
         faults: FaultPlan? = nil,
-        rateLimit: RateLimitPolicy? = nil
+        rateLimit: RateLimitPolicy? = nil,
+        learners: [LearnedLatency] = []
     ) {
         self.rules = rules
         self.query = query
@@ -110,6 +113,7 @@ package struct RequestPlan: Sendable, Equatable {
         self.errorMapping = errorMapping
         self.faults = faults
         self.rateLimit = rateLimit
+        self.learners = learners
         self.policy.mapping = mapping?.plan.digest
         self.policy.expectation = phases?.expectation
         self.policy.mapsErrors = errorMapping != nil

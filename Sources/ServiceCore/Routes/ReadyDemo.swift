@@ -27,7 +27,7 @@ package final class ReadyDemo: Sendable {
     /// Nil where answers wait, are long, or have no body.
     /// - Parameter addsVary: what web pages may read depends on their origin.
     init?(_ rule: DemoRule, _ rewriting: Rewriting, addsVary: Bool) {
-        guard rule.latency.upperBound == 0, rule.isPlain,
+        guard rule.latency.isNone, rule.isPlain,
             let success = Self.outcome(rule, isFailure: false, rewriting, addsVary: addsVary)
         else { return nil }
         self.rule = rule

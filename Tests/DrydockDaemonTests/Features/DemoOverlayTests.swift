@@ -2,6 +2,7 @@
 
 import AdminAPI
 import Configuration
+import DemoMode
 import Policies
 import TestSupport
 import Testing
@@ -35,7 +36,7 @@ import Testing
             ([(service.name, service.demo)] + service.endpoints.map { ("\(service.name)/\($0.name)", $0.demo) }).map {
                 let (name, demo) = $0
                 let failure = demo.answer.failure.map { " \($0.chance) \($0.answer.status)" } ?? ""
-                let latency = demo.answer.latency.upperBound / 1_000_000
+                let latency = demo.answer.latency.quantile(0.5) / 1_000_000
                 return "\(name) \(demo.enabled) \(latency) \(demo.answer.answer.status)\(failure)"
             }
         }
@@ -120,16 +121,35 @@ import Testing
         #expect(before.count == 2 && before.allSatisfy { !$0.isEmpty })
         var overlay = DemoOverlay()
         let broken = try DemoSetting(.faults, "broken")
-        #expect(broken.problem(with: configuration.faultProfiles) == nil && !broken.needsDemoAnswers)
+        #expect(broken.problem(with: configuration) == nil && !broken.needsDemoAnswers)
         set(&overlay, broken, for: DemoScope(service: "shop", endpoint: "a"), until: nil)
         #expect(faults(overlay) == [before[0], configuration.faultProfiles["broken"]?.map(\.name) ?? []])
         try set(&overlay, DemoSetting(.faults, "off"), for: DemoScope(), until: nil)
         #expect(faults(overlay) == [[], []])
-        let near = try DemoSetting(.faults, "brokn").problem(with: configuration.faultProfiles)
+        let near = try DemoSetting(.faults, "brokn").problem(with: configuration)
         #expect(near == "there is no fault profile 'brokn'; did you mean 'broken'?")
-        let far = try DemoSetting(.faults, "x").problem(with: configuration.faultProfiles)
+        let far = try DemoSetting(.faults, "x").problem(with: configuration)
         #expect(far?.hasSuffix(", and off") == true)
         #expect(throws: Lifetimes.Malformed.self) { try DemoSetting(.faults, "") }
+    }
+
+    /// A latency may be all that the configuration knows, and is learned only of what there is.
+    @Test func latenciesAreDistributions() throws {
+        let (configuration, folder) = try Self.configuration()
+        defer { withExtendedLifetime(folder) {} }
+        var overlay = DemoOverlay()
+        for text in ["lognormal(80ms, p99=900ms)", "learned", "learned(shop/a, x1.5)"] {
+            let setting = try DemoSetting(.latency, text)
+            #expect(setting.problem(with: configuration) == nil)
+            set(&overlay, setting, for: DemoScope(service: "shop"), until: nil)
+        }
+        let changed = overlay.applied(to: configuration).services[0].demo.answer.latency
+        #expect(changed == LatencyPolicy(.learned(LearnedLatencyPolicy(of: "shop/a", times: 1.5))))
+        let problem = try DemoSetting(.latency, "learned(shop/d)").problem(with: configuration)
+        #expect(
+            problem == "latency learns of 'shop/d', but there is no such endpoint; did you mean 'shop/a'?"
+        )
+        #expect(throws: Lifetimes.Malformed.self) { try DemoSetting(.latency, "learned(a/b/c)") }
     }
 
     @Test func changesEnd() throws {

@@ -6,6 +6,7 @@ import DrydockTesting
 import Foundation
 import HTTPTypes
 import HTTPWire
+import Policies
 import TestSupport
 import Testing
 
@@ -40,7 +41,7 @@ import Testing
         let rule = DemoRule(
             endpoint: "user",
             seed: seed,
-            latency: 100_000...3_000_000,
+            latency: LatencyPolicy(.uniform(100_000...3_000_000)),
             failure: DemoFailure(chance: 0.3, answer: DemoAnswer(status: 500))
         )
         for target in ["/users/7", "/users/8?full=1"] {

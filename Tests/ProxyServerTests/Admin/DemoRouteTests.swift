@@ -18,8 +18,8 @@ import Testing
             orders.update { $0.append(order) }
             return await demo()
         }
-        func reset(service: String?, journal: Bool) async throws(Problem) -> AdminDemoReset {
-            resets.update { $0.append("\(service ?? "all") \(journal)") }
+        func reset(service: String?, journal: Bool, latencies: Bool) async throws(Problem) -> AdminDemoReset {
+            resets.update { $0.append("\(service ?? "all") \(journal) \(latencies)") }
             return AdminDemoReset(requests: 0, entries: nil)
         }
         func draw(again said: String, service: String?) async throws(Problem) -> AdminDraw {
@@ -52,7 +52,8 @@ import Testing
         #expect(actions.orders.read { $0 } == [first, second, DemoOrder(service: "shop")])
         #expect(try await perform(actions, .resetDemo, []) == 200)
         #expect(try await perform(actions, .resetDemo, [("service", "shop"), ("journal", "")]) == 200)
-        #expect(actions.resets.read { $0 } == ["all false", "shop true"])
+        #expect(try await perform(actions, .resetDemo, [("latencies", "")]) == 200)
+        #expect(actions.resets.read { $0 } == ["all false false", "shop true false", "all false true"])
         #expect(try await perform(actions, .draw, [("said", "endpoint=a"), ("service", "shop")]) == 200)
         #expect(actions.resets.read { $0.last } == "shop endpoint=a")
     }

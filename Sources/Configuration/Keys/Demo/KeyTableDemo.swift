@@ -131,9 +131,9 @@ extension KeyTable {
         ),
         KeyDescriptor(
             "latency",
-            .latency,
+            .shorthand(latency, key: "range"),
             default: "0ms",
-            "How long an answer takes: a duration, or a range such as 200ms..900ms.",
+            "How long an answer takes: a duration, a range such as 200ms..900ms, or what 'faults' knows besides.",
             inherited: .endpoints
         ),
         KeyDescriptor("failure", .section(failure), "Failures among the answers.", inherited: .endpoints),
@@ -202,7 +202,11 @@ extension KeyTable {
                     .map(.fieldName, .text(.fieldValue)),
                     "Fields of the answer, beside those of the demo section."
                 ),
-                KeyDescriptor("latency", .latency, "How long an answer takes, in place of the demo section's latency."),
+                KeyDescriptor(
+                    "latency",
+                    .shorthand(latency, key: "range"),
+                    "How long an answer takes, in place of the demo section's latency."
+                ),
                 KeyDescriptor(
                     "failure",
                     .section(failure),

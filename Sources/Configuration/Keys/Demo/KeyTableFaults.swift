@@ -9,7 +9,7 @@ extension KeyTable {
             KeyDescriptor(
                 "range",
                 .distribution,
-                "A duration or a range, in which each latency is drawn as often as any other; also normal(MEAN, DEVIATION) and lognormal(MEDIAN, p99=P99).",
+                "A duration or a range, in which each latency is drawn as often as any other; also normal(MEAN, DEVIATION), lognormal(MEDIAN, p99=P99) and learned(SERVICE/ENDPOINT, x1.5).",
                 inherited: .endpoints
             ),
             KeyDescriptor("normal", .section(normal), "The bell curve.", inherited: .endpoints),
@@ -18,6 +18,12 @@ extension KeyTable {
                 "percentiles",
                 .map(.percentile, .duration),
                 "Percentiles that were measured, such as { 50: 80ms, 99: 1s }; what lies between them is on a straight line.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "learned",
+                .shorthand(learned, key: "of"),
+                "What an origin took before, as the daemon has measured it.",
                 inherited: .endpoints
             ),
             KeyDescriptor("max", .duration, "Longer latencies are cut to this one.", inherited: .endpoints),
@@ -50,6 +56,33 @@ extension KeyTable {
                 required: true
             ),
         ]
+    )
+
+    private static let learned = SectionDescriptor(
+        name: "learned",
+        keys: [
+            KeyDescriptor(
+                "of",
+                .text(.learnedPlace),
+                "The service, or SERVICE/ENDPOINT, whose origin is meant; without it, that of the place where this stands.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "times",
+                .text(.factor),
+                default: "x1",
+                "How many times as long each latency is, such as x1.5.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "otherwise",
+                .duration,
+                default: "0ms",
+                "The latency while nothing is known.",
+                inherited: .endpoints
+            ),
+        ],
+        replaces: true
     )
 
     static let fault = SectionDescriptor(

@@ -16,7 +16,7 @@ extension DemoConfiguration {
             counting: reader.choice(always: "count"),
             answer: DemoAnswerConfiguration(reader),
             headers: reader.headerValues("headers"),
-            latency: reader.always { $0.latency("latency") },
+            latency: LatencyPolicy(reader.section("latency")) ?? .none,
             randomSeed: UInt64(reader.int(always: "random_seed"))
         )
         hasOwnAnswer = false
@@ -38,7 +38,7 @@ extension DemoRuleConfiguration {
         let own = reader.headerValues("headers")
         let names = Set(own.map { $0.name.lowercased() })
         headers = demo.headers.filter { !names.contains($0.name.lowercased()) } + own
-        latency = reader.latency("latency") ?? demo.latency
+        latency = LatencyPolicy(reader.section("latency")) ?? demo.latency
         randomSeed = reader.int("random_seed").map { UInt64($0) } ?? demo.randomSeed
     }
 }
@@ -81,12 +81,6 @@ extension FailureConfiguration {
     init(_ reader: SectionReader) {
         chance = reader.always { $0.share("chance") }
         answer = DemoAnswerConfiguration(reader)
-    }
-}
-
-extension SectionReader {
-    fileprivate func latency(_ key: String) -> ClosedRange<UInt64>? {
-        if case .latency(let range)? = leaf(key)?.scalar { range } else { nil }
     }
 }
 

@@ -19,6 +19,8 @@ struct DemoFolder {
 extension Resolver {
     mutating func demo(_ reader: SectionReader, answerOf owner: DemoOwner, daemonDemo: Bool) -> DemoConfiguration {
         var result = DemoConfiguration(reader)
+        // For its errors; an endpoint's reader has what it inherits, whose errors are told once.
+        _ = latency(reader, label: "demo.latency")
         let folder = folder(reader) ?? DemoFolder()
         result.answer.failure = failure(reader, folder)
         result.answer.choice = choice(reader, folder, result.answer.answer)

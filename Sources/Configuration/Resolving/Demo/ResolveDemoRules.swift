@@ -35,6 +35,7 @@ extension Resolver {
             rule.choice = choice(reader, folder, rule.answer).with(contentOf: rule.answer)
             rule.failure = failure(reader, folder)
             rule.misbehaviours = misbehaviours(reader) ?? demo.misbehaviours
+            _ = latency(reader, label: "demo.rules[].latency")
             check(gate: reader, rule.gate)
             rules.append(rule)
         }

@@ -1,0 +1,141 @@
+// The file that what origins took is kept in, so that a daemon that starts knows what the one before has learned.
+
+import DemoMode
+import EventLoop
+import Files
+import FoundationEssentials
+import Glibc
+import Logging
+import ProxyServer
+import ServiceCore
+import Synchronization
+
+/// Sendable: the mutex lets one read or write happen at a time. What it does blocks, and belongs on an I/O thread.
+final class LatencyFile: Sendable {
+    /// What the file has, as JSON.
+    private struct Document: Codable {
+        static let currentVersion = 1
+
+        var version = currentVersion
+        /// How many latencies each bucket has, by name and by the nanoseconds that the bucket begins with.
+        var latencies: [String: [String: UInt32]]
+    }
+
+    private struct State {
+        var path: String?
+        /// What was read or written last: the same is not written again.
+        var known: [UInt8] = []
+    }
+
+    private let latencies: LearnedLatencies
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    init(_ latencies: LearnedLatencies, logger: Logger) {
+        self.latencies = latencies
+        self.logger = logger
+    }
+
+    /// From now on this is the file; what it has is known, unless something was learned since. A file that cannot be
+    /// used is told of, and the daemon goes on without what it had.
+    func follow(_ path: String?) {
+        state.withLock { state in
+            guard state.path != path else { return }
+            state = State(path: path)
+            guard let path, access(path, F_OK) == 0 else { return }
+            do throws(SystemError) {
+                state.known = try WholeFile.read(path)
+            } catch {
+                // It is not written to either.
+                state.path = nil
+                logger.warning(
+                    "learned latencies cannot be read, and are not kept: \(error); see to the permissions, and reload"
+                )
+                return
+            }
+            guard let document = try? JSONDecoder().decode(Document.self, from: Data(state.known)),
+                document.version == Document.currentVersion
+            else {
+                let aside = "\(path).broken"
+                let isAside = rename(path, aside) == 0
+                if !isAside { state.path = nil }
+                logger.warning(
+                    "\(path) has no learned latencies that this version can read; \(isAside ? "it is \(aside) now, and learning begins anew" : "they are not kept until it is removed")"
+                )
+                return
+            }
+            latencies.fill(
+                document.latencies.map { name, buckets in
+                    let buckets = buckets.compactMap { start, count in UInt64(start).map { ($0, count) } }
+                    return (name, LatencyHistogram(buckets.sorted { $0.0 < $1.0 }))
+                }
+            )
+        }
+    }
+
+    /// Writes what was learned, where there is a file and something is new. A file that cannot be written is told of, and
+    /// the next turn tries again.
+    func save() {
+        state.withLock { state in
+            guard let path = state.path else { return }
+            var document = Document(latencies: [:])
+            for latency in latencies.all {
+                let buckets = latency.current.buckets.map { ("\($0.start)", $0.count) }
+                if !buckets.isEmpty { document.latencies[latency.name] = Dictionary(uniqueKeysWithValues: buckets) }
+            }
+            if document.latencies.isEmpty, state.known.isEmpty { return }
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
+            guard let data = try? encoder.encode(document) else { return }
+            let bytes = [UInt8](data) + [UInt8(ascii: "\n")]
+            guard bytes != state.known else { return }
+            do throws(SystemError) {
+                try WholeFile.replace(path, with: bytes)
+                state.known = bytes
+            } catch {
+                logger.warning("learned latencies cannot be kept: \(error); make room, or see to the permissions")
+            }
+        }
+    }
+}
+
+/// Keeps what was learned: once a minute, and when the daemon ends.
+///
+/// Sendable: it has no state of its own.
+final class LatencyKeeper: DaemonFeature {
+    /// Nanoseconds between two turns.
+    private static let pause: UInt64 = 60_000_000_000
+
+    private let file: LatencyFile
+    private let latencies: LearnedLatencies
+    private let pool: IOPool
+
+    init(_ parts: DaemonParts) {
+        file = parts.compiler.latencyFile
+        latencies = parts.compiler.registry.latencies
+        pool = parts.files
+    }
+
+    var gauges: [Gauge] {
+        [
+            Gauge(
+                "drydock_learned_latencies",
+                "Answers of origins that learned latencies are made of.",
+                read: { [latencies] in latencies.count }
+            )
+        ]
+    }
+
+    /// - Parameter wantsLatencies: some latency is learned.
+    func schedules(_ wantsLatencies: Bool) -> [Schedules.Plan] {
+        guard wantsLatencies else { return [] }
+        return [
+            Schedules.Plan(identity: "learned latencies", every: Self.pause, atStart: false) { [file, pool] _ in
+                _ = try? await pool.run { file.save() }
+            }
+        ]
+    }
+
+    /// Blocks.
+    func stop() { file.save() }
+}
