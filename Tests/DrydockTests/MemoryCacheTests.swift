@@ -4,6 +4,8 @@ import Drydock
 import Synchronization
 import Testing
 
+@testable import CacheStore
+
 @Suite struct MemoryCacheTests {
     /// What was evicted, in order.
     private final class Gone: Sendable {
@@ -142,6 +144,40 @@ import Testing
         for key in newest.keys { cache.removeValue(for: key) }
         #expect(cache.statistics.cost == 0)
         #expect(cache.count == 0)
+    }
+
+    /// There is one S3-FIFO: the cache keeps and evicts what the memory tier's order does, use by use.
+    @Test func theOrderIsThatOfTheMemoryTier() {
+        let (cache, gone) = cache()
+        cache.countLimit = 200
+        var order = EvictionOrder(usesToStay: 1)
+        var slots: [String: Int] = [:]
+        var (names, free): ([Int: String], [Int]) = ([:], Array((0..<201).reversed()))
+        var expected: [String] = []
+        var numbers = SplitMix(state: 7)
+        func hash(_ name: String) -> UInt64 { UInt64(truncatingIfNeeded: name.hashValue) }
+        for _ in 0..<20_000 {
+            // Few names are asked for often, and many seldom.
+            let unit = Double(numbers.next() >> 11) / Double(1 << 53)
+            let name = "\(Int(1000 * unit * unit * unit))"
+            let isThere = cache[name] != nil
+            #expect(isThere == (slots[name] != nil))
+            if let slot = slots[name] {
+                order.use(slot)
+                continue
+            }
+            cache.insert(1, for: name)
+            if slots.count == 200, let victim = order.victim(), let old = names[victim] {
+                order.evict(victim, hash: hash(old))
+                expected.append(old)
+                (slots[old], names[victim]) = (nil, nil)
+                free.append(victim)
+            }
+            let slot = free.removeLast()
+            (slots[name], names[slot]) = (slot, name)
+            order.add(slot, hash: hash(name), cost: 1)
+        }
+        #expect(gone.all == expected && expected.count > 1000)
     }
 
     @Test func manyTasksAtOnce() async {

@@ -87,6 +87,9 @@ public struct Endpoint: Sendable, ExpressibleByStringLiteral {
 }
 
 extension Endpoint {
+    /// The location without query and fragment, as those call the endpoint who are told of it.
+    var path: Substring { location.prefix { $0 != "?" && $0 != "#" } }
+
     /// What parameters are sent as that are the content of a request.
     public enum ContentFormat: String, Sendable, Hashable, CaseIterable {
         /// A JSON object.

@@ -123,7 +123,7 @@ public final class ServiceManager: Sendable, ActivitySource {
             name: service?.name ?? "\(R.self)",
             owner: owner,
             method: endpoint?.method ?? .get,
-            location: String(endpoint?.location.prefix { $0 != "?" && $0 != "#" } ?? "")
+            location: String(endpoint?.path ?? "")
         )
         let control = CallControl()
         table.insert(CallTable.Entry(info: info, type: ObjectIdentifier(R.self), control: control))

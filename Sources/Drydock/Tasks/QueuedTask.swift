@@ -1,5 +1,6 @@
 // One task of a queue: its attempts, its state for whoever wants to know, and its end, which it has once.
 
+import HTTPTypes
 import Synchronization
 
 /// A task of a ``TaskQueue``, which ``TaskQueue/add(_:)`` has made.
@@ -23,6 +24,7 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
     public let name: String
     /// Who gets the next slot.
     public let priority: TaskQueue.Priority
+    private let method: HTTPRequest.Method
     private let id: UInt64
     private let queue: TaskQueue
     /// Protects what it holds; listeners are rung, and tasks cancelled, outside of it.
@@ -35,7 +37,7 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
         _ queue: TaskQueue,
         _ onEnd: @escaping @Sendable (Result<Success, TaskQueueError>) -> Void
     ) {
-        (name, priority) = (work.name, work.priority)
+        (name, priority, method) = (work.name, work.priority, work.method)
         (self.id, self.queue) = (id, queue)
         content = Mutex(Content(work: work, onEnd: onEnd))
     }
@@ -175,7 +177,7 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
         if case .failure(.cancelled) = result { old.running?.cancel() }
         delivery.carryOut()
         old.onEnd?(result)
-        queue.tell(TaskEnd(name: name, state: old.state.end(result), result: result))
+        queue.tell(TaskEnd(name: name, method: method, state: old.state.end(result), result: result))
         return true
     }
 }

@@ -1,9 +1,13 @@
 // What is told of the end of a task to those who listen to its queue.
 
+public import HTTPTypes
+
 /// The end of one task of a queue, as those hear of it who listen to the queue.
 public struct TaskEnd<Value: Sendable>: Sendable {
     /// The task's ``Work/name``.
     public let name: String
+    /// The task's ``Work/method``.
+    public let method: HTTPRequest.Method
     /// How it ended: ``TaskState/Phase/done``, ``TaskState/Phase/failed`` or ``TaskState/Phase/cancelled``.
     public let state: TaskState
     /// Its value, or why there is none.
@@ -14,10 +18,12 @@ public struct TaskEnd<Value: Sendable>: Sendable {
 struct AnyTaskEnd: Sendable {
     private let end: any TaskEndOfType
     let name: String
+    let method: HTTPRequest.Method
 
     init<Value>(_ end: TaskEnd<Value>) {
         self.end = end
         name = end.name
+        method = end.method
     }
 
     /// Nil where the task has another type.
@@ -34,6 +40,6 @@ private protocol TaskEndOfType: Sendable {
 
 extension TaskEnd: TaskEndOfType {
     fileprivate var untyped: TaskEnd<any Sendable> {
-        TaskEnd<any Sendable>(name: name, state: state, result: result.map { $0 })
+        TaskEnd<any Sendable>(name: name, method: method, state: state, result: result.map { $0 })
     }
 }

@@ -159,6 +159,15 @@ public final class TaskQueue: Sendable, ActivitySource {
         return MailboxSequence { mailbox }.map { @Sendable end in end.untyped }
     }
 
+    /// As ``ends(named:)``, of the tasks that load an endpoint (``Work/init(_:from:priority:retry:)``).
+    /// - Parameter endpoint: its location without a query, and its method, say which tasks are meant, whatever their
+    ///   parameters are.
+    public func ends(at endpoint: Endpoint) -> some AsyncSequence<TaskEnd<any Sendable>, Never> & Sendable {
+        let (name, method) = (String(endpoint.path), endpoint.method)
+        let mailbox = ends.listen(limit: Self.maximumUnheard) { $0.name == name && $0.method == method }
+        return MailboxSequence { mailbox }.map { @Sendable end in end.untyped }
+    }
+
     /// As ``ends(named:)``, of the tasks that have values of a type.
     /// - Parameters:
     ///   - type: exactly this one.

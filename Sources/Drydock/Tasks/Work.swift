@@ -74,8 +74,7 @@ extension Work {
     ) where Success == Loaded<R.Model> {
         // One whose endpoint cannot be had says so when it is loaded.
         let endpoint = try? resource.endpoint
-        let path = endpoint?.location.prefix { $0 != "?" && $0 != "#" }
-        self.init(String(path ?? ""), priority: priority, retry: retry, method: endpoint?.method ?? .get) {
+        self.init(String(endpoint?.path ?? ""), priority: priority, retry: retry, method: endpoint?.method ?? .get) {
             try await loader.load(resource)
         }
     }

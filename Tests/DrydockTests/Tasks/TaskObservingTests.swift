@@ -3,6 +3,7 @@
 import Drydock
 import DrydockTesting
 import Foundation
+import HTTPTypes
 import Testing
 
 @Suite struct TaskObservingTests {
@@ -86,6 +87,34 @@ import Testing
         told = []
         for await end in all { told.append("\(end.name) \(end.state.phase.rawValue)") }
         #expect(told == ["users done", "photos done", "users done", "users failed", "photos cancelled"])
+    }
+
+    /// Whoever waits for an endpoint hears of it whatever is filled into it, and of no other method.
+    @Test func theEndsOfAQueueAreToldByEndpoint() async throws {
+        let transport = ScriptedTransport()
+        transport.answerAll { _ in .text("x") }
+        let loader = ResourceLoader(transport: transport, base: URL(string: "https://api.test"))
+        let queue = TaskQueue(maximumRunning: 1)
+        let users = queue.ends(at: "/users/:id?full=1")
+        let created = queue.ends(at: .post("/users"))
+        for endpoint: Endpoint in [
+            .get("/users/:id", path: ["id": 7]), "/users", .post("/users"),
+            .get("/users/:id", path: ["id": 8], query: ["fields": "name"]), .delete("/users/:id", path: ["id": 7]),
+        ] {
+            _ = try await queue.run(Work(HTTPResource(endpoint, .text), from: loader))
+        }
+        await queue.close()
+        var told: [String] = []
+        for await end in users { told.append("\(end.method.rawValue) \(end.name) \(end.state.phase.rawValue)") }
+        #expect(told == ["GET /users/:id done", "GET /users/:id done"])
+        told = []
+        for await end in created { told.append("\(end.method.rawValue) \(end.name)") }
+        #expect(told == ["POST /users"])
+        #expect(
+            transport.requests.map(\.head.path) == [
+                "/users/7", "/users", "/users", "/users/8?fields=name", "/users/7",
+            ]
+        )
     }
 
     @Test func theEndsOfAQueueAreToldByType() async throws {
