@@ -203,6 +203,31 @@ import Testing
         await manager.close()
     }
 
+    @Test func theDiskHasALimit() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let origin = Origin(try ScriptedOrigin { _ in .pattern(100_000) })
+        let manager = makeManager(folder) {
+            $0.memory = nil
+            $0.disk?.size = 1_000_000
+        }
+        for number in 0..<30 { _ = try await manager.download(origin.url("/\(number)")) }
+        func stored() async -> Int64 {
+            var size: Int64 = 0
+            do {
+                for try await response in manager.store.responses(.all) { size += response.size ?? 0 }
+            } catch {
+                Issue.record("\(error)")
+            }
+            return size
+        }
+        // What is written last is there, and older responses have made room.
+        #expect(await eventually { (try? await manager.state(of: origin.url("/29"))) != .absent })
+        let size = await stored()
+        #expect((100_000...1_000_000).contains(size), "\(size)")
+        #expect(try await manager.state(of: origin.url("/0")) == .absent)
+        await manager.close()
+    }
+
     @Test func shortBodiesAreNotKept() async throws {
         try await withManager {
             $0.minimumLength = 100
