@@ -64,8 +64,11 @@ import Testing
 
     private static let demo = AdminDemo(
         answers: [.init(service: "s", endpoint: "e", isOn: true)],
-        overrides: [.init(service: "s", endpoint: "e", key: "latency", value: "2s", left: 7)]
+        overrides: [.init(service: "s", endpoint: "e", key: "latency", value: "2s", left: 7)],
+        latencies: [latency]
     )
+
+    private static let latency = AdminDemo.Latency(of: "s/e", answers: 3, median: 1, p90: 2, p99: 3)
 
     private static let journal: AdminJournal = {
         var entry = AdminJournalEntry(
@@ -229,7 +232,8 @@ import Testing
         try Self.check(try #require(Self.explanation.cache))
         try Self.check(try #require(Self.explanation.cache?.variants.first))
         try Self.check(Self.demo)
-        try Self.check(AdminDemoReset(requests: 1, entries: 2))
+        try Self.check(Self.latency)
+        try Self.check(AdminDemoReset(requests: 1, entries: 2, latencies: 3))
         let member = AdminDraw.Member(said: "s", drawn: "d", latency: 3, note: "n")
         try Self.check(AdminDraw(members: [member], isSame: true))
         try Self.check(Self.journal)

@@ -19,6 +19,8 @@ package struct DemoPlan: Sendable {
     package let overrides: UInt64?
     /// Some rule looks into the body, or makes its answer of it.
     package let needsBody: Bool
+    /// Some answers take longer than nothing.
+    package let hasLatency: Bool
 
     package init(
         name: String,
@@ -34,6 +36,7 @@ package struct DemoPlan: Sendable {
         self.unmatched = unmatched
         self.bodyLimit = bodyLimit
         self.overrides = overrides
+        hasLatency = rules.contains { !$0.latency.isNone }
         needsBody = rules.contains { rule in
             rule.condition?.needsBody ?? false || rule.answers.contains(where: \.content.readsBody)
         }

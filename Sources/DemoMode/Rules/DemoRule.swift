@@ -3,8 +3,9 @@
 package import Matching
 package import Policies
 
-/// A rule of an endpoint or of a whole service: immutable, shared by every loop.
-package struct DemoRule: Sendable {
+/// A rule of an endpoint or of a whole service: immutable, shared by every loop. A class, since whoever waits for an answer
+/// holds it.
+package final class DemoRule: Sendable {
     /// The endpoint or the service that plays it; stands in `Drydock-Demo`.
     package let endpoint: String
     /// Its name in the list of rules; nil for the endpoint's own answer.

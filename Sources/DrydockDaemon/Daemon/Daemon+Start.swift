@@ -99,6 +99,7 @@ extension Daemon {
             throw error
         }
         plan.takeEffect()
+        compiler.latencyFile.follow()
         let context = DaemonContext(parts: parts, configuration: configuration, plan: plan)
         let daemon = Daemon(
             context,

@@ -52,7 +52,7 @@ struct DaemonCompiler: Sendable {
         keepsLastFiles: Bool = false,
         keeping kept: [ServiceRoute] = []
     ) throws(DaemonError) -> RoutePlan {
-        latencyFile.follow(configuration.learnedLatencies)
+        latencyFile.prepare(configuration.learnedLatencies)
         let files = AnswerFiles(last: keepsLastFiles ? registry.files : nil)
         do {
             let plan = try RoutePlan.compile(

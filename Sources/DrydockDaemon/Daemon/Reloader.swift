@@ -96,6 +96,7 @@ final class Reloader: Sendable {
             throw .configuration(Remedies.accessLog(error, configuration.log.access))
         }
         plan.takeEffect()
+        parts.compiler.latencyFile.follow()
         let names = Set(plan.services.map(\.plan.name))
         parts.compiler.registry.services.endParkedCalls(but: names, why: "a reload has removed its service")
         let (wasAhead, before, demo) = context.state.withLock { state in

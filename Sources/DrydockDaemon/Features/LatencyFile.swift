@@ -21,10 +21,21 @@ final class LatencyFile: Sendable {
         var latencies: [String: [String: UInt32]]
     }
 
+    /// What there is of a file.
+    private enum Finding {
+        case absent
+        case known([UInt8])
+        case unreadable(SystemError)
+        /// It is no document, or one of another version.
+        case foreign
+    }
+
     private struct State {
         var path: String?
         /// What was read or written last: the same is not written again.
         var known: [UInt8] = []
+        /// Of the configuration that is not in force yet.
+        var next: (path: String?, finding: Finding)?
     }
 
     private let latencies: LearnedLatencies
@@ -36,41 +47,56 @@ final class LatencyFile: Sendable {
         self.logger = logger
     }
 
-    /// From now on this is the file; what it has is known, unless something was learned since. A file that cannot be
-    /// used is told of, and the daemon goes on without what it had.
-    func follow(_ path: String?) {
+    /// Reads the file of a configuration, which may come into force: what it has is known then, unless something was learned
+    /// since. Nothing is written to it, and no file is changed.
+    func prepare(_ path: String?) {
         state.withLock { state in
+            state.next = nil
             guard state.path != path else { return }
-            state = State(path: path)
-            guard let path, access(path, F_OK) == 0 else { return }
-            do throws(SystemError) {
-                state.known = try WholeFile.read(path)
-            } catch {
+            state.next = (path, path.map(read) ?? .absent)
+        }
+    }
+
+    /// The configuration is in force: its file is the one that is written from now on. One that cannot be used is told of.
+    func follow() {
+        state.withLock { state in
+            guard let next = state.next else { return }
+            state = State(path: next.path)
+            guard let path = next.path else { return }
+            switch next.finding {
+            case .absent: break
+            case .known(let bytes): state.known = bytes
+            case .unreadable(let error):
                 // It is not written to either.
                 state.path = nil
                 logger.warning(
                     "learned latencies cannot be read, and are not kept: \(error); see to the permissions, and reload"
                 )
-                return
-            }
-            guard let document = try? JSONDecoder().decode(Document.self, from: Data(state.known)),
-                document.version == Document.currentVersion
-            else {
+            case .foreign:
                 let aside = "\(path).broken"
                 let isAside = rename(path, aside) == 0
                 if !isAside { state.path = nil }
                 logger.warning(
                     "\(path) has no learned latencies that this version can read; \(isAside ? "it is \(aside) now, and learning begins anew" : "they are not kept until it is removed")"
                 )
-                return
             }
-            latencies.fill(
-                document.latencies.map { name, buckets in
-                    let buckets = buckets.compactMap { start, count in UInt64(start).map { ($0, count) } }
-                    return (name, LatencyHistogram(buckets.sorted { $0.0 < $1.0 }))
-                }
-            )
         }
+    }
+
+    private func read(_ path: String) -> Finding {
+        guard access(path, F_OK) == 0 else { return .absent }
+        let bytes: [UInt8]
+        do throws(SystemError) { bytes = try WholeFile.read(path) } catch { return .unreadable(error) }
+        guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)),
+            document.version == Document.currentVersion
+        else { return .foreign }
+        latencies.fill(
+            document.latencies.map { name, buckets in
+                let buckets = buckets.compactMap { start, count in UInt64(start).map { ($0, count) } }
+                return (name, LatencyHistogram(buckets.sorted { $0.0 < $1.0 }))
+            }
+        )
+        return .known(bytes)
     }
 
     /// Writes what was learned, where there is a file and something is new. A file that cannot be written is told of, and

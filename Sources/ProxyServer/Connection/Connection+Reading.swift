@@ -155,16 +155,7 @@ extension Connection {
     }
 
     private func launch(on loop: isolated EventLoop) {
-        guard let exchange = current else { return }
-        let handler = self.handler
-        loop.holdNextTask()
-        exchange.task = Task.immediate(executorPreference: loop.taskExecutor) {
-            // Naming the loop makes it the task's isolation.
-            _ = loop
-            await handler.answer(exchange, on: loop)
-            exchange.handlerReturned()
-        }
-        loop.runHeldTask()
+        current?.launch(by: handler, on: loop)
     }
 
     // MARK: - Refusals

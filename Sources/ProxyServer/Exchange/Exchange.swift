@@ -41,6 +41,8 @@ package final class Exchange {
         request.takenID.map { .taken($0) } ?? .made(context.nextRequestID())
     /// What the request is for, where that was found before its task began.
     var match: RouteMatch?
+    /// The answer that the handler has made and is yet to send, while it waits.
+    var made: AnyObject?
     /// Tells what becomes of the request; nil unless that is wanted.
     var trace: RequestTrace?
     /// Becomes an entry of the journal; nil unless there is one.
@@ -222,8 +224,22 @@ package final class Exchange {
         return carrier.detach(unsent: unsent)
     }
 
+    /// Begins the handler's waiting path as a task, and runs it up to its first wait.
+    func launch(by handler: any ExchangeHandler, on loop: isolated EventLoop) {
+        loop.holdNextTask()
+        task = Task.immediate(executorPreference: loop.taskExecutor) { [self] in
+            // Naming the loop makes it the task's isolation.
+            _ = loop
+            await handler.answer(self, on: loop)
+            handlerReturned()
+        }
+        loop.runHeldTask()
+    }
+
     /// Called when the handler has returned: ends the exchange if it is still open.
-    func handlerReturned() {
+    private func handlerReturned() {
+        // It goes on later, in another task.
+        if responder?.beginsTask == true { return task = nil }
         switch state {
         case .open where !isClientGone:
             context.counters.add(.errorInternal)

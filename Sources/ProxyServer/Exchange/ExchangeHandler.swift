@@ -24,6 +24,10 @@ package protocol ExchangeHandler: AnyObject {
     func shutdown()
 }
 
+extension SynchronousResponder {
+    package var beginsTask: Bool { false }
+}
+
 extension ExchangeHandler {
     package func shutdown() {}
 
@@ -32,6 +36,8 @@ extension ExchangeHandler {
 
 /// Passes an origin's answer on to the client; loop-bound, and held by the exchange until its end.
 package protocol SynchronousResponder: AnyObject {
+    /// It leaves the exchange to a task later, so that it is not over when one has returned. Default: false.
+    var beginsTask: Bool { get }
     /// The client has taken so much that there is room for more.
     func roomMade()
     /// The client has left, or was cut off, before the answer was complete.

@@ -21,15 +21,13 @@ extension ProxyHandler {
         _ match: RouteMatch,
         _ exchange: Exchange,
         on loop: isolated EventLoop
-    ) async -> FaultEffect? {
+    ) -> FaultEffect? {
         guard let plan = match.endpoint.request.faults, result.answer.failure == nil else { return nil }
         let request = Array("\(exchange.request.method.name) \(match.rest)".utf8)
         guard let effect = plan.draw(at: FaultPoint(result), request: request, match.route.ordinals) else { return nil }
         result.faults = effect.fieldValue
         exchange.trace?.say("fault", [("faults", effect.fieldValue)])
         count(effect, exchange)
-        // A client that leaves meanwhile gets nothing more, which sending finds out.
-        if effect.latency > 0 { try? await loop.sleep(nanoseconds: effect.latency) }
         if let substitute = effect.substitute {
             result.answer.reader?.close()
             result.answer = substitute.answer(

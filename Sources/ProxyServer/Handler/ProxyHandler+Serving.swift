@@ -1,6 +1,7 @@
 // Routes a request to the part that answers it: the daemon itself, a tunnel, or a service.
 
 import CacheStore
+import DemoMode
 import DownloadCore
 import EventLoop
 import HTTPCaching
@@ -52,16 +53,7 @@ extension ProxyHandler {
             exchange.sendHead(ResponseHead(status: 204, reason: "No Content", fields: fields), body: .none)
             return exchange.finish()
         }
-        if let wanted = UpgradeTunnel.wantedProtocols(match.request, exchange.framing),
-            let hop = try services.refusing({ () throws(RouteRefusal) in try services.plan.upgradeHop(match) })
-        {
-            let ask = UpgradeAsk(
-                request: match.request,
-                protocols: wanted,
-                hop: hop,
-                rewriting: route.rewriting,
-                added: cors.fields
-            )
+        if let ask = try upgradeAsk(exchange, match, cors.fields) {
             return try await tunnels.upgrade(exchange, ask, on: loop)
         }
         var added = cors.fields
@@ -103,12 +95,31 @@ extension ProxyHandler {
                 throw error
             }
         }
-        if let effect = await drawFaults(&result, match, exchange, on: loop) {
-            await responder.send(result, route.rewriting, added, exchange, bodies, effect, on: loop)
-        } else {
-            await responder.send(result, route.rewriting, added, exchange, bodies, on: loop)
-        }
-        if let bodies { exchange.tell(bodies, match, result.answer.failure == nil ? result.answer.head : nil) }
+        let effect = drawFaults(&result, match, exchange, on: loop)
+        let made = MadeAnswer(result, effect, added, bodies, match, responder)
+        guard let latency = effect?.latency, latency > 0 else { return await made.send(to: exchange, on: loop) }
+        // The task ends, and with it all that it has held: only the answer waits.
+        exchange.made = made
+        DelayedExchange.begin(exchange, after: latency, by: self)
+    }
+
+    /// The question of a request that wants another protocol, where an origin can be asked for it.
+    private func upgradeAsk(
+        _ exchange: Exchange,
+        _ match: RouteMatch,
+        _ added: Fields
+    ) throws(Problem) -> UpgradeAsk? {
+        let services = routes.services
+        guard let wanted = UpgradeTunnel.wantedProtocols(match.request, exchange.framing),
+            let hop = try services.refusing({ () throws(RouteRefusal) in try services.plan.upgradeHop(match) })
+        else { return nil }
+        return UpgradeAsk(
+            request: match.request,
+            protocols: wanted,
+            hop: hop,
+            rewriting: match.route.rewriting,
+            added: added
+        )
     }
 
     /// What of the exchange the service uses while it answers.

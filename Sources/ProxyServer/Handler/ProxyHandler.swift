@@ -71,20 +71,31 @@ package final class ProxyHandler: ExchangeHandler {
         .union(FieldSet(.upgrade, .expect))
 
     package func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
-        guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return .notMine }
+        guard request.isGet, request.present.isDisjoint(with: Self.slow), !routes.hot.isJournaled else {
+            return .notMine
+        }
         return routes.hot.answer(request, core, through: sender)
     }
 
     // MARK: - The waiting path
 
     package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
+        if let made = exchange.made as? MadeAnswer {
+            exchange.made = nil
+            return await made.send(to: exchange, on: loop)
+        }
         if routes.hot.isTraced { exchange.beginTrace() }
-        if routes.hot.isJournaled { exchange.draft = JournalDraft(context.journal) }
+        beginDraft(exchange)
         do throws(Problem) {
             try await route(exchange, on: loop)
         } catch {
             exchange.problem(error)
         }
+    }
+
+    /// The exchange becomes an entry of the journal, where there is one.
+    func beginDraft(_ exchange: Exchange) {
+        if routes.hot.isJournaled, exchange.draft == nil { exchange.draft = JournalDraft(context.journal) }
     }
 
     /// What answers CONNECT and Upgrade.

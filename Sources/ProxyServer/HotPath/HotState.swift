@@ -91,7 +91,7 @@ final class HotState {
 
     /// Remembers a Host field that reverse mode answers; the oldest one is dropped if there are too many.
     func note(_ fresh: KnownHost) {
-        if isTraced || isJournaled { return }
+        if isTraced { return }
         guard fresh.bytes.withUnsafeBytes({ find($0) }) == nil else { return }
         if hostCount == Self.limit {
             hosts[0].release()

@@ -29,7 +29,7 @@ extension ProxyHandler {
         let rest = route.rest(target)
         if route.guardsPaths, DotSegments.mayOccur(in: rest) { return false }
         let endpoint = route.endpoint(for: exchange.request.method, rest)
-        guard endpoint.passThrough != .never, !core.isOffline,
+        guard endpoint.passThrough != .never, !core.isOffline, !routes.hot.isJournaled,
             let source = routes.services.originSource(route, endpoint),
             let ask = directAsk(exchange, route, rest, endpoint, last, known)
         else { return wait(exchange, route, endpoint, rest) }
@@ -45,9 +45,20 @@ extension ProxyHandler {
     }
 
     /// Leaves the request to the waiting path, with its route, so that it is routed only once.
+    /// - Returns: whether the waiting path begins later, when a latency has passed.
     private func wait(_ exchange: Exchange, _ route: ServiceRoute, _ endpoint: EndpointRoute, _ rest: String) -> Bool {
-        exchange.match = RouteMatch(route, rest, exchange.request, endpoint: endpoint)
-        return false
+        let match = RouteMatch(route, rest, exchange.request, endpoint: endpoint)
+        exchange.match = match
+        // What is traced says what it does while it does it.
+        guard endpoint.demo != nil, !routes.hot.isTraced, let latency = match.drawEarly(now: core.clock.elapsed),
+            latency > 0
+        else { return false }
+        // What is told of a client that leaves while it waits.
+        exchange.outcome.route = route.label
+        exchange.outcome.endpoint = endpoint.name
+        beginDraft(exchange)
+        DelayedExchange.begin(exchange, after: latency, by: self)
+        return true
     }
 
     /// The request to the origin; nil if the store must be searched first.

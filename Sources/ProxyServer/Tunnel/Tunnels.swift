@@ -177,7 +177,7 @@ struct Tunnels {
 }
 
 /// One upgrade that a client asks for.
-struct UpgradeAsk {
+final class UpgradeAsk {
     /// The request of the exchange, with the Host that it is for.
     let request: RequestHead
     /// The value of Upgrade for the origin.
@@ -186,4 +186,12 @@ struct UpgradeAsk {
     let rewriting: Rewriting
     /// Fields of cross-origin rules, for the answer.
     let added: Fields
+
+    init(request: RequestHead, protocols: String, hop: UpgradeHop, rewriting: Rewriting, added: Fields) {
+        self.request = request
+        self.protocols = protocols
+        self.hop = hop
+        self.rewriting = rewriting
+        self.added = added
+    }
 }

@@ -67,10 +67,15 @@ package struct ServiceCall {
     }
 
     /// The bytes that tell demo requests apart: method, a space, the target behind the prefix.
-    package var demoKey: [UInt8] { Array("\(head.method.name) \(match.rest)".utf8) }
+    package var demoKey: [UInt8] { Self.demoKey(head.method, match.rest) }
+
+    static func demoKey(_ method: HTTPWire.Method, _ rest: String) -> [UInt8] { Array("\(method.name) \(rest)".utf8) }
 
     /// The request as the rules of demo mode see it, but for its body.
-    package var demoParts: RequestParts {
+    package var demoParts: RequestParts { Self.demoParts(match, head) }
+
+    /// - Parameter head: without the fields of the client's connection.
+    static func demoParts(_ match: RouteMatch, _ head: RequestHead) -> RequestParts {
         let parameters = match.endpoint.endpoint.map { TargetParts(match.rest, $0.pattern).path } ?? [:]
         return RequestParts(method: head.method.name, target: match.rest, fields: head.fields, parameters: parameters)
     }

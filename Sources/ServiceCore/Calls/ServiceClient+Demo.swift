@@ -75,6 +75,7 @@ extension ServiceClient {
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> DemoOutcome {
+        if let early = call.match.early { return .answer(await answer(early.draw, call.demoParts, to: call, on: loop)) }
         var call = call
         let parts: RequestParts
         do throws(FetchError) {

@@ -6,7 +6,8 @@ import HTTPCaching
 package import HTTPWire
 package import Upstream
 
-/// A request with the service that it is for; found once, and passed on by reference. Nothing in it changes.
+/// A request with the service that it is for; found once, and passed on by reference. Nothing in it changes but for what is
+/// drawn early, once.
 package final class RouteMatch {
     package let route: ServiceRoute
     package let endpoint: EndpointRoute
@@ -18,6 +19,8 @@ package final class RouteMatch {
     package let target: TargetRules
     /// The request as it would be in origin form: its Host is the one that counts.
     package let request: RequestHead
+    /// The draw of its demo answer, where that was made before its latency was waited for.
+    package internal(set) var early: EarlyDraw?
 
     /// - Parameter endpoint: of the route, for the request's method and `rest`; nil where it has to be found.
     package init(

@@ -99,6 +99,26 @@ extension Scenarios {
             #expect(kept.contains("shop/slow"))
         }
 
+        /// A configuration that is refused changes no file, and the next one in force has its own.
+        @Test func aRefusedReloadLeavesTheFileAsItIs() throws {
+            let origin = try Self.origin()
+            let place = try DaemonPlace()
+            let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: place)
+            #expect(try daemon.exchange("/shop/slow").text == "live")
+            try place.folder.write("other.json", "no latencies")
+            let other = Self.configuration(origin).replacing("./latencies.json", with: "./other.json")
+            try daemon.rewrite(DaemonSettings(other + "\nnothing: 3"))
+            #expect(!(try daemon.command("reload").succeeded))
+            #expect(place.folder.text("other.json") == "no latencies")
+            try daemon.rewrite(DaemonSettings(other))
+            #expect(try daemon.command("reload").succeeded)
+            #expect(place.folder.text("other.json.broken") == "no latencies")
+            try daemon.restart()
+            // What was learned before goes into the file that is in force.
+            #expect(place.folder.text("other.json").contains("shop/slow"))
+            #expect(try daemon.metric("drydock_learned_latencies") == 2)
+        }
+
         /// Faults learn as well: hits become as slow as the origin.
         @Test func hitsMayBeAsSlowAsTheOrigin() throws {
             let origin = try Self.origin()

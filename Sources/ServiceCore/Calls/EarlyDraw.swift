@@ -1,0 +1,39 @@
+// The draw of a demo answer before anything else is made of its request, so that next to nothing is held while it waits.
+
+import DemoMode
+import EventLoop
+import HTTPWire
+import Policies
+
+/// A draw whose latency has been waited for when its request is answered. It says what the request would have drawn in any
+/// case: the same rule, by the same ordinal.
+package final class EarlyDraw {
+    let draw: DemoDraw
+
+    fileprivate init(_ draw: DemoDraw) { self.draw = draw }
+
+    /// Nanoseconds to wait before the request is answered.
+    package var latency: UInt64 { draw.latency }
+}
+
+@available(*, unavailable) extension EarlyDraw: Sendable {}
+
+extension RouteMatch {
+    /// Draws now, once, where the answer has to wait, and neither a body, a retry nor something that could refuse the
+    /// request comes before that.
+    /// - Parameter now: nanoseconds, by the clock of outages.
+    /// - Returns: nanoseconds to wait; nil where nothing was drawn.
+    package func drawEarly(now: UInt64) -> UInt64? {
+        guard let plan = endpoint.demo, plan.hasLatency, !plan.needsBody, plan.overrides == nil, endpoint.ladder == nil,
+            endpoint.request.retry.count == 0, endpoint.request.rateLimit == nil, route.access.isEmpty,
+            route.plan.examination == nil
+        else { return nil }
+        let key = ServiceCall.demoKey(request.method, rest)
+        let parts = ServiceCall.demoParts(self, OutgoingRequest.endToEnd(request))
+        guard let turn = route.demoState.take(plan, parts, key: key, now: now) else { return nil }
+        let name = DrawKey(rule: turn.rule.name, request: key)
+        let draw = DemoDraw.draw(turn.rule, key: name, ordinal: route.ordinals.next(name), place: turn.place)
+        early = EarlyDraw(draw)
+        return draw.latency
+    }
+}
