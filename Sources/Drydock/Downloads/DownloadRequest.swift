@@ -155,21 +155,42 @@ struct DownloadRequest: Sendable {
     /// The origin of an absolute URL, and what follows it, byte for byte and without the fragment.
     /// - Throws: `DownloadError.invalidRequest`.
     static func place(_ text: String) throws(DownloadError) -> (OriginAddress, path: String) {
-        let whole = text.prefix { $0 != "#" }
-        guard let colon = whole.firstRange(of: "://") else { throw refuse(text, "begin it with http:// or https://") }
-        let scheme = whole[..<colon.lowerBound].lowercased()
-        guard scheme == "http" || scheme == "https" else { throw refuse(text, "begin it with http:// or https://") }
-        let rest = whole[colon.upperBound...]
-        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
-        guard let authority = Authority.parse(String(rest[..<end])), authority.port != 0 else {
-            throw refuse(text, "name a host, or host:port, without a user")
+        var bytes = text
+        switch bytes.withUTF8({ parts(of: UnsafeRawBufferPointer($0)) }) {
+        case .place(let origin, let path): return (origin, path)
+        case .refused(let advice): throw refuse(text, advice)
         }
-        guard rest[end...].utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw refuse(text, "percent-encode what is not visible ASCII")
+    }
+
+    private enum Parts {
+        case place(OriginAddress, path: String)
+        /// What to write instead.
+        case refused(String)
+    }
+
+    /// Of each byte once: every download begins with it.
+    private static func parts(of text: UnsafeRawBufferPointer) -> Parts {
+        let whole = text.part(0..<(text.firstIndex(of: UInt8(ascii: "#")) ?? text.count))
+        let (scheme, start): (String, Int)
+        if whole.count >= 7, whole.part(0..<7).equalsIgnoringCase("http://") {
+            (scheme, start) = ("http", 7)
+        } else if whole.count >= 8, whole.part(0..<8).equalsIgnoringCase("https://") {
+            (scheme, start) = ("https", 8)
+        } else {
+            return .refused("begin it with http:// or https://")
+        }
+        let rest = whole.part(start..<whole.count)
+        let end = rest.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.count
+        guard let authority = Authority.parse(bytes: rest.part(0..<end)) else {
+            return .refused("name a host, or host:port, without a user")
+        }
+        let suffix = rest.part(end..<rest.count)
+        guard suffix.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            return .refused("percent-encode what is not visible ASCII")
         }
         let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
-        let suffix = String(rest[end...])
-        return (origin, suffix.first == "/" ? suffix : "/" + suffix)
+        let path = String(decoding: suffix, as: UTF8.self)
+        return .place(origin, path: suffix.first == UInt8(ascii: "/") ? path : "/" + path)
     }
 
     private static func types(_ names: [String], _ url: String) throws(DownloadError) -> ExpectedTypes? {

@@ -123,9 +123,18 @@ extension HTTPFields {
     /// The lines whose names a program can name.
     init(_ fields: Fields) {
         self.init()
-        fields.forEachLine { name, value, _ in
-            guard let name = HTTPField.Name(Latin1.string(name)) else { return }
+        fields.forEachLine { name, value, known in
+            guard let name = Self.name(name, known) else { return }
             append(HTTPField(name: name, value: value))
         }
+    }
+
+    /// Those of the known fields in their usual spelling, each checked once.
+    private static let names = KnownField.allCases.map { HTTPField.Name($0.name) }
+
+    /// In the spelling that it came in.
+    private static func name(_ bytes: UnsafeRawBufferPointer, _ known: KnownField) -> HTTPField.Name? {
+        if known != .other, bytes.elementsEqual(known.nameBytes) { return names[Int(known.rawValue)] }
+        return HTTPField.Name(Latin1.string(bytes))
     }
 }

@@ -184,6 +184,30 @@ import Testing
         #expect(manager.downloadCount == 0)
     }
 
+    /// What is asked for is what stands behind the authority, byte for byte.
+    @Test func aURLIsAskedForAsItStands() async throws {
+        try await withManager {
+            .answer(to: $0, "x")
+        } _: { manager, origin in
+            let authority = origin.server.authority
+            for text in ["HTTP://\(authority)/a%2Fb?q=%20&r#part", "http://\(authority)?x", "http://\(authority)#part"] {
+                _ = try await manager.download(try #require(URL(string: text)))
+            }
+            #expect(origin.server.log.map(\.target) == ["/a%2Fb?q=%20&r", "/?x", "/"])
+        }
+    }
+
+    @Test func namesHaveTheSpellingOfTheOrigin() async throws {
+        try await withManager {
+            .answer(to: $0, fields: [("content-TYPE", "text/plain"), ("ETag", "\"1\""), ("X-Own", "a")], "x")
+        } _: { manager, origin in
+            let fields = try await manager.download(origin.url()).response.headerFields
+            let names = fields.map(\.name.rawName)
+            for name in ["content-TYPE", "ETag", "X-Own"] { #expect(names.contains(name), "\(names)") }
+            #expect(fields[.contentType] == "text/plain" && fields[.eTag] == "\"1\"")
+        }
+    }
+
     // MARK: - Failures
 
     @Test func whatIsCutShortIsNoResult() async throws {
