@@ -190,7 +190,8 @@ import Testing
             .answer(to: $0, "x")
         } _: { manager, origin in
             let authority = origin.server.authority
-            for text in ["HTTP://\(authority)/a%2Fb?q=%20&r#part", "http://\(authority)?x", "http://\(authority)#part"] {
+            for text in ["HTTP://\(authority)/a%2Fb?q=%20&r#part", "http://\(authority)?x", "http://\(authority)#part"]
+            {
                 _ = try await manager.download(try #require(URL(string: text)))
             }
             #expect(origin.server.log.map(\.target) == ["/a%2Fb?q=%20&r", "/?x", "/"])
