@@ -69,24 +69,10 @@ import Testing
         }
     }()
 
-    /// An error of each case; the compiler asks for a new case to be added.
-    private static func name(_ error: ServiceError) -> String {
-        switch error {
-        case .invalidRequest: "invalidRequest"
-        case .missingParameter: "missingParameter"
-        case .encoding: "encoding"
-        case .vetoed: "vetoed"
-        case .cancelled: "cancelled"
-        case .transport: "transport"
-        case .status: "status"
-        case .mapping: "mapping"
-        }
-    }
-
     private static func failure<R: Drydock.Resource>(of resource: R, _ manager: ServiceManager) async -> String {
         switch await Task(operation: { () throws(ServiceError) in try await manager.call(resource) }).result {
         case .success: "none"
-        case .failure(let error): (error as? ServiceError).map(name) ?? "\(error)"
+        case .failure(let error): (error as? ServiceError)?.name ?? "\(error)"
         }
     }
 
