@@ -175,9 +175,10 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
         guard let (old, delivery) = taken else { return false }
         queue.leave(id)
         if case .failure(.cancelled) = result { old.running?.cancel() }
+        // Before whoever waits for the task goes on, and ends another: the queue tells of ends in their order.
+        queue.tell(TaskEnd(name: name, method: method, state: old.state.end(result), result: result))
         delivery.carryOut()
         old.onEnd?(result)
-        queue.tell(TaskEnd(name: name, method: method, state: old.state.end(result), result: result))
         return true
     }
 }
