@@ -74,8 +74,8 @@ class Client:
         if self.writer is not None:
             self.writer.close()
             try:
-                await self.writer.wait_closed()
-            except (ConnectionError, OSError):
+                await asyncio.wait_for(self.writer.wait_closed(), 5)
+            except (ConnectionError, OSError, asyncio.TimeoutError):
                 pass
             self.reader = self.writer = None
 
@@ -93,13 +93,14 @@ class Client:
                 if answer.fields.get("connection", "").lower() == "close":
                     await self.close()
                 return answer
+            # Before OSError, of which it is one since Python 3.11: what does not come is to be told with its place.
+            except asyncio.TimeoutError:
+                await self.close()
+                return Answer(0, {}, b"")
             except (Cut, OSError):
                 await self.close()
                 if fresh or attempt or method == "POST":
                     return None
-            except asyncio.TimeoutError:
-                await self.close()
-                return Answer(0, {}, b"")
         return None
 
     def service(self):
