@@ -17,15 +17,19 @@ MARGIN = 3.0
 
 
 class World:
-    """Memory shared by the processes."""
+    """Memory shared by the processes.
+
+    Each word has one writer: the origin for `counters`, the one who disturbs for the others.  So there is no lock here,
+    which an origin that is killed while it holds it would never give back: all clients then wait for ever.
+    """
 
     def __init__(self, seed):
         self.seed = seed
-        self.counters = multiprocessing.Array(ctypes.c_long, COUNTERS)
-        self.stopped = multiprocessing.Value(ctypes.c_bool, False)
+        self.counters = multiprocessing.RawArray(ctypes.c_long, COUNTERS)
+        self.stopped = multiprocessing.RawValue(ctypes.c_bool, False)
         # The last moment in which the daemon, or the origin, was away or had just come back; in the future while it is away.
-        self.daemon_away = multiprocessing.Value(ctypes.c_double, 0.0)
-        self.origin_away = multiprocessing.Value(ctypes.c_double, 0.0)
+        self.daemon_away = multiprocessing.RawValue(ctypes.c_double, 0.0)
+        self.origin_away = multiprocessing.RawValue(ctypes.c_double, 0.0)
 
     def disturbed(self, since, origin_too=True):
         """Whether a request that began at `since` (time.time()) met an outage."""
