@@ -65,7 +65,7 @@ extension SharedFetchRunner {
         }
         switch verdict {
         case .changed(.noValidator): return .askByGet
-        case .unsupported, .failed, .gone: return .failed
+        case .failed, .gone: return .failed
         case .unchanged, .changed: return .changed
         }
     }

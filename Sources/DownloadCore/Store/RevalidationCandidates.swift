@@ -127,7 +127,7 @@ struct VariantUpdate {
                 // A check keeps the one it is for: should the fetch fail, it may still be answered.
                 if check == nil || response !== known.stale { await outdate(response, check, on: loop) }
             case .gone where check == nil && ask.policy.gone == .evict: await outdate(response, check, on: loop)
-            case .changed, .gone, .unsupported, .failed: break
+            case .changed, .gone, .failed: break
             }
         }
         return chosen

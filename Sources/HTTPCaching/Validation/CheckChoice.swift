@@ -33,7 +33,7 @@ package struct OriginCapabilities: Sendable, Equatable {
             guard hadConditions else { return }
             if status == 304 { conditional = .honoured } else if conditional == .unknown { conditional = .refused }
         // Only GET can tell whether that is HEAD's fault: see `noteFailedHead(now:)`.
-        case .changed(.noValidator), .unsupported, .gone, .failed: break
+        case .changed(.noValidator), .gone, .failed: break
         case .changed: noteHonouredHead()
         }
     }

@@ -17,11 +17,9 @@ package enum HeadVerdict: Sendable, Equatable {
     case unchanged(StoredHead)
     /// It is not, or cannot be shown to be: fetch.
     case changed(HeadChange)
-    /// The origin does not answer HEAD (403, 405, 501): ask by a conditional GET.
-    case unsupported
     /// 404 or 410.
     case gone(Int)
-    /// Any other error status: nothing is known.
+    /// Any other error status: nothing is known of the stored response, nor whether GET would be refused, too.
     case failed(Int)
 }
 
@@ -49,7 +47,6 @@ extension Caching {
         }
         let status = headAnswer.status
         switch status {
-        case 403, 405, 501: return .unsupported
         case 304:
             // It has matched by itself, but it may be about another response (section 4.3.4).
             if identified(by: headAnswer.fields, among: [origin]).isEmpty {

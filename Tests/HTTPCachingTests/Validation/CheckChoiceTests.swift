@@ -49,7 +49,7 @@ struct CheckChoiceTests {
             (200, .unchanged(stored()), OriginCapabilities(head: .honoured, conditional: .refused)),
             (200, .changed(.etag), OriginCapabilities(head: .honoured)),
             (200, .changed(.noValidator), OriginCapabilities()),
-            (405, .unsupported, OriginCapabilities()), (404, .gone(404), OriginCapabilities()),
+            (405, .failed(405), OriginCapabilities()), (404, .gone(404), OriginCapabilities()),
             (500, .failed(500), OriginCapabilities()),
         ] as [(Int, HeadVerdict, OriginCapabilities)]
     )

@@ -7,7 +7,7 @@ import Testing
 
 struct VerdictCase: Sendable, CustomTestStringConvertible {
     enum Outcome: Sendable, Equatable {
-        case unchanged, changed(HeadChange), unsupported, gone(Int), failed(Int)
+        case unchanged, changed(HeadChange), gone(Int), failed(Int)
     }
 
     var before: [(String, String)]
@@ -89,10 +89,10 @@ struct HeadVerdictTests {
     func notModified(example: VerdictCase) { check(example) }
 
     @Test(
-        "Other statuses: HEAD unsupported, gone, changed, or failed",
+        "Other statuses: gone, changed, or failed",
         arguments: [
-            VerdictCase([tag], 403, [tag], .unsupported), VerdictCase([tag], 405, [], .unsupported),
-            VerdictCase([tag], 501, [], .unsupported), VerdictCase([tag], 404, [], .gone(404)),
+            VerdictCase([tag], 403, [tag], .failed(403)), VerdictCase([tag], 405, [], .failed(405)),
+            VerdictCase([tag], 501, [], .failed(501)), VerdictCase([tag], 404, [], .gone(404)),
             VerdictCase([tag], 410, [], .gone(410)), VerdictCase([tag], 404, [tag], .unchanged, storedStatus: 404),
             VerdictCase([tag], 404, [other], .changed(.etag), storedStatus: 404),
             VerdictCase([tag], 200, [tag], .changed(.status), storedStatus: 404),
@@ -161,7 +161,6 @@ struct HeadVerdictTests {
             switch verdict {
             case .unchanged: .unchanged
             case .changed(let change): .changed(change)
-            case .unsupported: .unsupported
             case .gone(let status): .gone(status)
             case .failed(let status): .failed(status)
             }
