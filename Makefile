@@ -20,7 +20,7 @@ TEST_WIDTH ?= 12
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak soak sanitize sanitize-thread sanitize-address
+.PHONY: help run test check build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak check-mutants soak sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -40,9 +40,9 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
 	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md Documentation/library/*.md Sources/Drydock/Drydock.docc/*.md SECURITY.md
 
-check: ## the shape of the sources, the library's documentation and public symbols, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers and the soak; CI runs it after the tests
+check: ## the shape of the sources, the library's documentation and public symbols, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers, the soak and the mutants; CI runs it after the tests
 	@.ci/phase installation .ci/need test
-	@for step in check-shape check-docc check-api check-unit check-binary check-library check-counts check-deb sanitize check-soak; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in check-shape check-docc check-api check-unit check-binary check-library check-counts check-deb sanitize check-soak check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -117,6 +117,10 @@ check-library: ## builds and runs a fresh package that uses the library, and loo
 check-soak: $(RELEASE) ## the soak for three minutes, and the scenarios of load for half a minute each
 	DRYDOCK_SOAK_SECONDS=30 swift test --filter '$(LOAD_SCENARIOS)'
 	@Tests/Soak/soak --seconds 180
+
+check-mutants: ## a scenario notices each line that is broken on purpose in the caching rules; at most fifteen minutes
+	@.ci/need test
+	@Tests/Mutants/run --seconds 900
 
 soak: $(RELEASE) ## ten minutes of bad origins, bad clients, reloads, purges and SIGKILL, with a look at every answer
 	@Tests/Soak/soak --seconds 600
