@@ -1,8 +1,9 @@
-// The limit that a hit is measured against: libevent for events, read and writev by hand, one fixed answer, one thread.
+// The limit that a hit is measured against: libevent for events, read and writev by hand, one fixed answer.
 //
-//     bare_loop PORT BYTES [KEYS]     listens on 127.0.0.1:PORT (0: the kernel chooses) and prints the port
+//     bare_loop PORT BYTES [KEYS [LOOPS]]     listens on 127.0.0.1:PORT (0: the kernel chooses) and prints the port
 //
-// With KEYS it answers /n/0 to /n/(KEYS-1), each with a head and a body of its own from a hash table, and nothing else.
+// Each of LOOPS (default: 1) has a thread; the first accepts the connections and gives each loop its turn.
+// With KEYS (not 0) it answers /n/0 to /n/(KEYS-1), each with a head and a body of its own from a hash table, and nothing else.
 // It does what no server can leave out and nothing else: keep-alive, pipelining, short writes, a Date that is right.
 // Its fields are those of a hit that came from an origin through a proxy, so that both write as many bytes.
 
@@ -12,8 +13,10 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,11 +50,13 @@ struct connection {
     char input[input_size];
 };
 
-static struct event_base *base;
-static char head[128];
-static size_t head_length;
+static __thread struct event_base *base;
+static __thread char head[128];
+static __thread size_t head_length;
+static __thread time_t head_time;
+static int loops = 1;
+static int (*wakes)[2];               // a pipe for each loop: descriptors of connections that are its own
 static size_t body_length;
-static time_t head_time;
 static struct answer only;            // without KEYS
 static struct answer **table;         // with KEYS: by hash, open addressing
 static size_t mask;
@@ -214,28 +219,53 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
     if (!c->waiting) serve(c);
 }
 
+static void begin(int descriptor) {
+    struct connection *c = malloc(sizeof *c);
+    if (c == NULL) { close(descriptor); return; }
+    c->descriptor = descriptor;
+    c->waiting = 0;
+    c->used = c->owed = c->written = 0;
+    event_assign(&c->readable, base, descriptor, EV_READ | EV_PERSIST, on_readable, c);
+    event_assign(&c->writable, base, descriptor, EV_WRITE | EV_PERSIST, on_writable, c);
+    event_add(&c->readable, NULL);
+}
+
+static void on_wake(evutil_socket_t wake, short what, void *context) {
+    (void)what; (void)context;
+    int descriptor;
+    while (read(wake, &descriptor, sizeof descriptor) == sizeof descriptor) begin(descriptor);
+}
+
+static void *run(void *wake) {
+    base = event_base_new();
+    struct event woken;
+    event_assign(&woken, base, *(int *)wake, EV_READ | EV_PERSIST, on_wake, NULL);
+    event_add(&woken, NULL);
+    event_base_dispatch(base);
+    return NULL;
+}
+
 static void on_accept(evutil_socket_t listener, short what, void *context) {
     (void)what; (void)context;
+    static int turn;
     int descriptor;
     while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         int one = 1;
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        struct connection *c = malloc(sizeof *c);
-        if (c == NULL) { close(descriptor); continue; }
-        c->descriptor = descriptor;
-        c->waiting = 0;
-        c->used = c->owed = c->written = 0;
-        event_assign(&c->readable, base, descriptor, EV_READ | EV_PERSIST, on_readable, c);
-        event_assign(&c->writable, base, descriptor, EV_WRITE | EV_PERSIST, on_writable, c);
-        event_add(&c->readable, NULL);
+        turn = (turn + 1) % loops;
+        if (turn == 0) begin(descriptor);
+        else if (write(wakes[turn][1], &descriptor, sizeof descriptor) < 0) close(descriptor);
     }
 }
 
 int main(int argc, char **argv) {
-    if (argc < 3) { fprintf(stderr, "usage: bare_loop PORT BYTES [KEYS]\n"); return 2; }
+    if (argc < 3) { fprintf(stderr, "usage: bare_loop PORT BYTES [KEYS [LOOPS]]\n"); return 2; }
     signal(SIGPIPE, SIG_IGN);
     body_length = strtoul(argv[2], NULL, 10);
-    if (argc > 3) fill_table(atol(argv[3])); else fill(&only, "");
+    long keys = argc > 3 ? atol(argv[3]) : 0;
+    if (keys > 0) fill_table(keys); else fill(&only, "");
+    if (argc > 4) loops = atoi(argv[4]);
+    if (loops < 1 || (wakes = calloc((size_t)loops, sizeof *wakes)) == NULL) { fprintf(stderr, "bare_loop: no loops\n"); return 2; }
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
@@ -252,6 +282,13 @@ int main(int argc, char **argv) {
     }
     printf("%d\n", ntohs(address.sin_port));
     fflush(stdout);
+    for (int i = 1; i < loops; i++) {
+        pthread_t thread;
+        if (pipe2(wakes[i], O_NONBLOCK | O_CLOEXEC) != 0 || pthread_create(&thread, NULL, run, &wakes[i][0]) != 0) {
+            perror("bare_loop");
+            return 1;
+        }
+    }
     base = event_base_new();
     struct event accepting;
     event_assign(&accepting, base, listener, EV_READ | EV_PERSIST, on_accept, NULL);

@@ -94,10 +94,10 @@ def bare_program():
 
 
 @contextlib.contextmanager
-def bare_loop(bench, size, keys=0, wrapper=()):
+def bare_loop(bench, size, keys=0, wrapper=(), loops=1, core=SERVER_CORE):
     """The limit: one answer of `size` bytes, or one for each of `keys` keys."""
     port, log = free_port(), os.path.join(bench.place("bare-loop"), "log")
-    command = [*wrapper, bare_program(), str(port), str(size), *([str(keys)] if keys else [])]
-    with process(command, log, core=SERVER_CORE) as child:
+    command = [*wrapper, bare_program(), str(port), str(size), str(keys), str(loops)]
+    with process(command, log, core=core) as child:
         wait_for_port(port, child, log)
         yield Server("bare loop", port, [child], log=log, is_proxy=False)

@@ -61,6 +61,19 @@ def compared(*others, what="cpu", words="CPU"):
     return goal
 
 
+def second_loop(points):
+    """How much more a hit costs with two loops than with one, against how much more it costs the bare loop."""
+
+    def goal(rounds):
+        ours, limit = (
+            (statistics.median(ratios(rounds, f"{name} × 2", f"{name} × 1", "cpu")) - 1) * 100 for name in (US, "bare loop")
+        )
+        yield Verdict(f"CPU grows with a second loop by at most {points} points more than the bare loop's",
+                      f"{ours:+.0f} %, bare loop {limit:+.0f} %", ours <= limit + points)  # fmt: skip
+
+    return goal
+
+
 def growth(counts, points):
     """How much more a hit costs with more keys than with the fewest, against how much more it costs the bare loop."""
 

@@ -114,10 +114,14 @@ def demo():
 
 def loops():
     question = Ask(f"/files/{KIB}")
-    entries = [Entry(f"{word} loop{'s' * (word == 'two')}", functools.partial(drydock, loops=number, core=BOTH_CORES), question)
-               for word, number in (("one", "1"), ("two", "2"))]  # fmt: skip
+    bare, entries = Answer(200, pattern(KIB), {}), []
+    for count in ("1", "2"):
+        # The same cores for all: a second loop shares them with the client, which costs the bare loop, too.
+        entries.append(Entry(f"bare loop × {count}", functools.partial(bare_loop, size=KIB, loops=int(count), core=BOTH_CORES), question,
+                             wanted=bare))  # fmt: skip
+        entries.append(Entry(f"{goals.US} × {count}", functools.partial(drydock, loops=count, core=BOTH_CORES), question))
     yield Workload("loops", "memory hit, 1 KiB, two loops", entries,
-               [goals.at_most(1.1, "one loop", name="two loops")])  # fmt: skip
+                   [goals.at_most(1.15, "bare loop × 2", name=f"{goals.US} × 2"), goals.second_loop(5)])  # fmt: skip
 
 
 def keys():
