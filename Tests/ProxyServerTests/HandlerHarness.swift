@@ -25,7 +25,7 @@ final class HandlerHarness: Sendable {
     let port: Int
     let clock = WallClock()
     let core: DownloadCore
-    private let server: Server
+    let server: Server
     private let sink: AccessLogSink?
     private let loops: LoopGroup
     private let pool: IOPool

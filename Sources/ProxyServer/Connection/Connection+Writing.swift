@@ -30,7 +30,7 @@ extension Connection: HotSender {
         }
         flushJoined()
         let headCount = prepared.count + dynamic.count + end.count
-        let place = body.place
+        let place = body.place(copiesMemory: output.copiesMemory)
         let bytes = place == nil ? body.bytes : nil
         // What the socket did not take of the answers before this one goes first.
         var result = output.isEmpty ? write(prepared, dynamic, end, bytes) : .wouldBlock

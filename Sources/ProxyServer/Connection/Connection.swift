@@ -29,7 +29,7 @@ package final class Connection: IOHandler, LoopMember {
     // Ours alone, freed in deinit. A value in this object would pay for a check of exclusive access with every use.
     let parser: UnsafeMutablePointer<RequestParser>
     let input: ReadBuffer
-    let output = OutputQueue()
+    let output: OutputQueue
     var current: Exchange?
     /// Of the answer of `current`.
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
@@ -78,6 +78,7 @@ package final class Connection: IOHandler, LoopMember {
         self.peer = peer
         self.listener = listener
         self.isCounted = isCounted
+        output = OutputQueue(copiesMemory: transport.copiesMemory)
         records = AnswerRecords(
             client: peer.isUnix ? "unix" : peer.host,
             isRecorded: listener.role == .proxy,

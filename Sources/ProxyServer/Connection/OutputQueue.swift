@@ -43,11 +43,16 @@ final class OutputQueue {
 
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) private var segments: [Segment] = []
+    /// Of the transport that the queue is written to.
+    let copiesMemory: Bool
     private var first = 0
     /// Bytes in the queue, those in files included.
     private(set) var count = 0
     /// Bytes written from the queue since the connection began.
     private(set) var written: UInt64 = 0
+
+    /// - Parameter copiesMemory: what the transport says of itself.
+    init(copiesMemory: Bool) { self.copiesMemory = copiesMemory }
 
     var isEmpty: Bool { count == 0 }
 
@@ -155,7 +160,7 @@ final class OutputQueue {
         return segments[first...].contains { segment in
             switch segment {
             case .bytes: false
-            case .chunk(let chunk, let range): chunk.sendable(range) != nil
+            case .chunk(let chunk, let range): file(of: chunk, range) != nil
             case .file: true
             }
         }
@@ -188,7 +193,7 @@ final class OutputQueue {
         case .file(let file, let offset, let count):
             return transport.sendFile(file.descriptor, offset: offset, count: min(count, Self.fileWindow))
         case .chunk(let chunk, let range):
-            if let file = chunk.sendable(range) {
+            if let file = file(of: chunk, range) {
                 return transport.sendFile(
                     file.descriptor,
                     offset: chunk.fileOffset(range),
@@ -222,7 +227,7 @@ final class OutputQueue {
             switch segments[index] {
             case .bytes(let array, let from):
                 return array.withUnsafeBytes { add(UnsafeRawBufferPointer(rebasing: $0[from...])) }
-            case .chunk(let chunk, let range) where chunk.sendable(range) == nil:
+            case .chunk(let chunk, let range) where file(of: chunk, range) == nil:
                 return chunk.withBytes { add(UnsafeRawBufferPointer(rebasing: $0[range])) }
             case .chunk, .file: isBeforeFile = true
             }
@@ -230,6 +235,11 @@ final class OutputQueue {
         // The vectors point into segments that the nested calls above hold.
         guard let base = vectors.baseAddress else { return .wouldBlock }
         return write(base, filled, isBeforeFile)
+    }
+
+    /// The file to send a range from; nil if the chunk has no file, or a copy is cheaper.
+    private func file(of chunk: Chunk, _ range: Range<Int>) -> MemoryFile? {
+        copiesMemory || range.count < Chunk.memfdThreshold ? nil : chunk.file
     }
 
     private func advance(by count: Int) {
@@ -265,12 +275,6 @@ final class OutputQueue {
             first = 0
         }
     }
-}
-
-extension Chunk {
-    /// The file to send a range from; nil if the chunk has no file, or the range is too small
-    /// for `sendfile` to be faster.
-    func sendable(_ range: Range<Int>) -> MemoryFile? { range.count >= Self.memfdThreshold ? file : nil }
 }
 
 @available(*, unavailable) extension OutputQueue: Sendable {}

@@ -24,6 +24,8 @@ package protocol Transport: AnyObject {
     func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult
     /// Writes at most `count` bytes of an open file. `.end` where the file is shorter than that.
     func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult
+    /// Bytes in memory had better be written than sent from the file that they lie in.
+    var copiesMemory: Bool { get }
     /// Whether `empty` may be called: bytes go on as they are, and their order is kept without this process.
     var takesPipes: Bool { get }
     /// Writes at most `count` bytes that are in a pipe.
@@ -46,14 +48,17 @@ package final class PlainTransport: Transport {
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) private var descriptor: Int32
     private let isLocal: Bool
+    package let copiesMemory: Bool
     private var event: IOEvent?
 
     /// - Parameters:
     ///   - descriptor: non-blocking; taken over.
     ///   - isLocal: a unix socket.
-    package init(_ descriptor: Int32, isLocal: Bool = false) {
+    ///   - copiesMemory: as in ``Transport``.
+    package init(_ descriptor: Int32, isLocal: Bool = false, copiesMemory: Bool = false) {
         self.descriptor = descriptor
         self.isLocal = isLocal
+        self.copiesMemory = copiesMemory
         if !isLocal { Socket.setNoDelay(descriptor) }
     }
 

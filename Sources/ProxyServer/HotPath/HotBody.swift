@@ -29,10 +29,11 @@ package enum HotBody {
     }
 
     /// What to call `sendfile` with; nil where the bytes are to be copied.
-    var place: (descriptor: Int32, offset: Int64)? {
+    /// - Parameter copiesMemory: what the transport says of itself.
+    func place(copiesMemory: Bool) -> (descriptor: Int32, offset: Int64)? {
         switch self {
         case .memory(let bytes, let file):
-            file.map { ($0.descriptor, $0.offset(of: bytes)) }
+            copiesMemory ? nil : file.map { ($0.descriptor, $0.offset(of: bytes)) }
         case .file(let file, let offset, _): (file.descriptor, offset)
         }
     }

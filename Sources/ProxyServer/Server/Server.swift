@@ -21,6 +21,7 @@ package final class Server: Sendable {
     let contexts: [LoopBox<LoopContext>]
     private let listeners: LoopBox<Listeners>
     private let state: Mutex<State>
+    private let copiesOverLoopback = Atomic<Bool>(false)
     private let acceptFailed: @Sendable (SystemError) -> Void
 
     /// Makes the parts on every loop; listening begins later.
@@ -133,6 +134,11 @@ package final class Server: Sendable {
         for context in contexts { context.submit { context, _ in context.update(settings) } }
     }
 
+    /// Whether large bodies in memory are copied to clients that come over loopback from now on, or sent by `sendfile`.
+    package func send(by costs: LoopbackSending) {
+        copiesOverLoopback.store(costs.prefersCopies, ordering: .relaxed)
+    }
+
     /// On loop 0, for each accepted socket.
     private func accepted(_ descriptor: Int32, _ peer: SocketAddress, _ facts: ListenerInfo) {
         var refusal: Problem?
@@ -148,13 +154,15 @@ package final class Server: Sendable {
         let loop = loops.leastBusy
         if isCounted { loop.connections.add(1) }
         guard let context = contexts.first(where: { $0.loop === loop }) else { return Socket.close(descriptor) }
+        let copiesMemory = !peer.isUnix && peer.isLoopback && copiesOverLoopback.load(ordering: .relaxed)
         context.submit { [refusal] context, loop in
-            Self.adopt(descriptor, peer, facts, refusal, isCounted: isCounted, context, on: loop)
+            let transport = PlainTransport(descriptor, isLocal: peer.isUnix, copiesMemory: copiesMemory)
+            Self.adopt(transport, peer, facts, refusal, isCounted: isCounted, context, on: loop)
         }
     }
 
     private static func adopt(
-        _ descriptor: Int32,
+        _ transport: PlainTransport,
         _ peer: SocketAddress,
         _ facts: ListenerInfo,
         _ refusal: Problem?,
@@ -163,7 +171,7 @@ package final class Server: Sendable {
         on loop: isolated EventLoop
     ) {
         guard let handler = context.handler(for: facts.role), !context.isDraining else {
-            Socket.close(descriptor)
+            transport.close(resets: false)
             guard isCounted else { return }
             loop.connections.add(-1)
             return context.limits.leave(peer)
@@ -172,7 +180,7 @@ package final class Server: Sendable {
             on: loop,
             context: context,
             handler: handler,
-            transport: PlainTransport(descriptor, isLocal: peer.isUnix),
+            transport: transport,
             peer: peer,
             listener: facts,
             isCounted: isCounted

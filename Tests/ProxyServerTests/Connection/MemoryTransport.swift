@@ -15,12 +15,15 @@ final class MemoryTransport: Transport {
         var hasFinished = false
         var isClosed = false
         var isReset = false
+        /// Bytes that came from files.
+        var sentFromFiles = 0
     }
 
     private var unread: ArraySlice<UInt8>
     private let result: Monitor<Result>
     private let step: Int
     private let stutters: Bool
+    let copiesMemory: Bool
     private var isRefused = false
     private var hasFinished = false
     private var wanted: IOReadiness = []
@@ -30,10 +33,12 @@ final class MemoryTransport: Transport {
     /// - Parameters:
     ///   - step: bytes a call at most.
     ///   - stutters: every second call would block.
-    init(_ sent: [UInt8], step: Int, stutters: Bool, _ result: Monitor<Result>) {
+    ///   - copiesMemory: as in `Transport`.
+    init(_ sent: [UInt8], step: Int, stutters: Bool, copiesMemory: Bool = false, _ result: Monitor<Result>) {
         unread = sent[...]
         self.step = step
         self.stutters = stutters
+        self.copiesMemory = copiesMemory
         self.result = result
     }
 
@@ -96,7 +101,9 @@ final class MemoryTransport: Transport {
         var bytes = [UInt8](repeating: 0, count: count)
         let read = pread(file, &bytes, count, off_t(offset))
         guard read > 0 else { return .end }
-        return bytes.withUnsafeBytes { take(UnsafeRawBufferPointer(rebasing: $0[..<read])) }
+        let taken = bytes.withUnsafeBytes { take(UnsafeRawBufferPointer(rebasing: $0[..<read])) }
+        if case .bytes(let count) = taken { result.update { $0.sentFromFiles += count } }
+        return taken
     }
 
     var takesPipes: Bool { false }

@@ -76,6 +76,16 @@ extension Scenarios {
             #expect(ids[0] == made && ids[1] == "mine" && ids[2] != made && ids[3] == told)
         }
 
+        @Test("at debug level the log says how large bodies get to clients on this machine, and what that takes")
+        func sending() throws {
+            var settings = services(service("api", "http://127.0.0.1:1"))
+            settings.logLevel = "debug"
+            let daemon = try Daemon(settings)
+            let way = #/large bodies in memory go to clients on this machine by (copying|sendfile):/#
+            let costs = #/256 KiB take \d+ µs of CPU copied, \d+ µs by sendfile/#
+            #expect(eventually { daemon.errors.contains(way) && daemon.errors.contains(costs) })
+        }
+
         @Test(
             "the endpoint's name is in the line, whoever answers: memory, the origin at once, the origin after a wait"
         )
