@@ -37,12 +37,13 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/documentation
 	.ci/phase 'release build' swift build $(RELEASE_FLAGS) --product drydock
 	.ci/phase 'build of the tests' swift build --build-tests
+	@.ci/phase 'public symbols' .ci/api-list --check
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
 	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md Documentation/library/*.md Sources/Drydock/Drydock.docc/*.md SECURITY.md
 
-check: ## the shape of the sources, the library's documentation and public symbols, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers, the soak and the mutants; CI runs it after the tests
+check: ## the shape of the sources, the library's documentation, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers, the soak and the mutants; CI runs it after the tests
 	@.ci/phase installation .ci/need test
-	@for step in check-shape check-docc check-api check-unit check-binary check-library check-counts check-deb sanitize check-soak check-mutants; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in check-shape check-docc check-unit check-binary check-library check-counts check-deb sanitize check-soak check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run

@@ -177,9 +177,11 @@ public final class ScriptedTransport: Transport {
         return try await response(answers, recorded)
     }
 
-    /// What ``answerStale(_:_:with:)`` says; nil where it says nothing. It is no request, and is not recorded.
+    /// What ``answerStale(_:_:with:)`` says; nil where it says nothing, and for a request with content or with another
+    /// method than GET and HEAD, as of a manager. It is no request, and is not recorded.
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
         if Task.isCancelled { throw .cancelled }
+        guard request.body == nil, request.head.method == .get || request.head.method == .head else { return nil }
         let recorded = try await record(request)
         guard let answers = state.withLock({ $0.take(recorded, isStale: true) }) else { return nil }
         return try await response(answers, recorded)

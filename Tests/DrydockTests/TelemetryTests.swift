@@ -129,4 +129,13 @@ import Tracing
         #expect(telemetry.begin(try DownloadRequest(url, .init(), .init())) == nil)
         #expect(Telemetry.ofProgram.begin(try DownloadRequest(url, .init(), .init())) == nil)
     }
+
+    @Test("A body that cannot be taken is a failure with its name") func failuresOfBodies() async throws {
+        let origin = Origin(try ScriptedOrigin { .answer(to: $0, String(repeating: "x", count: 1000)) })
+        let manager = manager { $0.maximumBody = 10 }
+        await #expect(throws: DownloadError.self) { for try await _ in manager.events(for: origin.url()) {} }
+        await manager.close()
+        let types = tracer.finishedSpans.map { $0.attributes.get("error.type") }
+        #expect(types == [.string("tooLarge")], "\(types)")
+    }
 }

@@ -172,11 +172,17 @@ struct BatchFile: Sendable {
     }
 
     /// The file takes its place when all of it has reached the disk.
-    func finish() async throws(BatchRefusal) {
+    /// - Parameter isStored: the bytes are somewhere else, too. Of others the file stays where it was written if it cannot
+    ///   take its place; the refusal names it.
+    func finish(isStored: Bool) async throws(BatchRefusal) {
         defer { files.end(name) }
         let (descriptor, temporary, place, decoding) = (descriptor, temporary, place, decoding)
+        var keeps = false
+        if case .anywhere = files.place { keeps = !isStored }
+        let mayStay = keeps
         try await files.blocking(name) {
-            defer { unlink(temporary) }
+            var isLost = true
+            defer { if isLost { unlink(temporary) } }
             guard decoding?.isWhole ?? true else {
                 close(descriptor)
                 throw FileDecoding.Broken()
@@ -185,7 +191,12 @@ struct BatchFile: Sendable {
             let code = errno
             close(descriptor)
             guard isSynced else { throw SystemError("sync \(temporary)", code: code) }
-            guard rename(temporary, place) == 0 else { throw SystemError("rename to \(place)") }
+            guard rename(temporary, place) == 0 else {
+                let error = SystemError("rename to \(place)")
+                guard mayStay else { throw error }
+                isLost = false
+                throw SystemError("the bytes are in \(temporary), and could not be moved to \(place)", code: error.code)
+            }
         }
     }
 

@@ -174,7 +174,7 @@ extension BatchRunner {
                 await file.abandon()
                 throw BatchRefusal("the body may have been cut, so that no file was written")
             }
-            try await file?.finish()
+            try await file?.finish(isStored: isStored || answer.storing != nil && unstored == nil)
         } catch {
             return fail(index, error.description, status: status)
         }

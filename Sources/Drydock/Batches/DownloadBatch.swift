@@ -63,10 +63,8 @@ public final class DownloadBatch: Sendable {
             sizePriority: .client
         )
         box.set(runner)
-        try sessions.add(self)
+        if sessions.isClosed { throw .closed }
     }
-
-    deinit { sessions.remove(self) }
 
     // MARK: - Running
 
@@ -109,6 +107,8 @@ public final class DownloadBatch: Sendable {
         if Task.isCancelled { throw .cancelled }
         try sessions.begin()
         defer { sessions.end() }
+        try sessions.add(self)
+        defer { sessions.remove(self) }
         let runner = runner
         await withTaskCancellationHandler {
             await loop.perform { loop in await body(runner, loop) }

@@ -41,3 +41,37 @@ struct AskingScope: Sendable, Hashable {
         isEmpty ? nil : "asked within \(questions.map(\.origin).joined(separator: " "))"
     }
 }
+
+/// Which questions of one asker wait for others of it: from within the closure about one origin the closure about another is
+/// waited for. A circle of them would never end.
+struct AwaitedQuestions: Sendable {
+    /// By the origin of the question that waits.
+    private var awaited: [String: [String]] = [:]
+
+    /// Whether the question about an origin waits for one of others, or is one of them.
+    func waits(_ origin: String, for others: [String]) -> Bool {
+        if others.isEmpty { return false }
+        var (seen, next): (Set<String>, [String]) = ([], [origin])
+        while let origin = next.popLast() {
+            if others.contains(origin) { return true }
+            if seen.insert(origin).inserted { next += awaited[origin] ?? [] }
+        }
+        return false
+    }
+
+    /// - Parameter outer: the origins within whose closures it is waited for.
+    mutating func note(_ outer: [String], awaiting origin: String) {
+        for name in outer { awaited[name, default: []].append(origin) }
+    }
+
+    mutating func forget(_ outer: [String], awaiting origin: String) {
+        for name in outer {
+            guard let place = awaited[name]?.firstIndex(of: origin) else { continue }
+            awaited[name]?.remove(at: place)
+            if awaited[name]?.isEmpty ?? false { awaited[name] = nil }
+        }
+    }
+
+    /// It waits for nobody any more, whatever its closure has left behind.
+    mutating func answered(_ origin: String) { awaited[origin] = nil }
+}

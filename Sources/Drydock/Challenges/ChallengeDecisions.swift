@@ -31,6 +31,7 @@ final class ChallengeDecisions: Sendable {
         /// The last key of each origin about which something was decided.
         var terms: [String: Terms] = [:]
         var answers: [Question: Task<TLSChallenge.Answer, Never>] = [:]
+        var awaited = AwaitedQuestions()
     }
 
     private let handler: Handler
@@ -50,8 +51,10 @@ final class ChallengeDecisions: Sendable {
     }
 
     /// Asks the program, or takes what it has said before.
-    /// - Parameter scope: where the request was made; within the closure itself nobody is asked about the same origin.
-    /// - Returns: what the origin is asked on now; nil where it is not to be asked, or the caller was cancelled.
+    /// - Parameter scope: where the request was made; within the closure itself nobody is asked about the same origin, and
+    ///   nobody waits there for a closure that waits for this one.
+    /// - Returns: what the origin is asked on now; nil where it is not to be asked, the answer would wait for itself, or
+    ///   the caller was cancelled.
     func decide(_ challenge: TLSChallenge, within scope: AskingScope = AskingScope()) async -> Terms? {
         guard !scope.isWithin(self, challenge.origin) else { return nil }
         let within = scope.adding(self, challenge.origin)
@@ -60,14 +63,21 @@ final class ChallengeDecisions: Sendable {
             pin: challenge.pin,
             wantsCertificate: challenge.reason == .wantsCertificate
         )
-        let handler = handler
-        let task = state.withLock { state in
-            if let known = state.answers[question] { return known }
+        let outer = scope.origins(of: self)
+        let task = state.withLock { state -> Task<TLSChallenge.Answer, Never>? in
+            if let known = state.answers[question] {
+                guard !state.awaited.waits(challenge.origin, for: outer) else { return nil }
+                state.awaited.note(outer, awaiting: challenge.origin)
+                return known
+            }
             // In a task of its own: who asked first may leave, and the others wait on.
-            let new = Task { await AskingScope.$current.withValue(within) { await handler(challenge) } }
+            let new = Task { [self] in await ask(challenge, within) }
             state.answers[question] = new
+            state.awaited.note(outer, awaiting: challenge.origin)
             return new
         }
+        guard let task else { return nil }
+        defer { state.withLock { $0.awaited.forget(outer, awaiting: challenge.origin) } }
         guard let answer = await task.valueUnlessCancelled() else { return nil }
         return state.withLock { state in
             let old = state.terms[question.origin].flatMap { $0.pin == question.pin ? $0 : nil }
@@ -75,6 +85,12 @@ final class ChallengeDecisions: Sendable {
             state.terms[question.origin] = new
             return new
         }
+    }
+
+    private func ask(_ challenge: TLSChallenge, _ scope: AskingScope) async -> TLSChallenge.Answer {
+        let answer = await AskingScope.$current.withValue(scope) { await handler(challenge) }
+        state.withLock { $0.awaited.answered(challenge.origin) }
+        return answer
     }
 
     /// Nil where it is refused.

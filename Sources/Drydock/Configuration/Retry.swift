@@ -45,6 +45,23 @@ extension DownloadConfiguration {
             public var status: Int?
             /// What happened, for logs.
             public var detail: String
+
+            /// Makes an attempt, for a program's own tests.
+            public init(
+                number: Int,
+                method: String,
+                path: String,
+                cause: Cause,
+                status: Int? = nil,
+                detail: String = ""
+            ) {
+                self.number = number
+                self.method = method
+                self.path = path
+                self.cause = cause
+                self.status = status
+                self.detail = detail
+            }
         }
 
         /// Attempts after the first one; 0, the default, makes none.

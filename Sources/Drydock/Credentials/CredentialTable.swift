@@ -28,13 +28,16 @@ final class CredentialTable: Sendable {
         var generation = 0
         /// The program thinks about the present generation.
         var question: Task<Void, Never>?
-        /// The origins whose questions are waited for from within this one.
-        var awaited: [String] = []
+    }
+
+    private struct State {
+        var slots: [String: Slot] = [:]
+        var awaited = AwaitedQuestions()
     }
 
     private let sources: [(pattern: OriginPattern, source: CredentialSource)]
     private let onTrouble: @Sendable (String) -> Void
-    private let slots = Mutex<[String: Slot]>([:])
+    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - settings: by the names of origins.
@@ -67,7 +70,7 @@ final class CredentialTable: Sendable {
     /// What is shown to an origin now; nil where nothing is said about it.
     func account(for origin: OriginAddress) -> Account? {
         guard let source = source(for: origin) else { return nil }
-        let known = slots.withLock { $0[origin.root] }
+        let known = state.withLock { $0.slots[origin.root] }
         return Account(
             origin: origin.root,
             credentials: known.map(\.credentials) ?? source.known,
@@ -91,12 +94,12 @@ final class CredentialTable: Sendable {
     ) async -> Account? {
         guard let source = source(for: origin), let handler = source.handler else { return nil }
         let outer = scope.origins(of: self)
-        let found = slots.withLock { slots -> Found in
-            var slot = slots[origin.root] ?? Slot(credentials: source.known)
+        let found = state.withLock { state -> Found in
+            var slot = state.slots[origin.root] ?? Slot(credentials: source.known)
             guard slot.generation == refused.generation else { return .answered }
             if let question = slot.question {
-                guard !Self.waits(origin.root, for: outer, slots) else { return .circle }
-                Self.note(outer, awaiting: origin.root, &slots)
+                guard !state.awaited.waits(origin.root, for: outer) else { return .circle }
+                state.awaited.note(outer, awaiting: origin.root)
                 return .asked(question)
             }
             let within = scope.adding(self, origin.root)
@@ -106,15 +109,15 @@ final class CredentialTable: Sendable {
                 settle(origin.root, source, answer)
             }
             slot.question = question
-            slots[origin.root] = slot
-            Self.note(outer, awaiting: origin.root, &slots)
+            state.slots[origin.root] = slot
+            state.awaited.note(outer, awaiting: origin.root)
             return .asked(question)
         }
         switch found {
         case .circle: return nil
         case .answered: break
         case .asked(let question):
-            defer { slots.withLock { Self.forget(outer, awaiting: origin.root, &$0) } }
+            defer { state.withLock { $0.awaited.forget(outer, awaiting: origin.root) } }
             guard await question.valueUnlessCancelled() != nil else { return nil }
         }
         guard let next = account(for: origin), next.credentials != nil,
@@ -122,8 +125,6 @@ final class CredentialTable: Sendable {
         else { return nil }
         return next
     }
-
-    // MARK: - Questions within questions
 
     /// What there is of a question.
     private enum Found {
@@ -133,29 +134,6 @@ final class CredentialTable: Sendable {
         case circle
     }
 
-    /// Whether the question about an origin waits for one of others, or is one of them.
-    private static func waits(_ origin: String, for others: [String], _ slots: [String: Slot]) -> Bool {
-        if others.isEmpty { return false }
-        var (seen, next): (Set<String>, [String]) = ([], [origin])
-        while let origin = next.popLast() {
-            if others.contains(origin) { return true }
-            // One that is answered already waits for nobody.
-            guard seen.insert(origin).inserted, let slot = slots[origin], slot.question != nil else { continue }
-            next += slot.awaited
-        }
-        return false
-    }
-
-    private static func note(_ outer: [String], awaiting origin: String, _ slots: inout [String: Slot]) {
-        for name in outer { slots[name]?.awaited.append(origin) }
-    }
-
-    private static func forget(_ outer: [String], awaiting origin: String, _ slots: inout [String: Slot]) {
-        for name in outer {
-            if let place = slots[name]?.awaited.firstIndex(of: origin) { slots[name]?.awaited.remove(at: place) }
-        }
-    }
-
     private func settle(_ origin: String, _ source: CredentialSource, _ answer: Credentials?) {
         if let answer, answer.value == nil {
             onTrouble(
@@ -163,9 +141,10 @@ final class CredentialTable: Sendable {
                     + "is visible ASCII without spaces, a name has no colon, and neither has a control character"
             )
         }
-        let question = slots.withLock { slots in
-            var slot = slots[origin] ?? Slot(credentials: source.known)
-            defer { slots[origin] = slot }
+        let question = state.withLock { state in
+            var slot = state.slots[origin] ?? Slot(credentials: source.known)
+            defer { state.slots[origin] = slot }
+            state.awaited.answered(origin)
             if let answer, answer.value != nil { slot.credentials = answer }
             slot.generation += 1
             return slot.question.take()

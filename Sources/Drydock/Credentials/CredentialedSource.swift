@@ -45,7 +45,7 @@ final class CredentialedSource: FetchSource {
         guard let first = table.account(for: origin) else {
             return try await source.start(request, sink: sink, on: loop)
         }
-        let fetch = CredentialedFetch(sink, policy, expected: expected, canRepeat: request.canRepeat)
+        let fetch = CredentialedFetch(sink, policy, expected: expected) { request.canRepeat }
         fetch.begin(first)
         fetch.handle = try await source.start(request.shown(first), sink: fetch, on: loop)
         guard first.isAsked else { return fetch }
@@ -57,6 +57,7 @@ final class CredentialedSource: FetchSource {
             guard !fetch.isOver else { return }
             // A refusal that was too long to be kept is asked for again.
             guard next != nil || !fetch.tellRefusal() else { return }
+            guard request.canRepeat else { return fetch.contentIsGone() }
             let account = next ?? first
             fetch.begin(account)
             do throws(FetchError) {
@@ -104,14 +105,17 @@ private final class CredentialedFetch: FetchHandle, FetchSink {
     private var sink: (any FetchSink)?
     private let policy: CachePolicy
     private let expected: String?
-    private var canRepeat: Bool
+    /// Whether its content can be had from the beginning, as things are now.
+    private let canRepeat: () -> Bool
     private var account: Account?
+    /// Whatever the second request brings is the result.
+    private var isRepeated = false
     private var state = State.asking
     private var held: (head: ResponseHead, framing: BodyFraming, bytes: [UInt8], trailers: Fields?)?
     private var waiter: UnsafeContinuation<Void, Never>?
     private var isProven: Bool?
 
-    init(_ sink: any FetchSink, _ policy: CachePolicy, expected: String?, canRepeat: Bool) {
+    init(_ sink: any FetchSink, _ policy: CachePolicy, expected: String?, canRepeat: @escaping () -> Bool) {
         self.sink = sink
         self.policy = policy
         self.expected = expected
@@ -122,8 +126,7 @@ private final class CredentialedFetch: FetchHandle, FetchSink {
 
     /// The next request shows this.
     func begin(_ account: Account) {
-        // Whatever the second request brings is the result.
-        if self.account != nil { canRepeat = false }
+        isRepeated = self.account != nil
         self.account = account
         state = .asking
         held = nil
@@ -153,6 +156,16 @@ private final class CredentialedFetch: FetchHandle, FetchSink {
         if !held.bytes.isEmpty { held.bytes.withUnsafeBytes { _ = sink?.received($0) } }
         finished(trailers: trailers)
         return true
+    }
+
+    /// The request cannot be made again: sending its content, which can be had once, has begun since the 401 came.
+    func contentIsGone() {
+        if tellRefusal() { return }
+        let detail =
+            "\(account?.origin ?? "the origin") refused the credentials while it was sent a content that can be had once: "
+            + "make the stream anew for each attempt"
+        let sink = sink.take()
+        sink?.failed(.upstream(UpstreamError(.requestBody, detail: detail)))
     }
 
     private func tell(_ head: ResponseHead, _ framing: BodyFraming) {
@@ -188,7 +201,7 @@ private final class CredentialedFetch: FetchHandle, FetchSink {
     func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
-        if head.status == 401, canRepeat, account?.isAsked ?? false {
+        if head.status == 401, !isRepeated, account?.isAsked ?? false, canRepeat() {
             state = .holding
             held = (head, framing, [], nil)
             return

@@ -111,12 +111,15 @@ public enum DemoError: Error, Sendable, Hashable, CustomStringConvertible {
     case invalidFile(endpoint: String, String)
     /// A setting of an endpoint makes no sense.
     case invalidSetting(endpoint: String, String)
+    /// The base of a ``DemoTransport`` is no absolute `http` or `https` URL.
+    case invalidBase(String)
 
     /// What is wrong, where, and what to do.
     public var description: String {
         switch self {
         case .unreadableFile(let name, let text), .invalidFile(let name, let text), .invalidSetting(let name, let text):
             "the demo endpoint '\(name)': \(text)"
+        case .invalidBase(let text): "the base of demo answers: \(text)"
         }
     }
 }

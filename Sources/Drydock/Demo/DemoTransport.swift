@@ -55,7 +55,7 @@ public final class DemoTransport: Transport {
     ///   - transport: who gets all other requests, and all of them while it is not enabled; nil, the default, is nobody,
     ///     and they fail with ``DownloadError/invalidRequest(_:)``.
     ///   - clock: what latencies are measured by.
-    /// - Throws: `DemoError`: a file is missing or invalid, or a setting makes no sense.
+    /// - Throws: `DemoError`: a file is missing or invalid, a setting makes no sense, or the base is no `http` URL.
     public init(
         _ endpoints: [Endpoint],
         files: URL? = nil,
@@ -76,7 +76,7 @@ public final class DemoTransport: Transport {
             plays.insert(play, at: place)
         }
         self.plays = plays
-        self.base = DemoBase(base)
+        self.base = try DemoBase(base)
         self.retry = retry
         self.transport = transport
         time = Timepiece(clock)
@@ -186,19 +186,27 @@ public final class DemoTransport: Transport {
 
 /// The part of a URL that all endpoints have in common.
 private struct DemoBase: Sendable {
+    /// Nil: every host.
     private let place: (origin: OriginAddress, path: String)?
-    private let isAny: Bool
 
-    init(_ base: URL?) {
-        isAny = base == nil
-        place = base.flatMap { try? DownloadRequest.place($0.absoluteString) }
+    /// - Throws: `DemoError.invalidBase`.
+    init(_ base: URL?) throws(DemoError) {
+        guard let base else {
+            place = nil
+            return
+        }
+        // Whose credentials a request has is nothing that its URL says here.
+        let text = base.absoluteString.withoutUser
+        do throws(DownloadError) { place = try DownloadRequest.place(text) } catch {
+            throw .invalidBase(error.description)
+        }
     }
 
     /// What follows the base in a request; nil for one that is not below it.
     func target(of request: HTTPRequest) -> String? {
         guard let (origin, path) = try? DownloadRequest.place(request.text) else { return nil }
-        if isAny { return path }
-        guard let place, place.origin.root.lowercased() == origin.root.lowercased() else { return nil }
+        guard let place else { return path }
+        guard place.origin.root.lowercased() == origin.root.lowercased() else { return nil }
         let prefix = place.path.hasSuffix("/") ? String(place.path.dropLast()) : place.path
         guard path.hasPrefix(prefix) else { return nil }
         let rest = path.dropFirst(prefix.count)

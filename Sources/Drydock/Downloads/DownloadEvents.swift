@@ -97,6 +97,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 return try await advance()
             } catch {
                 let isSilent = session?.isSilent ?? false
+                session?.note(error)
                 end()
                 if error == .cancelled, isSilent { return nil }
                 manager.note(error, of: question)

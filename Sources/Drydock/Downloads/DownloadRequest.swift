@@ -67,10 +67,11 @@ struct DownloadRequest: Sendable {
     var shownURL: String { origin.root + path.prefix { $0 != "?" } }
 
     /// Whether what is stored is looked at before anybody is asked.
-    var wantsStaleFirst: Bool {
-        options.yieldsStaleFirst && !options.forcesDownload && !options.bypassesStore && !options.onlyStored
-            && !isPassed
-    }
+    var wantsStaleFirst: Bool { options.yieldsStaleFirst && mayUseStale }
+
+    /// Whether what is stored, and no longer valid, is of use: the origin is asked behind it, and would not have been
+    /// asked in any case.
+    var mayUseStale: Bool { !options.forcesDownload && !options.bypassesStore && !options.onlyStored && !isPassed }
 
     /// - Throws: `DownloadError.invalidRequest`.
     init(_ url: URL, _ configuration: DownloadConfiguration, _ options: DownloadOptions)

@@ -304,7 +304,8 @@ final class DownloadSession: DownloadUnderWay {
     }
 
     /// The download brings nothing.
-    private func note(_ error: DownloadError) -> DownloadError {
+    @discardableResult
+    func note(_ error: DownloadError) -> DownloadError {
         state.withLock { $0.observation }?.end(error)
         return error
     }
@@ -312,7 +313,10 @@ final class DownloadSession: DownloadUnderWay {
     /// The body is whole.
     private func noteEnd() {
         let (observation, head, received) = state.withLock { ($0.observation, $0.head, $0.received) }
-        if let observation, let head { observation.end(head.outcome, head.response.status.code, received: received) }
+        guard let head else { return }
+        observation?.end(head.outcome, head.response.status.code, received: received)
+        // It is over, however long the response is kept.
+        sessions.remove(self)
     }
 
     /// The state of the stored response; no origin is asked.

@@ -16,6 +16,8 @@ protocol DownloadUnderWay: AnyObject, Sendable {
 final class DownloadSessions: Sendable {
     private struct Entry {
         weak var session: (any DownloadUnderWay)?
+        /// Works of it that have begun and not ended.
+        var works = 1
     }
 
     private struct State {
@@ -33,21 +35,34 @@ final class DownloadSessions: Sendable {
     /// Downloads and batches that have not ended, whether a task reads them at the moment or not.
     var count: Int { state.withLock { $0.sessions.count } }
 
+    /// It begins. One that has begun already has one more work.
     /// - Throws: `DownloadError.closed`.
     func add(_ session: any DownloadUnderWay) throws(DownloadError) {
-        let change = state.withLock { state -> ActivityCounter.Change? in
-            guard !state.isClosed else { return nil }
-            state.sessions[ObjectIdentifier(session)] = Entry(session: session)
-            return activity.change(by: 1)
+        let identifier = ObjectIdentifier(session)
+        let (isOpen, change) = state.withLock { state -> (Bool, ActivityCounter.Change?) in
+            guard !state.isClosed else { return (false, nil) }
+            guard state.sessions[identifier] == nil else {
+                state.sessions[identifier]?.works += 1
+                return (true, nil)
+            }
+            state.sessions[identifier] = Entry(session: session)
+            return (true, activity.change(by: 1))
         }
-        guard let change else { throw .closed }
-        change.tell()
+        guard isOpen else { throw .closed }
+        change?.tell()
     }
 
+    /// One of its works has ended. Nothing happens where none has begun.
     func remove(_ session: any DownloadUnderWay) {
         let identifier = ObjectIdentifier(session)
-        let change = state.withLock { state in
-            state.sessions.removeValue(forKey: identifier).map { _ in activity.change(by: -1) }
+        let change = state.withLock { state -> ActivityCounter.Change? in
+            guard let entry = state.sessions[identifier] else { return nil }
+            guard entry.works == 1 else {
+                state.sessions[identifier]?.works -= 1
+                return nil
+            }
+            state.sessions[identifier] = nil
+            return activity.change(by: -1)
         }
         change?.tell()
     }

@@ -34,7 +34,7 @@ struct MemoryHit {
 extension DownloadRequest {
     /// A GET that is asked as the manager asks, with no field that decides about reuse.
     fileprivate var isPlain: Bool {
-        method == .get && content == nil && hasPlainOptions
+        method == .get && content == nil && !isPassed && hasPlainOptions
             && fields.present.isDisjoint(with: HotPathWindow.disqualifying)
     }
 

@@ -25,6 +25,8 @@ public final class WorkGroup<Success: Sendable>: Sendable {
         /// What is to be done, in order; somebody does it where ``isBusy``.
         var actions: [GroupMachine.Action] = []
         var isBusy = false
+        /// Where those who listen know it to be.
+        var told = WorkGroupState.running
     }
 
     /// In which order members begin.
@@ -138,13 +140,18 @@ public final class WorkGroup<Success: Sendable>: Sendable {
     ///   - work: that of a member that comes with the event.
     ///   - event: nil where it is none.
     private func perform(adding work: Work<Success>? = nil, _ event: (inout GroupMachine) -> [GroupMachine.Action]?) {
-        let isMine = content.withLock { content in
-            guard let actions = event(&content.machine) else { return false }
+        let (isMine, delivery) = content.withLock { content -> (Bool, Broadcast<WorkGroupState>.Delivery?) in
+            guard let actions = event(&content.machine) else { return (false, nil) }
             if let work { content.members.append(Member(work: work)) }
             content.actions += actions
             defer { content.isBusy = true }
-            return !content.isBusy
+            // A group that has failed or is cancelled may have members that have not ended.
+            let state = content.machine.state
+            guard state != content.told else { return (!content.isBusy, nil) }
+            content.told = state
+            return (!content.isBusy, news.put(state))
         }
+        delivery?.carryOut()
         guard isMine else { return }
         while let actions = take() {
             for action in actions { perform(action) }
@@ -167,9 +174,7 @@ public final class WorkGroup<Success: Sendable>: Sendable {
         switch action {
         case .submit(let index): submit(index)
         case .cancel(let index): _ = content.withLock { $0.members[index].task }?.cancel()
-        case .finish:
-            let delivery = content.withLock { news.put($0.machine.state, isLast: true) }
-            delivery.carryOut()
+        case .finish: news.finish()
         }
     }
 

@@ -27,10 +27,12 @@ extension DownloadManager: Transport {
         }
     }
 
-    /// The stored response to a request where there is one that is no longer valid. No origin is asked.
+    /// The stored response to a request where there is one that is no longer valid. No origin is asked. Nil, too, where the
+    /// request does not go by what is stored (``DownloadManager/Options/forcesDownload``,
+    /// ``DownloadManager/Options/bypassesStore``), or would be answered with it (``DownloadManager/Options/onlyStored``).
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
         let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
-        if question.isPassed { return nil }
+        guard question.mayUseStale else { return nil }
         let session = try await begin(question, isObserved: false)
         let head = try await session.ask(staleWanted: true)
         guard head.failure == nil, head.outcome != .stillValid, head.outcome != .seeded else { return nil }

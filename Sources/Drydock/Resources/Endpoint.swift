@@ -87,6 +87,9 @@ public struct Endpoint: Sendable, ExpressibleByStringLiteral {
 }
 
 extension Endpoint {
+    /// For logs and errors: without query, which may hold secrets, and without user.
+    var shownLocation: String { path.withoutUser }
+
     /// The location without query and fragment, as those call the endpoint who are told of it.
     var path: Substring { location.prefix { $0 != "?" && $0 != "#" } }
 
@@ -163,5 +166,15 @@ extension Endpoint {
     ///   - body: the content.
     public static func patch(_ location: String, path: Parameters = [:], body: RequestBody? = nil) -> Self {
         Self(location, method: .patch, path: path, body: body)
+    }
+}
+
+extension StringProtocol where SubSequence == Substring {
+    /// A URL, or what is to become one, without the user that stands before its host.
+    var withoutUser: String {
+        guard let start = firstRange(of: "://")?.upperBound else { return String(self) }
+        let end = self[start...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? endIndex
+        guard let user = self[start..<end].lastIndex(of: "@") else { return String(self) }
+        return String(self[..<start] + self[index(after: user)...])
     }
 }

@@ -42,7 +42,7 @@ struct EndpointTarget {
         let (open, user) = Self.withoutUser(place)
         let written = query.isEmpty ? open : open + "?" + query
         guard let url = URL(string: written), url.scheme != nil else {
-            throw .invalidRequest("'\(open)' is no URL: percent-encode it")
+            throw .invalidRequest("'\(open.withoutUser)' is no URL: percent-encode it")
         }
         text = url.absoluteString
         credentials = user

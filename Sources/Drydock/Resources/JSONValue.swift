@@ -42,6 +42,12 @@ public struct JSONValue: Sendable, Hashable {
     /// A truth value.
     public init(_ value: Bool) { self.init(.bool(value)) }
 
+    /// Nil for what is no number in JSON: infinite, or not a number.
+    public init?(_ value: Double) {
+        guard value.isFinite else { return nil }
+        self.init(.number("\(value)"))
+    }
+
     /// A list of values.
     public init(_ values: [JSONValue]) { self.init(.array(values.map(\.tree))) }
 

@@ -62,17 +62,19 @@ struct PathTemplate {
             case .parameter(let name):
                 let names = name.split(separator: ".").map(String.init)
                 guard let found = parameters[names[0]]?.tree.value(at: names.dropFirst()), found != .null else {
-                    throw .missingParameter(name, path: text)
+                    throw .missingParameter(name, path: text.withoutUser)
                 }
                 guard let value = found.scalar, !value.isEmpty else {
                     throw .invalidRequest(
-                        "'\(text)' cannot be filled: '\(name)' is \(found.scalar == nil ? "an object or a list" : "empty")"
+                        "'\(text.withoutUser)' cannot be filled: '\(name)' is \(found.scalar == nil ? "an object or a list" : "empty")"
                             + "; give it a text or a number"
                     )
                 }
                 // A dot needs no percent-encoding, and a server that decodes once more must find no `..` either.
                 guard !Self.mayLeadElsewhere(value) else {
-                    throw .invalidRequest("'\(text)' cannot be filled: '\(name)' would lead to another path")
+                    throw .invalidRequest(
+                        "'\(text.withoutUser)' cannot be filled: '\(name)' would lead to another path"
+                    )
                 }
                 path += PercentEncoding.encode(value)
             }

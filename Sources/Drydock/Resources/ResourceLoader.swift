@@ -102,7 +102,7 @@ extension ResourceLoader {
         }
         let format = resource.format
         if let fault = format.fault {
-            throw .invalidRequest("the format of '\(endpoint.location)' cannot be: \(fault)")
+            throw .invalidRequest("the format of '\(endpoint.shownLocation)' cannot be: \(fault)")
         }
         let defaults = defaultsForResource.map { self.defaults.merging($0(resource)) } ?? defaults
         let target = try EndpointTarget(endpoint, base: base, defaults: defaults.query)

@@ -34,10 +34,13 @@ public final class ServiceCall<Model: Sendable>: Sendable, Identifiable {
     /// who listen, each event reaches one, and one whose task is cancelled leaves the rest to others.
     public var events: AsyncStream<CallEvent<Model>> { AsyncStream { [mailbox] in await mailbox.next() } }
 
-    /// Waits for the end. A task that is cancelled meanwhile leaves the call alone.
-    /// - Throws: `ServiceError`: why there is no model.
+    /// Waits for the end. A task that is cancelled meanwhile waits no longer, and leaves the call alone.
+    /// - Throws: `ServiceError`: why there is no model; ``ServiceError/cancelled`` where the waiting task was cancelled, too.
     public var value: Loaded<Model> {
-        get async throws(ServiceError) { try await task.value.get() }
+        get async throws(ServiceError) {
+            guard let result = await task.valueUnlessCancelled() else { throw .cancelled }
+            return try result.get()
+        }
     }
 
     /// Waits for the end, and cancels the call where the task is cancelled.

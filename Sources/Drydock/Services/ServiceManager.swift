@@ -123,7 +123,7 @@ public final class ServiceManager: Sendable, ActivitySource {
             name: service?.name ?? "\(R.self)",
             owner: owner,
             method: endpoint?.method ?? .get,
-            location: String(endpoint?.path ?? "")
+            location: endpoint?.shownLocation ?? ""
         )
         let control = CallControl()
         table.insert(CallTable.Entry(info: info, type: ObjectIdentifier(R.self), control: control))

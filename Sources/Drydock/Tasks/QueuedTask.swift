@@ -173,10 +173,10 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
             return (old, news.put(content.state, isLast: true))
         }
         guard let (old, delivery) = taken else { return false }
-        queue.leave(id)
+        // Before the next task begins, and before whoever waits for this one goes on and ends another: the queue tells of
+        // ends in their order.
+        queue.leave(id, telling: TaskEnd(name: name, method: method, state: old.state.end(result), result: result))
         if case .failure(.cancelled) = result { old.running?.cancel() }
-        // Before whoever waits for the task goes on, and ends another: the queue tells of ends in their order.
-        queue.tell(TaskEnd(name: name, method: method, state: old.state.end(result), result: result))
         delivery.carryOut()
         old.onEnd?(result)
         return true

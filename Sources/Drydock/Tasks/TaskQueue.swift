@@ -187,12 +187,13 @@ public final class TaskQueue: Sendable, ActivitySource {
     // MARK: - For tasks
 
     /// A task has ended.
-    func leave(_ id: UInt64) {
+    func leave<Value>(_ id: UInt64, telling end: TaskEnd<Value>) {
         let (member, starts, change) = state.withLock { state in
             let member = state.members.removeValue(forKey: id)
             let starts = state.machine.leave(id)
             return (member, state.starting(starts), member.map { _ in activity.change(by: -1) })
         }
+        tell(end)
         for member in starts { member.start() }
         withExtendedLifetime(member) { change?.tell() }
     }
@@ -226,7 +227,7 @@ public final class TaskQueue: Sendable, ActivitySource {
         return budget.withLock { $0.take(now: now) }
     }
 
-    func tell<Value>(_ end: TaskEnd<Value>) { ends.put(AnyTaskEnd(end)).carryOut() }
+    private func tell<Value>(_ end: TaskEnd<Value>) { ends.put(AnyTaskEnd(end)).carryOut() }
 
     private func change(_ event: (inout QueueMachine) -> [UInt64]) {
         let starts = state.withLock { state in

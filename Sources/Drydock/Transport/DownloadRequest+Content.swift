@@ -98,7 +98,8 @@ extension DownloadRequest {
             return failure
         }
         // A redirect that would have been followed with the content, had that been there once more.
-        guard configuration.maximumRedirects > 0, !upload.body.isRepeatable, head.failure == nil,
+        guard options.maximumRedirects ?? configuration.maximumRedirects > 0, !upload.body.isRepeatable,
+            head.failure == nil,
             let location = head.response.headerFields[.location]
         else { return nil }
         let answer = ResponseHead(status: head.response.status.code, fields: Fields([("Location", location)]))

@@ -214,4 +214,27 @@ import Testing
             #expect(report.entries[1].reason?.isEmpty == false)
         }
     }
+
+    @Test("A file whose place is taken, and that is nowhere else, stays where it was written") func bytesAreKept()
+        async throws
+    {
+        let folder = try TemporaryFolder("drydock-library")
+        try folder.write("taken/by/another", "")
+        try await withManager {
+            .answer(to: $0, "of \($0.target)")
+        } _: { manager, origin in
+            let item = DownloadBatch.Item(
+                origin.url("/a"),
+                file: file(folder, "taken"),
+                options: .init(bypassesStore: true)
+            )
+            let report = try await manager.batch([item]).run()
+            #expect(report.entries.map(\.state) == [.failed])
+            let reason = report.entries[0].reason ?? ""
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0 != "taken" }
+            try #require(names.count == 1, "\(names) \(reason)")
+            #expect(reason.contains("the bytes are in \(folder.file(names[0]))"), "\(reason)")
+            #expect(try String(contentsOfFile: folder.file(names[0]), encoding: .utf8) == "of /a")
+        }
+    }
 }

@@ -345,4 +345,21 @@ import Testing
             #expect(try await another.size().isComplete)
         }
     }
+
+    @Test func aBatchCountsWhileItRuns() async throws {
+        let gate = Gate()
+        try await withManager { request in
+            _ = gate.wait()
+            return .answer(to: request, "one")
+        } _: { manager, origin in
+            let batch = try await manager.batch([DownloadBatch.Item(origin.url("/a"))])
+            #expect(manager.downloadCount == 0)
+            async let report = batch.run()
+            #expect(await eventually { manager.downloadCount == 1 })
+            gate.open()
+            #expect(try await report.entries.map(\.state) == [.done])
+            #expect(manager.downloadCount == 0)
+            withExtendedLifetime(batch) {}
+        }
+    }
 }

@@ -255,4 +255,20 @@ import Testing
             #expect(failed == .cancelled)
         }
     }
+
+    @Test(arguments: [nil, 300_000] as [Int64?])
+    func contentThatCanBeHadOnceIsNotSentAgain(length: Int64?) async throws {
+        try await withManager {
+            $0.credentials = [Self.name: .asking { _ in .bearer("good") }]
+        } _: { request in
+            Self.gatekeeper("good")(request)
+        } _: { manager, origin async throws in
+            let pieces = ContentPieces(Array(repeating: String(repeating: "x", count: 1000), count: 300))
+            let body = RequestBody.once(pieces, length: length)
+            let error = await failure { try await manager.download(origin.request(.put), body: body) }
+            guard case .unacceptableStatus(let result)? = error else { return #expect(Bool(false), "\(error as Any)") }
+            #expect(result.response.status.code == 401)
+            #expect(origin.server.log.map(\.body.count) == [300_000])
+        }
+    }
 }

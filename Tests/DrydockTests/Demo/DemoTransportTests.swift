@@ -339,4 +339,14 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
             }
         }
     }
+
+    @Test func theUserOfABaseIsNoPartOfWhereRequestsGo() async throws {
+        let url = try #require(URL(string: "http://ada:pw@demo.test/v1"))
+        let demo = try DemoTransport([.init("a", path: "/a", body: .text("played"))], base: url)
+        #expect(try await demo.ask("/v1/a").text == "played")
+        let file = URL(fileURLWithPath: "/tmp")
+        let error = #expect(throws: DemoError.self) { try DemoTransport([], base: file) }
+        guard case .invalidBase(let text)? = error else { return #expect(Bool(false), "\(error as Any)") }
+        #expect(text.contains("http://"))
+    }
 }

@@ -42,6 +42,24 @@ extension Origin {
         }
     }
 
+    @Test func aGetWithContentIsNotAnsweredFromMemory() async throws {
+        try await withManager {
+            .answer(
+                to: $0,
+                fields: [("Cache-Control", "max-age=600")],
+                "found \(String(decoding: $0.body, as: UTF8.self))"
+            )
+        } _: { manager, origin in
+            #expect(try await manager.download(origin.url("/a")).text == "found ")
+            #expect(try await manager.download(origin.url("/a")).outcome == .stillValid)
+            let body = Data("b".utf8)
+            #expect(try await manager.download(origin.request(.get), body: body).text == "found b")
+            let sent = try await manager.send(TransportRequest(origin.request(.get), body: .data(body)))
+            #expect(try await sent.body.collect(upTo: 100) == Data("found b".utf8))
+            #expect(origin.server.requests() == 3)
+        }
+    }
+
     @Test func aGetWithContentIsPassedOn() async throws {
         try await withManager {
             .answer(to: $0, "found \(String(decoding: $0.body, as: UTF8.self))")
@@ -276,4 +294,6 @@ struct ContentPieces: AsyncSequence, Sendable {
 }
 
 /// Records what a test did not expect.
-func unexpected(_ value: Any) { Issue.record("\(value)") }
+func unexpected(_ value: Any) {
+    Issue.record("\(value)")
+}

@@ -135,4 +135,16 @@ import Testing
         for try await line in body.lines { read.append(line) }
         #expect(read == lines)
     }
+
+    @Test func whatIsReadToItsEndIsOverHoweverLongItIsKept() async throws {
+        try await withManager {
+            .answer(to: $0, "whole")
+        } _: { manager, origin in
+            let response = try await manager.stream(origin.url())
+            #expect(manager.downloadCount == 1)
+            #expect(try await response.body.collect(upTo: 100) == Data("whole".utf8))
+            #expect(manager.downloadCount == 0)
+            withExtendedLifetime(response) {}
+        }
+    }
 }

@@ -67,6 +67,8 @@ import Testing
         #expect(value["o"]?["i"]?.int == -7)
         #expect(try value["o"]?.decode([String: Int].self) == ["i": -7])
         #expect(throws: MappingError.self) { try JSONValue(Data("{]".utf8)) }
+        let (number, none) = (1.5, Double.infinity)
+        #expect(JSONValue(number) == 1.5 && JSONValue(none) == nil)
         struct Holder: Codable, Equatable {
             var extra: JSONValue
         }

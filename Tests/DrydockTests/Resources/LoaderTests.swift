@@ -359,4 +359,22 @@ private struct UserList: Drydock.Resource, Hashable {
         guard case .transport(.tooLarge(limit: 3)) = large else { return #expect(Bool(false), "\(large as Any)") }
         #expect(transport.requests.isEmpty)
     }
+
+    @Test func whatIsStaleComesNotFirstWhereItIsOfNoUse() async throws {
+        try await withManager(configure: { $0.lifetime = .zero }) {
+            .resource($0, etag: "\"1\"", "[]")
+        } _: { manager, origin in
+            let request = TransportRequest(origin.asking())
+            _ = try await manager.download(origin.url())
+            #expect(try await manager.staleResponse(to: request) != nil)
+            let wishes: [DownloadManager.Options] = [
+                .init(forcesDownload: true), .init(bypassesStore: true), .init(onlyStored: true),
+            ]
+            for options in wishes {
+                var request = request
+                request.options = options
+                #expect(try await manager.staleResponse(to: request) == nil, "\(options)")
+            }
+        }
+    }
 }

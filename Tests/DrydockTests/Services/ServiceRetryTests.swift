@@ -303,4 +303,16 @@ import Testing
             #expect(loaded.model == "hello")
         }
     }
+
+    @Test func whoIsCancelledWaitsNoLonger() async throws {
+        let (manager, transport) = makeServices()
+        transport.answer(.get, "/hello", with: await .noResponse)
+        let call = manager.start(Greeting(policy: parking))
+        #expect(await eventually { call.isParked })
+        let waiter = Task { await serviceError { () throws(ServiceError) in try await call.value } }
+        waiter.cancel()
+        guard case .cancelled? = await waiter.value else { return #expect(Bool(false), "it has an end") }
+        #expect(call.isParked, "the call is left alone")
+        call.cancel()
+    }
 }

@@ -313,4 +313,22 @@ import Testing
         }
         #expect(all[0].description.hasPrefix("Login #\(all[0].call.id) request: POST https://api.test/login?"))
     }
+
+    @Test func aUserInALocationIsShownNowhere() async throws {
+        struct Secret: WebService {
+            typealias Model = String
+            var endpoint: Endpoint { Endpoint("https://ada:pw@api.test/:id") }
+            var format: ResponseFormat<String> { .text }
+        }
+        let entries = Monitor<[ServiceLogEntry]>([])
+        let (manager, _) = makeServices { configuration in
+            configuration.loggedBytes = 40
+            configuration.hooks.onLog = { entry in entries.update { $0.append(entry) } }
+        }
+        let error = await serviceError { () throws(ServiceError) in try await manager.call(Secret()) }
+        guard case .missingParameter("id", "https://api.test/:id")? = error else {
+            return #expect(Bool(false), "\(error as Any)")
+        }
+        #expect(entries.read { $0 }.map(\.url) == ["https://api.test/:id"])
+    }
 }

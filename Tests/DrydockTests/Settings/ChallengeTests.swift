@@ -328,4 +328,30 @@ import Testing
             #expect(error?.originKind == .untrusted)
         }
     }
+
+    @Test(.timeLimit(.minutes(2))) func closuresThatWaitForOneAnotherComeToAnEnd() async throws {
+        let other = try NginxOrigin(tls: files)
+        try other.write("a.txt", "over TLS")
+        let reach = Monitor<(manager: DownloadManager?, urls: [URL])>((nil, []))
+        let begun = Counter()
+        try await withOrigin {
+            $0.tls.onChallenge = { challenge in
+                begun.add()
+                _ = await eventually { begun.value == 2 }
+                let (manager, urls) = reach.read { $0 }
+                if let manager, let url = urls.first(where: { !$0.absoluteString.hasPrefix(challenge.origin) }) {
+                    _ = try? await manager.download(url)
+                }
+                return .proceed
+            }
+        } _: { manager, origin async throws in
+            let urls = [try url(origin), try url(other)]
+            reach.update { $0 = (manager, urls) }
+            async let first = manager.download(urls[0]).text
+            async let second = manager.download(urls[1]).text
+            #expect(try await [first, second] == ["over TLS", "over TLS"])
+            #expect(begun.value == 2)
+            reach.update { $0 = (nil, []) }
+        }
+    }
 }

@@ -387,4 +387,18 @@ import Testing
             #expect(result.text == "there")
         }
     }
+
+    @Test func oneDownloadMayTakeARedirectOfItsContentAsTheAnswer() async throws {
+        try await withManager {
+            .answer(307, to: $0, fields: [("Location", "/b")], "elsewhere")
+        } _: { manager, origin in
+            let body = RequestBody.once(ContentPieces(["a"]))
+            let options = DownloadManager.Options(maximumRedirects: 0)
+            let request = TransportRequest(origin.request(.put), body: body, options: options)
+            let response = try await manager.send(request)
+            #expect(response.head.status.code == 307)
+            #expect(try await response.body.collect(upTo: 100) == Data("elsewhere".utf8))
+            #expect(origin.server.requests() == 1)
+        }
+    }
 }

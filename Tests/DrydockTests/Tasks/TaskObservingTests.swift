@@ -165,4 +165,16 @@ import Testing
         listening.cancel()
         #expect(await listening.value)
     }
+
+    @Test func endsAreToldInTheirOrderThoughOneTaskBeginsWithTheEndOfAnother() async throws {
+        let queue = TaskQueue(maximumRunning: 1)
+        let ends = queue.ends(of: Int.self)
+        let tasks = (0..<2000).map { number in queue.add(Work { number }) }
+        for task in tasks { _ = try await task.value }
+        await queue.close()
+        var told: [Int] = []
+        for await end in ends { told.append(try end.result.get()) }
+        // Who is slow misses the earliest.
+        #expect(told == told.sorted() && !told.isEmpty)
+    }
 }

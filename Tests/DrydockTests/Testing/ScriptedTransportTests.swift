@@ -191,4 +191,14 @@ extension ScriptedTransport {
         #expect(response.head.status == .accepted)
         #expect(try await response.body.collect(upTo: 100) == Data(#"{"name":"Ada"}"#.utf8))
     }
+
+    @Test func aLookAtWhatIsStaleLeavesTheContentAlone() async throws {
+        let transport = ScriptedTransport()
+        transport.answer(.put, "/a", with: .text("put"))
+        let url = try #require(URL(string: "https://api.test/a"))
+        let head = HTTPRequest(method: .put, url: url)
+        let request = TransportRequest(head, body: .once(ContentPieces(["a"])))
+        #expect(try await transport.staleResponse(to: request) == nil)
+        #expect(try await transport.send(request).body.collect(upTo: 10) == Data("put".utf8))
+    }
 }
