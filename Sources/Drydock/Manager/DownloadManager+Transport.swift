@@ -28,8 +28,8 @@ extension DownloadManager: Transport {
     }
 
     /// The stored response to a request where there is one that is no longer valid. No origin is asked. Nil, too, where the
-    /// request does not go by what is stored (``DownloadManager/Options/forcesDownload``,
-    /// ``DownloadManager/Options/bypassesStore``), or would be answered with it (``DownloadManager/Options/onlyStored``).
+    /// request does not go by what is stored (``DownloadOptions/forcesDownload``,
+    /// ``DownloadOptions/bypassesStore``), or would be answered with it (``DownloadOptions/onlyStored``).
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
         let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
         guard question.mayUseStale else { return nil }
