@@ -55,7 +55,8 @@ package enum RequestClause: Sendable, Equatable {
         }
     }
 
-    private func values(_ request: RequestParts) -> [String] {
+    /// What it looks at.
+    func values(_ request: RequestParts) -> [String] {
         switch self {
         case .path: [request.path]
         case .parameter(let name, _): request.parameters[name].map { [String(decoding: $0, as: UTF8.self)] } ?? []

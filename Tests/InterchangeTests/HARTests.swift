@@ -47,6 +47,28 @@ import Testing
         #expect(log.secrets == 3)
     }
 
+    @Test func aURLOfAFieldKeepsNoSecretUnlessItIsAskedTo() throws {
+        let entry =
+            #"{"request":{"method":"GET","url":"http://a/x"},"response":{"status":302,"headers":[{"name":"Location","value":"/cb?code=1&access_token=hush#id_token=hush2"}],"content":{}}}"#
+        let log = try imported(Self.log(entry))
+        #expect(log.rulesAsJSON[0].contains(#""Location":"/cb?code=1&access_token=***#id_token=***""#))
+        #expect(log.secrets == 1)
+        var options = ImportOptions()
+        options.keepsSecrets = true
+        let kept = try imported(Self.log(entry), nil, options)
+        #expect(kept.rulesAsJSON[0].contains("access_token=hush#id_token=hush2"))
+    }
+
+    @Test func anItemOfAQueryThatStandsThereTwiceIsTold() throws {
+        let log = try imported(Self.log(Self.entry("http://a/x?a=1&b=2&a=3")))
+        #expect(log.rulesAsJSON[0].contains(#""query":{"a":"1","b":"2"}"#))
+        #expect(
+            log.told == [
+                "/log/entries/0/request/url changed: the item 'a' stands there more than once: the rule asks for its first value"
+            ]
+        )
+    }
+
     @Test func credentialsStayOnlyWhereTheyAreAskedFor() throws {
         var options = ImportOptions()
         options.keepsSecrets = true

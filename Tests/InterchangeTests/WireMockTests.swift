@@ -55,6 +55,22 @@ import Testing
             #"{"path":{"matches":"\\A/a/(?:[0-9]+)\\z"}}"#, ""
         ),
         (
+            #""urlPathTemplate":"/a/{b}/{c}","pathParameters":{"b":{"matches":"^[^/.]+.*$"},"c":{"contains":"x"}}"#,
+            #"{"path":{"matches":"\\A/a/(?:[^/.]+[^/]*)/[^/]*x[^/]*\\z"}}"#, ""
+        ),
+        (
+            #""urlPathTemplate":"/a/{b}","pathParameters":{"b":{"matches":"^a|^b"}}"#, nil,
+            "/request/urlPathTemplate left out: the regular expression of 'b' has anchors within; write it without them"
+        ),
+        (
+            #""headers":{"x":{"contains":"y"}},"url":"/a?x=1""#,
+            #"{"path":"/a","query":{"x":"1"},"fields":{"x":{"contains":"y"}}}"#, ""
+        ),
+        (
+            #""url":"/a?x=1&x=2""#, #"{"path":"/a","query":{"x":"1"}}"#,
+            "/request/url changed: the item 'x' stands there more than once: the rule asks for its first value"
+        ),
+        (
             #""headers":{"X-A":{"contains":"x"},"X-B":{"absent":true}}"#,
             #"{"fields":{"X-A":{"contains":"x"},"X-B":{"present":false}}}"#, ""
         ),

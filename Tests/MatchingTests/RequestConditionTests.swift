@@ -130,6 +130,34 @@ import Testing
         #expect(RequestCondition().holds(Self.request()) && RequestCondition().differences(Self.request()).isEmpty)
     }
 
+    /// From the nearest to the farthest of a request for `/users/7`.
+    @Test func aConditionIsTheNearerTheMoreTheRequestIsLikeIt() {
+        let conditions = [
+            [RequestClause.method(["GET"])], [.cookie("theme", .equals("dart"))],
+            [.path(.equals("/users/8"))], [.method(["POST"])],
+            [.path(.equals("/users/7")), .query("page", .present(true))],
+            [.path(.matches(Self.pattern("^/orders/")))], [.path(.equals("/tpl")), .method(["GET"])],
+            [.path(.equals("/tpl")), .method(["POST"])],
+        ]
+        let distances = conditions.map { RequestCondition($0).distance(Self.request()) }
+        #expect(distances.first == 0)
+        #expect(distances == distances.sorted() && Set(distances).count == distances.count, "\(distances)")
+        // A body that is there is nearer than none.
+        let body = RequestCondition([.body(.text(.equals("x")))])
+        #expect(body.distance(Self.request(body: "y")) < body.distance(Self.request(body: "")))
+        #expect(body.distance(Self.request()) == body.distance(Self.request(body: "")))
+    }
+
+    @Test(
+        arguments: [
+            ("", "", 0), ("a", "", 100), ("a", "b", 100), ("/users", "/users", 0), ("/users", "/usres", 33),
+            ("abc", "abcd", 25), ("aa", "aaa", 33), ("aaa", "aa", 33), ("xay", "xby", 33),
+        ]
+    )
+    func textsDifferBetweenTheirEnds(one: String, other: String, share: Int) {
+        #expect(TextDistance.between(one.utf8, other.utf8) == share)
+    }
+
     @Test func differencesOfBodiesSayWhatWasFound() {
         let condition = RequestCondition([
             .body(.json(["user", "name"], .equals(.string("Bob")))),

@@ -37,10 +37,13 @@ struct CollectionExchange {
         case "GET", "HEAD":
             // A value of its own: it is read outside of the lock.
             return try read(state.withLock { $0 })
+        case "OPTIONS": return try options(state.withLock { $0 })
         case "POST", "PUT", "PATCH", "DELETE":
             let content = request.method == "DELETE" ? ContentTree.null : try content()
             return try state.withLock { state throws(CollectionRefusal) in try change(&state, content) }
-        default: throw notAllowed(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])
+        default:
+            let state = state.withLock { $0 }
+            throw notAllowed(methods(of: try place(state), state))
         }
     }
 
@@ -79,6 +82,22 @@ struct CollectionExchange {
                 "The collection has nothing at /\(segments.joined(separator: "/")). \(known)."
             )
         }
+    }
+
+    /// What a place takes.
+    private func methods(of place: Place, _ state: CollectionState) -> [String] {
+        switch place {
+        case .everything: return ["GET", "HEAD", "OPTIONS"]
+        case .resource(let name):
+            if case .single? = state[name] { return ["GET", "HEAD", "PUT", "PATCH", "OPTIONS"] }
+            return ["GET", "HEAD", "POST", "OPTIONS"]
+        case .item: return ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
+        }
+    }
+
+    private func options(_ state: CollectionState) throws(CollectionRefusal) -> CollectionAnswer {
+        let methods = methods(of: try place(state), state).joined(separator: ", ")
+        return CollectionAnswer(204, Fields([("Allow", methods)]), [])
     }
 
     private func missing(_ id: String) -> CollectionRefusal {
@@ -147,18 +166,19 @@ struct CollectionExchange {
     private func change(_ state: inout CollectionState, _ content: ContentTree) throws(CollectionRefusal)
         -> CollectionAnswer
     {
-        switch (try place(state), request.method) {
+        let place = try place(state)
+        let methods = methods(of: place, state)
+        guard methods.contains(request.method) else { throw notAllowed(methods) }
+        switch (place, request.method) {
         case (.resource(let name), "POST"): return try create(name, content, &state)
         case (.resource(let name), let method):
-            guard case .single(let before)? = state[name], method != "DELETE" else {
-                throw notAllowed(["GET", "HEAD", "POST"])
-            }
+            guard case .single(let before)? = state[name] else { throw notAllowed(methods) }
             try check(before)
             let after = method == "PUT" ? content : before.merging(content)
             try grow(&state, from: before, to: after)
             state[name] = .single(after)
             return ok(after)
-        case (.item(let name, let id), "PUT"), (.item(let name, let id), "PATCH"), (.item(let name, let id), "DELETE"):
+        case (.item(let name, let id), _):
             guard case .table(var table)? = state[name], let before = table.row(id) else { throw missing(id) }
             try check(before)
             // The list of the state is let go first, so that the change is made in place.
@@ -175,8 +195,7 @@ struct CollectionExchange {
             try grow(&state, from: before, to: after)
             table.replace(id, with: after)
             return ok(after)
-        case (.item, _): throw notAllowed(["GET", "HEAD", "PUT", "PATCH", "DELETE"])
-        case (.everything, _): throw notAllowed(["GET", "HEAD"])
+        case (.everything, _): throw notAllowed(methods)
         }
     }
 
@@ -185,10 +204,8 @@ struct CollectionExchange {
         _ content: ContentTree,
         _ state: inout CollectionState
     ) throws(CollectionRefusal) -> CollectionAnswer {
-        guard case .table(var table)? = state[name] else {
-            throw notAllowed(["GET", "HEAD", "PUT", "PATCH"])
-        }
-        let given = content[idName]?.scalar
+        guard case .table(var table)? = state[name] else { throw missing(name) }
+        let given = try givenID(content)
         if let given, table.row(given) != nil {
             throw CollectionRefusal(
                 409,
@@ -208,6 +225,19 @@ struct CollectionExchange {
         let folder = path.hasSuffix("/") ? path.dropLast() : path
         answer.fields.append("Location", "\(request.prefix)\(folder)/\(PercentEncoding.encode(id))")
         return answer
+    }
+
+    /// The id that a new item brings along; nil: it gets one.
+    private func givenID(_ content: ContentTree) throws(CollectionRefusal) -> String? {
+        guard let value = content[idName], value != .null else { return nil }
+        guard let id = value.scalar, !id.isEmpty else {
+            throw CollectionRefusal(
+                400,
+                "Not an id",
+                "The \(idName) of the item is neither a text nor a number; send another one, or none"
+            )
+        }
+        return id
     }
 
     private func newID(_ table: CollectionTable) -> ContentTree {

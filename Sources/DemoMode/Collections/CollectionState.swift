@@ -24,10 +24,12 @@ struct CollectionTable: Sendable {
 
     func row(_ id: String) -> ContentTree? { places[id].map { rows[$0] } }
 
-    /// One more than the highest number among the ids.
+    /// One more than the highest number among the ids; the lowest free one where no number is higher.
     var nextNumber: Int {
         let highest = places.keys.reduce(0) { max($0, Int($1) ?? 0) }
-        return highest == .max ? highest : highest + 1
+        guard highest == .max else { return highest + 1 }
+        // One of so many numbers is free.
+        return (1...places.count + 1).first { places[String($0)] == nil } ?? 1
     }
 
     mutating func append(_ row: ContentTree, id: String) {

@@ -128,14 +128,13 @@ package final class DemoState: Sendable {
 
     /// The rules that came the closest to answering a request that none of them answers, the closest first.
     package func nearMisses(_ plan: DemoPlan, _ request: RequestParts, key: [UInt8], now: UInt64) -> [DemoNearMiss] {
-        let all = plan.rules.map { rule in
-            DemoNearMiss(rule: rule.label ?? "", differences: differences(rule, request, key: key, now: now))
-        }
+        // A rule that is held back by a count, a scenario or an outage alone is the nearest there can be.
+        let distances = plan.rules.enumerated().map { ($1.condition?.distance(request) ?? 0, $0) }
         // Of two that are as close the earlier comes first.
-        let sorted = all.enumerated().sorted {
-            ($0.element.differences.count, $0.offset) < ($1.element.differences.count, $1.offset)
+        return distances.sorted(by: <).prefix(DemoNearMiss.most).map { _, place in
+            let rule = plan.rules[place]
+            return DemoNearMiss(rule: rule.label ?? "", differences: differences(rule, request, key: key, now: now))
         }
-        return sorted.prefix(DemoNearMiss.most).map(\.element)
     }
 
     // MARK: - What commands see and change

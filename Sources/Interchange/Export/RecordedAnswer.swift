@@ -51,7 +51,10 @@ package struct RecordedAnswer: Sendable {
         for item in query {
             clauses.append(.query(item.name, item.value == Secrets.mark ? .present(true) : .equals(item.value)))
         }
-        for field in asked { clauses.append(.field(field.name, .equals(field.value))) }
+        // Of a secret, a recording has the digest alone.
+        for field in asked {
+            clauses.append(.field(field.name, SecretNames.contains(field.name) ? .present(true) : .equals(field.value)))
+        }
         let name = "\(service)/\(request)"
         var rule = ExportedRule(
             name: name,

@@ -96,8 +96,13 @@ struct HARImport {
             )
         }
         var query: [ContentTree.Member] = []
-        for item in url.query where !item.name.isEmpty && !query.contains(where: { $0.name == item.name }) {
-            let tests = Secrets.tests([.equals(item.value)], of: item.name, at: place.within("request", "url"), &draft)
+        for item in url.query where !item.name.isEmpty {
+            let here = place.within("request", "url")
+            guard !query.contains(where: { $0.name == item.name }) else {
+                draft.change(here, ImportDraft.repeated(item.name))
+                continue
+            }
+            let tests = Secrets.tests([.equals(item.value)], of: item.name, at: here, &draft)
             query.append(.init(item.name, tests.tree))
         }
         let sent = method == "GET" || method == "HEAD" ? .none : body(request["postData"], place)

@@ -23,6 +23,11 @@ struct ImportDraft {
         notes.append(ImportNote(place, .leftOut, reason))
     }
 
+    /// Why an item of a query is not asked for, of a name that the query has already.
+    static func repeated(_ name: String) -> String {
+        "the item '\(name)' stands there more than once: the rule asks for its first value"
+    }
+
     mutating func change(_ place: ImportPlace, _ reason: String) {
         notes.append(ImportNote(place, .changed, reason))
     }

@@ -119,7 +119,7 @@ enum ImportedFields {
 
 /// Values of credentials, which a configuration does not get unless it is asked for.
 enum Secrets {
-    static let mark = "***"
+    static let mark = SecretURL.mark
 
     /// As recordings have it: cookies keep their names, and what is secret by its name loses its value.
     static func answerField(_ name: String, _ value: String, _ draft: inout ImportDraft) -> String {
@@ -129,9 +129,9 @@ enum Secrets {
             let end = value.firstIndex(of: ";") ?? value.endIndex
             return "\(value[..<end].prefix { $0 != "=" })=\(mark)\(value[end...])"
         }
-        guard SecretNames.contains(name) else { return value }
-        draft.countSecret()
-        return mark
+        let shown = SecretNames.contains(name) ? mark : SecretURL.hidden(value, field: name)
+        if shown != value { draft.countSecret() }
+        return shown
     }
 
     /// The tests of a value of a request: of a secret only that it is there.

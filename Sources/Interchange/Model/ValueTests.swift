@@ -15,6 +15,12 @@ indirect enum ValueTest: Equatable {
     /// A regular expression that is the whole text.
     static func matchesWhole(_ pattern: String) -> ValueTest { .matches(#"\A(?:"# + pattern + #")\z"#) }
 
+    /// The expression that ``matchesWhole(_:)`` was made of.
+    static func inner(ofWhole pattern: String) -> String {
+        guard pattern.hasPrefix(#"\A(?:"#), pattern.hasSuffix(#")\z"#) else { return pattern }
+        return String(pattern.dropFirst(5).dropLast(3))
+    }
+
     var key: String {
         switch self {
         case .equals: "is"

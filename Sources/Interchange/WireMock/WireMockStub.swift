@@ -152,7 +152,12 @@ struct WireMockRequest {
         let (path, query) = SourceURL.target(Substring(try text(value, here)))
         exactPath = path
         shownPath = path
-        for item in query where !item.name.isEmpty && !tests.contains(where: { $0.name == item.name }) {
+        var names: Set<String> = []
+        for item in query where !item.name.isEmpty {
+            guard names.insert(item.name).inserted else {
+                draft.change(here, ImportDraft.repeated(item.name))
+                continue
+            }
             try add([.equals(item.value)], "query", item.name, here, &draft)
         }
     }
@@ -186,10 +191,24 @@ struct WireMockRequest {
                 let tests = try WireMockTests.read(value, here)
                 switch tests.count == 1 ? tests[0] : .present(true) {
                 case .equals(let text): pattern += ValueTest.quoted(PercentEncoding.encode(text))
+                case .oneOf(let texts):
+                    pattern +=
+                        "(?:" + texts.map { ValueTest.quoted(PercentEncoding.encode($0)) }.joined(separator: "|") + ")"
+                case .contains(let text):
+                    pattern += "[^/]*" + ValueTest.quoted(PercentEncoding.encode(text)) + "[^/]*"
                 case .matches(let whole):
-                    pattern += whole.replacing(#"\A"#, with: "").replacing(#"\z"#, with: "")
+                    guard let part = SegmentPattern.part(ValueTest.inner(ofWhole: whole)) else {
+                        throw Unkept(
+                            here,
+                            "the regular expression of '\(name)' has anchors within; write it without them"
+                        )
+                    }
+                    pattern += part
                 default:
-                    throw Unkept(here, "'\(name)' has a test that a rule cannot have; equalTo and matches can be kept")
+                    throw Unkept(
+                        here,
+                        "'\(name)' has a test that a rule cannot have; equalTo, contains and matches can be kept"
+                    )
                 }
             } else {
                 pattern += "[^/]+"

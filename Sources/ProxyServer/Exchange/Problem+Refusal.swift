@@ -37,11 +37,13 @@ extension Problem {
             let list =
                 mounted.isEmpty ? "no service is configured" : "services are at " + mounted.joined(separator: ", ")
             self.init(status: 404, title: "No such service", detail: "no service matches \(target); \(list)")
-        case .noEndpoint(let service):
+        case .noEndpoint(let request, let service, let nearest):
+            let near = nearest.isEmpty ? "" : "; the nearest: " + nearest.joined(separator: ", ")
             self.init(
                 status: 404,
                 title: "No such endpoint",
-                detail: "service \(service) answers only what its endpoints name; its configuration says unlisted: 404"
+                detail: "service \(service) answers only what its endpoints name (unlisted: 404), and none of them is "
+                    + "\(request)\(near)"
             )
         case .dotSegments(let service):
             self.init(

@@ -80,7 +80,7 @@ private struct RecordedCalls {
         guard let path = recording.key.pathOfGET, recording.key.body == nil else {
             return .leftOut("only a GET without content is asked again")
         }
-        if recording.key.hasHiddenQuery { return .leftOut("its query has a secret, which is not recorded") }
+        if recording.key.hasSecrets { return .leftOut("its request has a secret, which is not recorded") }
         let named = recording.key.fieldLines.map { ExplainQuery.Field(name: $0.name, value: $0.value) }
         for way in plan.ways(to: route.address.root + path, through: service) {
             var fields = question.fields

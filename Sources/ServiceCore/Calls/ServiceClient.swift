@@ -159,7 +159,7 @@ package final class ServiceClient {
     package func liveStep(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
         try Self.admit(call.head, call.match.rest, route)
-        if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
+        if endpoint.isUnlisted { throw .noEndpoint(call.head.method, call.match.rest, route) }
         let source = try source(of: call)
         let path = route.path(try call.target(), endpoint, behind: call.hidden)
         if PostedContent.mayBeStored(call.head, call.framing, endpoint.request) {

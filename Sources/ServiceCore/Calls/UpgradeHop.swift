@@ -52,7 +52,7 @@ extension RoutePlan {
             let (route, endpoint) = (match.route, match.endpoint)
             try ServiceClient.admit(match.request, match.rest, route)
             if endpoint.demo != nil || endpoint.ladder != nil || endpoint.request.judgesAnswers { return nil }
-            if endpoint.isUnlisted { throw .noEndpoint(service: route.plan.name) }
+            if endpoint.isUnlisted { throw .noEndpoint(match.request.method, match.rest, route) }
             let request = endpoint.request
             let path = route.path(try route.fill(match.rest, endpoint).rest, endpoint, behind: hidden)
             hidden = hidden.adding(request.query, of: route, to: path)

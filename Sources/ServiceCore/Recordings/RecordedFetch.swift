@@ -16,7 +16,8 @@ final class RecordedFetch: FetchHandle, FetchSink {
     var handle: (any FetchHandle)?
     private var state = State.waiting
     private var sink: (any FetchSink)?
-    private let method: Method
+    /// As the client made it, for a recording that stands in.
+    private let request: RequestHead
     private let key: RecordingKey
     private let plan: RecordingPlan
     private let clock: WallClock
@@ -37,18 +38,18 @@ final class RecordedFetch: FetchHandle, FetchSink {
 
     /// - Parameter standIn: answers where the origin fails.
     init(
-        _ method: Method,
+        _ request: RequestHead,
         _ key: RecordingKey,
         _ plan: RecordingPlan,
         _ clock: WallClock,
         standIn: Recording?,
         sink: any FetchSink
     ) {
-        self.method = method
+        self.request = request
         self.key = key
         self.plan = plan
         self.clock = clock
-        isRecorded = method != .head && method.hasJudgedAnswers
+        isRecorded = request.method != .head && request.method.hasJudgedAnswers
         self.standIn = standIn
         self.sink = sink
     }
@@ -157,7 +158,7 @@ final class RecordedFetch: FetchHandle, FetchSink {
         state = .replaying
         wake(nil)
         let handle = handle
-        let stand = ReplayedFetch(standIn, isHead: method == .head, now: clock.now(), sink: sink)
+        let stand = ReplayedFetch(standIn, request, now: clock.now(), sink: sink)
         self.stand = stand
         self.handle = nil
         handle?.cancel()
@@ -176,9 +177,8 @@ final class RecordedFetch: FetchHandle, FetchSink {
     }
 
     private func recording(_ head: ResponseHead) -> Recording? {
-        var fields = Redaction.apply(to: HopByHop.forwardable(head.fields, isRequest: false), plan.rules)
-        fields.remove(.contentLength)
-        guard let content = Redaction.apply(to: content, head.fields, plan.rules) else {
+        let fields = HopByHop.forwardable(head.fields, isRequest: false)
+        guard let kept = Redaction.apply(to: content, of: fields, plan.rules) else {
             plan.folder.tell(
                 "the answer to '\(key.request)' is not recorded: it says that it is JSON and cannot be read, so that "
                     + "what 'recordings.redact.json' names cannot be found; correct the origin, or remove the names"
@@ -190,8 +190,8 @@ final class RecordedFetch: FetchHandle, FetchSink {
             recordedAt: clock.now(),
             status: head.status,
             reason: head.reason,
-            fields: fields,
-            content: content
+            fields: kept.fields,
+            content: kept.content
         )
     }
 

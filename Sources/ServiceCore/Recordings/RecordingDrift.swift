@@ -37,32 +37,35 @@ package struct RecordingDrift: Sendable, Equatable {
         fields names: [String] = []
     ) {
         if head.status != recording.status { status = head.status }
-        let (old, new) = (Redaction.apply(to: recording.fields, rules), Redaction.apply(to: head.fields, rules))
+        let then = Redaction.apply(to: recording.content, of: recording.fields, rules)
+        let now = content.flatMap { Redaction.apply(to: $0, of: head.fields, rules) }
+        let old = then?.fields ?? Redaction.apply(to: recording.fields, rules)
+        let new = now?.fields ?? Redaction.apply(to: head.fields, rules)
         var seen: Set<String> = []
         for name in Self.comparedFields + names where seen.insert(name.lowercased()).inserted {
-            let (recorded, now) = (old.combined(name).map(Self.shown), new.combined(name).map(Self.shown))
+            let (recorded, now) = (old.combined(name), new.combined(name))
             if recorded != now { fields.append(Field(name: name, recorded: recorded, now: now)) }
         }
         guard let content else {
             self.content = ["it has more than \(rules.maximumSize) bytes, and had \(recording.content.count)"]
             return
         }
-        self.content = Self.differences(recording, head, content, rules)
+        if content != recording.content {
+            // Whoever has a secret that is a member of what was no JSON then, or is none now, sees no value of it either.
+            self.content = Self.differences(then?.content, now?.content, recording.content, content)
+        }
     }
 
+    /// - Parameters:
+    ///   - then: what was recorded, without secrets; nil where those cannot be found in it.
+    ///   - now: the same of the answer of now.
     private static func differences(
-        _ recording: Recording,
-        _ head: ResponseHead,
-        _ content: [UInt8],
-        _ rules: RecordingRules
+        _ then: [UInt8]?,
+        _ now: [UInt8]?,
+        _ recorded: [UInt8],
+        _ content: [UInt8]
     ) -> [String] {
-        if content == recording.content { return [] }
         let limits = TreeLimits(depth: 128, values: 1 << 20)
-        // Whoever has a secret that is a member of what was no JSON then, or is none now, sees no value of it either.
-        let (then, now) = (
-            Redaction.apply(to: recording.content, recording.fields, rules),
-            Redaction.apply(to: content, head.fields, rules)
-        )
         if let then, let now, then == now { return [] }
         if let then, let old = try? JSONReader.read(then, limits: limits, repeats: true) {
             guard let now, let new = try? JSONReader.read(now, limits: limits, repeats: true) else {
@@ -71,11 +74,9 @@ package struct RecordingDrift: Sendable, Equatable {
             let found = TreeDifferences(from: old, to: new)
             return found.texts + (found.isCut ? ["there are more differences"] : [])
         }
-        let first = zip(recording.content, content).enumerated().first { $1.0 != $1.1 }?.offset
-        let place = first ?? min(recording.content.count, content.count)
-        return ["it differs from byte \(place), and has \(content.count) bytes of \(recording.content.count)"]
+        let (old, new) = (then ?? recorded, now ?? content)
+        let first = zip(old, new).enumerated().first { $1.0 != $1.1 }?.offset
+        let place = first ?? min(old.count, new.count)
+        return ["it differs from byte \(place), and has \(new.count) bytes of \(old.count)"]
     }
-
-    /// A value without secrets in the query of a URL.
-    private static func shown(_ value: String) -> String { ShownQuery.text(value, SecretQuery()) }
 }

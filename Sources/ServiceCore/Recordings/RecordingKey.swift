@@ -10,7 +10,8 @@ package import Policies
 package struct RecordingKey: Sendable, Hashable {
     /// Method and target, such as `GET /users/7?page=2`. HEAD is answered from what was recorded of GET.
     package let request: String
-    /// Names, in lower case, and values of the fields that the rules name; several lines of one name are one.
+    /// Names, in lower case, and values of the fields that the rules name; several lines of one name are one. Of a secret
+    /// it has the digest.
     package let fields: [[String]]
     /// The SHA-256 of the content in hexadecimal digits; nil without content, or where it makes no difference.
     package let body: String?
@@ -21,14 +22,16 @@ package struct RecordingKey: Sendable, Hashable {
     package init(_ method: Method, path: String, _ fields: Fields, content: [UInt8], _ rules: RecordingRules) {
         let target = Self.shown(KeyRules(ignoreQuery: rules.ignoredQuery).path(path), rules)
         request = "\(method == .head ? "GET" : method.name) \(target)"
-        self.fields = rules.fields.compactMap { name in fields.combined(name).map { [name, $0] } }
+        self.fields = rules.fields.compactMap { name in
+            fields.combined(name).map { [name, Redaction.asked($0, of: name)] }
+        }
         body = rules.matchesBody && !content.isEmpty ? ContentDigest.sha256.hex(content) : nil
     }
 
     /// A key as a document has it.
     init(request: String, fields: [[String]], body: String?) {
         self.request = request
-        self.fields = fields
+        self.fields = fields.map { $0.count == 2 ? [$0[0], Redaction.asked($0[1], of: $0[0])] : $0 }
         self.body = body
     }
 
@@ -40,8 +43,9 @@ package struct RecordingKey: Sendable, Hashable {
         fields.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }
     }
 
-    /// An item of the query stands there without its value.
-    package var hasHiddenQuery: Bool {
+    /// An item of the query, or a field, stands there without its value: nobody can make the request again.
+    package var hasSecrets: Bool {
+        if fieldLines.contains(where: { SecretNames.contains($0.name) }) { return true }
         guard let mark = request.firstIndex(of: "?") else { return false }
         return request[mark...].dropFirst().split(separator: "&").contains { $0.hasSuffix("=" + Redaction.mark) }
     }
@@ -59,16 +63,6 @@ package struct RecordingKey: Sendable, Hashable {
 
     /// A target without the values of secret query items.
     private static func shown(_ path: String, _ rules: RecordingRules) -> String {
-        guard let mark = path.firstIndex(of: "?") else { return path }
-        let path = ShownQuery.text(path, SecretQuery())
-        guard !rules.redactedQuery.isEmpty, let start = path.firstIndex(of: "?") else { return path }
-        let items = path[path.index(after: start)...].split(separator: "&", omittingEmptySubsequences: false)
-        let hidden = items.map { item -> String in
-            guard let sign = item.firstIndex(of: "="), rules.redactedQuery.contains(String(item[..<sign])) else {
-                return String(item)
-            }
-            return item[...sign] + Redaction.mark
-        }
-        return path[..<mark] + "?" + hidden.joined(separator: "&")
+        Redaction.query(ShownQuery.text(path, SecretQuery()), rules)
     }
 }

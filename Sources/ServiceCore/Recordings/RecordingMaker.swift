@@ -63,8 +63,9 @@ package struct RecordingMaker {
         }
         let decoder = ContentDecoder(codings)
         let content = try await whole(response.body, decoder, atMost: rules.maximumSize, key, on: loop)
-        for field in [KnownField.contentLength, .contentEncoding] { fields.remove(field) }
-        guard let redacted = Redaction.apply(to: content, fields, rules) else {
+        let isPlain = codings.isEmpty
+        fields.remove(.contentEncoding)
+        guard let kept = Redaction.apply(to: content, of: fields, rules, isSent: isPlain) else {
             throw .refused(
                 "the stored response to '\(key.request)' says that it is JSON and cannot be read, so that what "
                     + "'recordings.redact.json' names cannot be found"
@@ -75,8 +76,8 @@ package struct RecordingMaker {
             recordedAt: response.head.validatedAt,
             status: response.head.status,
             reason: response.head.reason,
-            fields: Redaction.apply(to: fields, rules),
-            content: redacted
+            fields: kept.fields,
+            content: kept.content
         )
     }
 
@@ -126,7 +127,7 @@ extension Recording {
     ///   - root: scheme and authority of its origin.
     /// - Returns: nil where a seed cannot be found by what tells the recording from others.
     package func seed(service: String, root: String) -> StoredResponse? {
-        guard let path = key.pathOfGET, key.body == nil, !key.hasHiddenQuery else { return nil }
+        guard let path = key.pathOfGET, key.body == nil, !key.hasSecrets else { return nil }
         let head = StoredHead(
             status: status,
             reason: reason,

@@ -50,7 +50,8 @@ final class RecordingSource: FetchSource {
         let key = RecordingKey(request.method, path: request.path, request.fields, content: content, plan.rules)
         let isAnsweredFirst = plan.source != .record
         let found = isAnsweredFirst || plan.rules.onFailure == .replay ? await plan.folder.find(key) : nil
-        if isAnsweredFirst, let found { return replay(found, request, sink, on: loop) }
+        let head = RequestHead(method: request.method, target: request.path, fields: request.fields)
+        if isAnsweredFirst, let found { return replay(found, head, sink, on: loop) }
         guard let origin else {
             throw .unrecorded(
                 "service \(service) has no recording of '\(key.request)' in \(plan.folder.path); "
@@ -58,16 +59,16 @@ final class RecordingSource: FetchSource {
             )
         }
         if isOffline(), origin.opensSockets {
-            if let found { return replay(found, request, sink, on: loop) }
+            if let found { return replay(found, head, sink, on: loop) }
             throw .offline("there is no recording of '\(key.request)', \(FetchError.offlineAdvice)")
         }
-        let fetch = RecordedFetch(request.method, key, plan, clock, standIn: found, sink: sink)
+        let fetch = RecordedFetch(head, key, plan, clock, standIn: found, sink: sink)
         request.prepareForRecording()
         do throws(FetchError) {
             fetch.handle = try await origin.start(request, sink: fetch, on: loop)
         } catch {
             guard let found, error.isOriginFailure else { throw error }
-            return replay(found, request, sink, on: loop)
+            return replay(found, head, sink, on: loop)
         }
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) { await fetch.save(on: loop) }
         return fetch
@@ -98,11 +99,11 @@ final class RecordingSource: FetchSource {
 
     private func replay(
         _ recording: Recording,
-        _ request: FetchRequest,
+        _ request: RequestHead,
         _ sink: any FetchSink,
         on loop: isolated EventLoop
     ) -> ReplayedFetch {
-        let fetch = ReplayedFetch(recording, isHead: request.method == .head, now: clock.now(), sink: sink)
+        let fetch = ReplayedFetch(recording, request, now: clock.now(), sink: sink)
         Task.immediate(executorPreference: loop.taskExecutor) {
             // Never before `start` has returned: the sink's owner has the handle by then.
             await Task.yield()

@@ -2,6 +2,7 @@
 
 import DownloadCore
 import EventLoop
+import HTTPCaching
 import HTTPWire
 import Upstream
 
@@ -12,45 +13,58 @@ final class ReplayedFetch: FetchHandle {
     /// Bytes at a time.
     private static let piece = 64 << 10
 
-    private let recording: Recording
-    private let isHead: Bool
-    private let now: Int64
+    private let head: ResponseHead
+    /// What is sent of the recording's content; nil where the answer has none.
+    private let content: ArraySlice<UInt8>?
     private var sink: (any FetchSink)?
     private var sent = 0
     private var isPaused = false
     /// A call of the sink is under way: it must not begin another.
     private var isGiving = false
 
-    /// - Parameter now: Unix seconds.
-    init(_ recording: Recording, isHead: Bool, now: Int64, sink: any FetchSink) {
-        self.recording = recording
-        self.isHead = isHead
-        self.now = now
-        self.sink = sink
-    }
-
-    /// The head of the answer.
-    private var head: ResponseHead {
+    /// - Parameters:
+    ///   - request: as the client made it. One range of a 200 is obeyed. Conditions are not looked at: a person may have
+    ///     changed the content, and its ETag is that of before.
+    ///   - now: Unix seconds.
+    init(_ recording: Recording, _ request: RequestHead, now: Int64, sink: any FetchSink) {
         var head = recording.head(now: now)
         head.fields.set(Self.fieldName, "replayed; recorded=\"\(HTTPDate.format(recording.recordedAt))\"")
-        return head
+        var content: ArraySlice<UInt8>? = recording.content[...]
+        if request.method == .head || recording.status == 204 { content = nil }
+        let whole = OwnRepresentation(head, length: Int64(recording.content.count), now: now).head
+        let length = Int64(recording.content.count)
+        if !request.fields.contains(.ifRange) {
+            switch Caching.rangeAnswer(request: request, stored: whole, length: length) {
+            case .parts(let ranges) where ranges.count == 1:
+                head = Caching.partHead(stored: whole, range: ranges[0], length: length)
+                content = recording.content[Int(ranges[0].lowerBound)..<Int(ranges[0].upperBound)]
+            case .unsatisfiable:
+                let said = head.fields.combined(Self.fieldName)
+                head = Caching.unsatisfiableHead(length: length)
+                if let said { head.fields.set(Self.fieldName, said) }
+                content = nil
+            default: break
+            }
+        }
+        self.head = head
+        self.content = content
+        self.sink = sink
     }
 
     func begin(on loop: isolated EventLoop) { answer() }
 
     /// The same within a call of another fetch of the loop.
     func answer() {
-        let hasContent = !isHead && recording.status != 204
-        sink?.received(head, framing: hasContent ? .length(UInt64(recording.content.count)) : .none)
-        if !hasContent { sent = recording.content.count }
+        sink?.received(head, framing: content.map { .length(UInt64($0.count)) } ?? .none)
         give()
     }
 
     private func give() {
         guard !isGiving else { return }
         isGiving = true
-        while let sink, !isPaused, sent < recording.content.count {
-            let part = recording.content[sent..<min(sent + Self.piece, recording.content.count)]
+        let content = content ?? []
+        while let sink, !isPaused, sent < content.count {
+            let part = content.dropFirst(sent).prefix(Self.piece)
             sent += part.count
             if part.withUnsafeBytes({ sink.received($0) }) == .pause { isPaused = true }
         }

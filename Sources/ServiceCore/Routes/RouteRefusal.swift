@@ -19,7 +19,10 @@ package enum RouteRefusal: Error, Sendable, Equatable {
     /// No service is mounted at the target.
     case noService(target: String)
     /// The service answers only what its endpoints name.
-    case noEndpoint(service: String)
+    /// - Parameters:
+    ///   - request: its method and path.
+    ///   - nearest: the endpoints that come the closest, and what they have instead.
+    case noEndpoint(request: String, service: String, nearest: [String])
     /// The path could leave what the service answers for (http-rules.md 20).
     case dotSegments(service: String)
     /// The service adds credentials, and a page of another web origin asks; nil where it loads a

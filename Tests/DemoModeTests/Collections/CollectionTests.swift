@@ -125,7 +125,8 @@ import Testing
             ("POST", "/posts", "[1]", 400), ("POST", "/posts", "{", 400), ("POST", "/posts", #"{"id":2}"#, 409),
             ("DELETE", "/posts", "", 405), ("PUT", "/posts", "{}", 405), ("POST", "/posts/1", "{}", 405),
             ("POST", "/profile", "{}", 405), ("DELETE", "/profile", "", 405), ("POST", "/", "{}", 405),
-            ("TRACE", "/posts", "", 405),
+            ("TRACE", "/posts", "", 405), ("TRACE", "/posts/1", "", 405), ("TRACE", "/none", "", 404),
+            ("POST", "/posts", #"{"id":{}}"#, 400), ("POST", "/posts", #"{"id":""}"#, 400),
         ]
     )
     func refuses(method: String, path: String, body: String, status: Int) throws {
@@ -135,6 +136,31 @@ import Testing
         #expect((answer.fields.first("Allow") != nil) == (status == 405))
         // Nothing has changed.
         #expect(Self.ask(collection, "GET", "/").body == Self.ask(try Self.collection(), "GET", "/").body)
+    }
+
+    /// What `Allow` names is what is not refused with it.
+    @Test(
+        arguments: [
+            ("/posts", "GET, HEAD, POST, OPTIONS"), ("/posts/1", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
+            ("/profile", "GET, HEAD, PUT, PATCH, OPTIONS"), ("/", "GET, HEAD, OPTIONS"),
+        ]
+    )
+    func saysWhatAPlaceTakes(path: String, methods: String) throws {
+        let options = Self.ask(try Self.collection(), "OPTIONS", path)
+        #expect((options.status, options.body) == (204, ""))
+        #expect(options.fields.first("Allow") == methods)
+        for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
+            let answer = Self.ask(try Self.collection(), method, path, "{}")
+            #expect((answer.status == 405) == !methods.split(separator: ", ").contains(Substring(method)), "\(method)")
+            if answer.status == 405 { #expect(answer.fields.first("Allow") == methods) }
+        }
+    }
+
+    @Test func anIdThatIsTheHighestNumberIsFollowedByAFreeOne() throws {
+        let collection = try Self.collection()
+        #expect(Self.ask(collection, "POST", "/posts", #"{"id":9223372036854775807}"#).status == 201)
+        #expect(Self.ask(collection, "POST", "/posts", "{}").body == #"{"id":4}"#)
+        #expect(Self.ask(collection, "POST", "/posts", #"{"id":null}"#).body == #"{"id":5}"#)
     }
 
     @Test func changesOnlyWhatTheClientKnows() throws {

@@ -153,6 +153,21 @@ import Testing
                 // The connection is still in step.
                 #expect(try client.exchange("/outer/x").status == 200)
             }
+            for (method, target, near) in [
+                (
+                    "PUT", "/inner/x?a",
+                    "none of them is PUT /x; the nearest: x takes GET, not PUT, post takes POST, not PUT"
+                ),
+                ("GET", "/inner/slwo", "none of them is GET /slwo; the nearest: slow is GET /slow"),
+                ("GET", "/inner/else/where", "none of them is GET /else/where\""),
+                ("GET", "/inner", "none of them is GET /\""),
+            ] {
+                let text = try harness.exchange(method, target).text
+                #expect(
+                    text.contains("service inner answers only what its endpoints name (unlisted: 404), and \(near)"),
+                    "\(text)"
+                )
+            }
             let late = try harness.get("/outer/slow")
             #expect(late.status == 504)
             #expect(late.text.contains("first_byte"))

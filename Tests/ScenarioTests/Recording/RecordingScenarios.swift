@@ -106,6 +106,45 @@ extension Scenarios {
             #expect(origin.requests() == 1)
         }
 
+        @Test func aReplayedAnswerObeysARangeAndNoCondition() throws {
+            let origin = try ScriptedOrigin { _ in .answer("0123456789", fields: [("ETag", "\"1\"")]) }
+            let folder = try TemporaryFolder()
+            let daemon = try Self.daemon(origin.url, folder, "source: replay-or-record")
+            #expect(try daemon.exchange("/api/a", fields: [("Range", "bytes=2-3")]).text == "0123456789")
+            #expect(origin.log[0].field("Range") == nil)
+            func answer(_ fields: (String, String)..., method: String = "GET") throws -> (Int, String, String?) {
+                let answer = try daemon.exchange(method, "/api/a", fields: fields)
+                #expect(answer.field("Drydock-Recording")?.hasPrefix("replayed") == true)
+                return (answer.status, answer.text, answer.field("Content-Range"))
+            }
+            #expect(try answer(("Range", "bytes=2-3")) == (206, "23", "bytes 2-3/10"))
+            #expect(try answer(("Range", "bytes=-3")) == (206, "789", "bytes 7-9/10"))
+            #expect(try answer(("Range", "bytes=10-")) == (416, "", "bytes */10"))
+            #expect(try answer(("Range", "bytes=0-1,4-5")) == (200, "0123456789", nil))
+            #expect(try answer(("Range", "bytes=2-3"), ("If-Range", "\"1\"")) == (200, "0123456789", nil))
+            #expect(try answer(("Range", "bytes=2-3"), method: "HEAD") == (200, "", nil))
+            #expect(try answer(("If-None-Match", "\"1\"")) == (200, "0123456789", nil))
+            #expect(origin.requests() == 1)
+        }
+
+        @Test func whatComesCodedIsRecordedPlain() throws {
+            let origin = try ScriptedOrigin { _ in
+                .answer(
+                    fields: [("Content-Encoding", "gzip"), ("Content-Type", "application/json")],
+                    body: bytes(
+                        hex:
+                            "1f8b0800000000000203ab562a2d4e2d52b2aa562ac9cf4ecd53b252ca282dce50aaad0500888a553819000000"
+                    )
+                )
+            }
+            let folder = try TemporaryFolder()
+            let daemon = try Self.daemon(origin.url, folder, "source: replay-or-record")
+            #expect(try daemon.exchange("/api/a").field("Content-Encoding") == "gzip")
+            let replayed = try daemon.exchange("/api/a")
+            #expect(replayed.text == #"{"user":{"token":"***"}}"# && replayed.field("Content-Encoding") == nil)
+            #expect(origin.requests() == 1)
+        }
+
         @Test func aRecordingStandsInWhereTheOriginFails() throws {
             let origin = try ScriptedOrigin { request in
                 request.field("X-Fail") == nil ? .answer("good") : .answer(500, "bad")

@@ -92,8 +92,8 @@ import Testing
         #expect(key(.get, "/a?b=1").pathOfGET == "/a?b=1")
         #expect(key(.head, "/a").pathOfGET == "/a")
         #expect(key(.post, "/a").pathOfGET == nil)
-        #expect(!key(.get, "/a?b=1&c").hasHiddenQuery && !key(.get, "/a=***").hasHiddenQuery)
-        #expect(key(.get, "/a?b=1&token=x&c=2").hasHiddenQuery)
-        #expect(key(.get, "/a?b=1", RecordingRules(redactedQuery: ["b"])).hasHiddenQuery)
+        #expect(!key(.get, "/a?b=1&c").hasSecrets && !key(.get, "/a=***").hasSecrets)
+        #expect(key(.get, "/a?b=1&token=x&c=2").hasSecrets)
+        #expect(key(.get, "/a?b=1", RecordingRules(redactedQuery: ["b"])).hasSecrets)
     }
 }

@@ -78,6 +78,61 @@ import Testing
         #expect(Redaction.apply(to: Array("{".utf8), Fields(), rules) == Array("{".utf8))
     }
 
+    @Test("no field has a secret in a URL, and no key a secret that tells recordings apart")
+    func secretsOfURLsAndOfFields() {
+        let rules = RecordingRules(fields: ["Authorization", "Accept"], redactedQuery: ["pin"])
+        let fields = Fields([
+            ("Location", "/cb?access_token=hush&pin=1234&b=2#id_token=hush"), ("Link", "</n?api_key=hush>; rel=next"),
+            ("Content-Location", "https://me:hush@h/"),
+        ])
+        #expect(
+            Redaction.apply(to: fields, rules).lines.map(\.value) == [
+                "/cb?access_token=***&pin=***&b=2#id_token=***", "</n?api_key=***>; rel=next", "https://me:***@h/",
+            ]
+        )
+        func key(_ authorization: String) -> RecordingKey {
+            Self.key(.get, "/", [("Authorization", authorization), ("Accept", "a/b")], "", rules)
+        }
+        #expect(key("Bearer hush").fields == [["accept", "a/b"], ["authorization", "sha256:77f2e514001fdc0e"]])
+        #expect(key("Bearer hush") == key("Bearer hush") && key("Bearer hush") != key("Bearer other"))
+        #expect(key("Bearer hush").hasSecrets)
+        // What a person has written into a document is found, too.
+        #expect(
+            RecordingKey(request: "GET /", fields: [["accept", "a/b"], ["authorization", "Bearer hush"]], body: nil)
+                == key("Bearer hush")
+        )
+    }
+
+    @Test("an answer is recorded without its content coding, and without digests of other bytes")
+    func codings() throws {
+        // "hello" in gzip.
+        let coded: [UInt8] = [
+            0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3, 0xcb, 0x48, 0xcd, 0xc9, 0xc9, 7, 0, 0x86, 0xa6, 0x10, 0x36, 5, 0, 0, 0,
+        ]
+        let fields = Fields([
+            ("Content-Encoding", "gzip"), ("Content-Length", "25"), ("Repr-Digest", "sha-256=:x:"),
+            ("Content-MD5", "x"),
+            ("Content-Type", "text/plain"),
+        ])
+        let plain = try #require(Redaction.apply(to: coded, of: fields, RecordingRules()))
+        #expect(plain.content == Array("hello".utf8))
+        #expect(plain.fields.lines.map(\.name) == ["Content-Type"])
+        // What cannot be decoded, is longer than it may be, or is in an unknown coding, stays as it came.
+        let unknown = Fields([("Content-Encoding", "zstd"), ("Repr-Digest", "x")])
+        for (content, fields, rules) in [
+            (Array(coded.dropLast(4)), fields, RecordingRules()), (coded, fields, RecordingRules(maximumSize: 4)),
+            (Array("x".utf8), fields, RecordingRules()), (coded, unknown, RecordingRules()),
+        ] {
+            let kept = try #require(Redaction.apply(to: content, of: fields, rules))
+            #expect(kept.content == content)
+            #expect(kept.fields.contains(.contentEncoding) && kept.fields.combined("repr-digest") != nil)
+        }
+        // A secret that may be in it is no reason to write it.
+        let secret = RecordingRules(redactedMembers: [["a"]])
+        let json = Fields([("Content-Encoding", "zstd"), ("Content-Type", "application/json")])
+        #expect(Redaction.apply(to: coded, of: json, secret) == nil)
+    }
+
     @Test("a recording is sent with the date of now, and as fresh as it was")
     func head() {
         let time: Int64 = 1_700_000_000

@@ -1,0 +1,72 @@
+// The endpoints of a service that come the closest to a request that none of them names.
+
+import HTTPWire
+import Matching
+
+extension ServiceRoute {
+    /// The endpoints that are nearest to a request, three at most, each with what it has in place of what was asked for:
+    /// `user takes GET, not POST`; `user is at /users/:id`. None where nothing is near.
+    /// - Parameter rest: what follows the prefix.
+    func nearestEndpoints(to method: Method, _ rest: String) -> [String] {
+        let path = Array(rest.utf8.prefix { $0 != UInt8(ascii: "?") })
+        let same = plan.endpoints.filter { $0.pattern.matches(path: path) }
+        if !same.isEmpty {
+            return same.prefix(Self.mostNear).map { "\($0.name) takes \($0.method.name), not \(method.name)" }
+        }
+        let segments = PathPattern.segments(of: path)
+        let near = plan.endpoints.enumerated().compactMap { place, endpoint -> (Int, Int)? in
+            let distance = endpoint.pattern.distance(segments)
+            return distance <= Self.farthest ? (distance, place) : nil
+        }
+        return near.sorted(by: <).prefix(Self.mostNear).map { _, place in
+            let endpoint = plan.endpoints[place]
+            return "\(endpoint.name) is \(endpoint.method.name) \(endpoint.pattern.text)"
+        }
+    }
+
+    private static let mostNear = 3
+    /// In hundredths of a path; what differs more was not meant.
+    private static let farthest = 50
+}
+
+extension RouteRefusal {
+    /// Of a request that no endpoint of a service names, which answers nothing else.
+    static func noEndpoint(_ method: Method, _ rest: String, _ route: ServiceRoute) -> RouteRefusal {
+        let path = rest.prefix { $0 != "?" }
+        return .noEndpoint(
+            request: "\(method.name) \(path.isEmpty ? "/" : path)",
+            service: route.plan.name,
+            nearest: route.nearestEndpoints(to: method, rest)
+        )
+    }
+}
+
+extension PathPattern {
+    /// As the configuration writes it.
+    var text: String {
+        let parts = segments.map { segment in
+            switch segment {
+            case .literal(let bytes): "/" + String(decoding: bytes, as: UTF8.self)
+            case .parameter(let name): "/:" + name
+            case .rest: "/*"
+            }
+        }
+        return parts.isEmpty ? "/" : parts.joined()
+    }
+
+    fileprivate static func segments(of path: [UInt8]) -> [ArraySlice<UInt8>] {
+        path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: true)
+    }
+
+    /// How far a path is from the pattern, in hundredths: the mean of its segments.
+    fileprivate func distance(_ path: [ArraySlice<UInt8>]) -> Int {
+        let hasRest = segments.last == .rest
+        let own = hasRest ? segments.count - 1 : segments.count
+        let pairs = zip(segments.prefix(own), path).map { segment, text in
+            if case .literal(let bytes) = segment { TextDistance.between(bytes, text) } else { 0 }
+        }
+        let unmatched = max(own - path.count, hasRest ? 0 : path.count - own)
+        let count = max(1, pairs.count + unmatched)
+        return (pairs.reduce(0, +) + max(0, unmatched) * 100) / count
+    }
+}
