@@ -40,7 +40,8 @@ import Testing
             let told = Told()
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool) { told.note($0) }
             #expect(told.kinds == (version.hasMark ? [] : [.format]))
-            #expect(tier.statistics.isRebuilding == !version.isUsed)
+            // The walk of folders that have no index may have ended already.
+            if version.isUsed { #expect(!tier.statistics.isRebuilding) }
             for number in 0..<20 { #expect(await tier.bytes(key(number)) == pattern(100 + number)) }
             await tier.settle()
             // One row more than there are files tells that the rows are the old ones.
