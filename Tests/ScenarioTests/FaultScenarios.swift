@@ -207,6 +207,64 @@ extension Scenarios {
             #expect(Set(alone).count == alone.count)
         }
 
+        /// Requests of one target that come at the same time get the draws of those that come one by one, and none that is
+        /// made of two of them.
+        @Test func requestsThatRaceMixNoDraws() throws {
+            let text = """
+                services:
+                  - name: flaky
+                    match: { prefix: /flaky }
+                    demo: { enabled: true, body: fine, latency: 0ms..2ms, failure: { chance: 30% } }
+                    faults:
+                      - { name: slow, chance: 40%, latency: 0ms..2ms }
+                      - { name: busy, chance: 20%, status: 503, retry_after: 1s..9s }
+                      - { name: seventh, every: 7, status: 502 }
+                """
+            func drawn(_ connections: Int) throws -> [String] {
+                let daemon = try Daemon(DaemonSettings(text))
+                let shares = try Threads.run(connections) { index in
+                    let client = try daemon.client()
+                    return try stride(from: index, to: 1920, by: connections).map { _ in
+                        let answer = try client.exchange("/flaky/one")
+                        return "\(answer.status) \(answer.field("Drydock-Demo") ?? "none")"
+                    }
+                }
+                return shares.joined().sorted()
+            }
+            let alone = try drawn(1)
+            #expect(alone.count == 1920 && Set(alone).count == 1920)
+            #expect(try drawn(32) == alone)
+        }
+
+        /// Rules that act on one answer leave out what another has said before them.
+        @Test func drawsOfSeveralRulesAreRepeated() throws {
+            let daemon = try Self.daemon([("two", "[{ name: a, latency: 1ms..3ms, status: 500 }, overloaded]")])
+            let members = try (0..<60).flatMap { _ in
+                try #require(try daemon.exchange("/two/x").field("Drydock-Demo")).components(separatedBy: ", ")
+            }
+            let said = members.filter { $0.hasPrefix("fault=") }
+            #expect(said.contains { $0.hasPrefix("fault=a; latency=") })
+            #expect(said.contains { $0.hasPrefix("fault=overloaded; draw=") })
+            for member in said {
+                let again = try daemon.command("demo", "replay", "--service", "two", member)
+                #expect(again.succeeded, "\(member): \(again.report)")
+            }
+            let slow = try #require(said.first { $0.hasPrefix("fault=a; latency=") })
+            let lie = slow.replacing(#/latency=\d+ms/#, with: "latency=9ms")
+            #expect(try daemon.command("demo", "replay", lie).end == .exited(1))
+        }
+
+        /// The daemon does not wait for what would never come.
+        @Test(arguments: ["fault: stalled_body", "fault: stalled_head, latency: 1ms"])
+        func aStallEndsWithTheDaemon(fault: String) throws {
+            let daemon = try Self.daemon([("stalled", "{ \(fault) }")], more: "shutdown: 10m")
+            let client = try daemon.client()
+            try client.request("GET", "/stalled/x")
+            let kind = fault.hasSuffix("body") ? "stalled_body" : "stalled_head"
+            #expect(try eventually { try daemon.metric("drydock_faults_total{fault=\"\(kind)\"}") == 1 })
+            #expect(daemon.end() == .exited(0))
+        }
+
         @Test func clientsThatComeBackEarlyAreInTheStatus() throws {
             let nginx = try NginxOrigin()
             let daemon = try Daemon(

@@ -130,6 +130,11 @@ enum Units {
     static func distribution(_ text: String) throws(ScalarProblem) -> LatencyPolicy {
         if text == "learned" { return LatencyPolicy(.learned(LearnedLatencyPolicy())) }
         guard let open = text.firstIndex(of: "("), text.hasSuffix(")") else {
+            if text.contains("("), !text.contains(")") {
+                throw ScalarProblem(
+                    "'\(text)' ends at a comma, as it stands in braces or brackets; write it in quotes: \"\(text), …)\""
+                )
+            }
             return LatencyPolicy(.uniform(try latency(text)))
         }
         let name = String(text[..<open]).trimmedSpaces

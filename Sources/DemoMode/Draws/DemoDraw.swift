@@ -83,6 +83,12 @@ package struct DemoDraw: Sendable {
         return draw
     }
 
+    /// Draws the answer to a request that is counted.
+    package static func draw(_ counted: DemoState.Counted, override: DemoOverride? = nil) -> DemoDraw {
+        let (turn, name) = (counted.turn, counted.name)
+        return draw(turn.rule, key: name.key, ordinal: name.ordinal, place: turn.place, override: override)
+    }
+
     /// No store keeps the answer, and no other request gets it.
     private mutating func apply(_ override: DemoOverride) {
         isOverridden = true

@@ -31,20 +31,45 @@ package struct FaultPlan: Sendable, Equatable {
         self.rules = rules
     }
 
-    /// What the rules do to an answer.
-    ///
-    /// Each rule that is for such answers draws with a key and an ordinal of its own, whatever the others do. Of
-    /// several that act, the first one with a latency says the latency, and so with the status, the wire and the pace.
+    /// Counts a request with every rule that is for such answers. Each has a key and an ordinal of its own, whatever the
+    /// others do.
     /// - Parameters:
     ///   - point: where the answer comes from.
     ///   - request: the bytes that tell requests apart: method, a space, the target behind the prefix.
+    package func draws(at point: FaultPoint, request: [UInt8], _ count: RequestCount) -> FaultDraws {
+        var draws: [FaultDraws.Draw] = []
+        for place in rules.indices where rules[place].policy.points.contains(point) {
+            let key = request.withUnsafeBytes { DrawKey(rules[place].digest, request: $0) }
+            draws.append(FaultDraws.Draw(place: place, name: DrawName(key, ordinal: count.next(key))))
+        }
+        return FaultDraws(rules: rules, draws: draws)
+    }
+
+    /// What the rules do to an answer, whose request is counted now.
     /// - Returns: nil where none of them acts.
     package func draw(at point: FaultPoint, request: [UInt8], _ ordinals: DrawOrdinals) -> FaultEffect? {
+        ordinals.withRequest(request) { draws(at: point, request: request, $0) }.effect
+    }
+}
+
+/// What a request has drawn of the rules that are for its answer.
+package struct FaultDraws: Sendable {
+    fileprivate struct Draw {
+        /// Of the rule in the list.
+        let place: Int
+        let name: DrawName
+    }
+
+    fileprivate let rules: [FaultPlan.Rule]
+    fileprivate let draws: [Draw]
+
+    /// What the rules do by these draws. Of several that act, the first one with a latency says the latency, and so with
+    /// the status, the wire and the pace.
+    ///
+    /// Nil where none of them acts.
+    package var effect: FaultEffect? {
         var effect = FaultEffect()
-        for rule in rules where rule.policy.points.contains(point) {
-            let key = request.withUnsafeBytes { DrawKey(rule.digest, request: $0) }
-            effect.add(rule, key, ordinal: ordinals.next(key))
-        }
+        for draw in draws { effect.add(rules[draw.place], draw.name) }
         return effect.members.isEmpty ? nil : effect
     }
 }
@@ -54,7 +79,7 @@ extension FaultPlan.Rule {
     /// - Returns: nil where it does not act.
     package func effect(of draw: DrawName) -> FaultEffect? {
         var effect = FaultEffect()
-        effect.add(self, draw.key, ordinal: draw.ordinal)
+        effect.add(self, draw)
         return effect.members.isEmpty ? nil : effect
     }
 }
@@ -88,11 +113,11 @@ package struct FaultEffect: Sendable, Equatable {
     /// The value of Drydock-Demo.
     package var fieldValue: String { members.joined(separator: ", ") }
 
-    fileprivate mutating func add(_ rule: FaultPlan.Rule, _ key: DrawKey, ordinal: UInt64) {
-        let policy = rule.policy
+    fileprivate mutating func add(_ rule: FaultPlan.Rule, _ name: DrawName) {
+        let (policy, ordinal) = (rule.policy, name.ordinal)
         if let first = policy.first, ordinal >= UInt64(first) { return }
         if let every = policy.every, (ordinal &+ 1) % UInt64(every) != 0 { return }
-        let numbers = DrawNumbers(seed: policy.seed, key: key, ordinal: ordinal)
+        let numbers = DrawNumbers(seed: policy.seed, key: name.key, ordinal: ordinal)
         guard numbers.unit(.outcome) < policy.chance else { return }
         var parts = ["fault=\(policy.name)"]
         if let latency = policy.latency, !isDelayed {
@@ -102,12 +127,8 @@ package struct FaultEffect: Sendable, Equatable {
             parts.append("latency=\(self.latency / 1_000_000)ms")
         }
         if let status = policy.status, substitute == nil {
-            let wait = policy.retryAfter.map { numbers.uniform(in: $0, .retryAfter) }
-            substitute = Substitute(
-                status: status,
-                retryAfter: wait.map { ($0 + 999_999_999) / 1_000_000_000 },
-                file: rule.file
-            )
+            let wait = policy.retryAfter.map { numbers.uniform(in: Self.wholeSeconds($0), .retryAfter) }
+            substitute = Substitute(status: status, retryAfter: wait, file: rule.file)
             parts.append("status=\(status)")
         }
         if let wire = policy.wire, self.wire == nil {
@@ -118,8 +139,15 @@ package struct FaultEffect: Sendable, Equatable {
             self.pace = pace
             parts.append("pace=\(pace.name)")
         }
-        parts.append("draw=\(DrawName(key, ordinal: ordinal))")
+        parts.append("draw=\(name)")
         members.append(parts.joined(separator: "; "))
+    }
+
+    /// The seconds that Retry-After can say for a range of nanoseconds; where there are none in it, the next one.
+    private static func wholeSeconds(_ range: ClosedRange<UInt64>) -> ClosedRange<UInt64> {
+        let (second, rest) = range.lowerBound.quotientAndRemainder(dividingBy: 1_000_000_000)
+        let least = second + (rest > 0 ? 1 : 0)
+        return least...max(least, range.upperBound / 1_000_000_000)
     }
 }
 

@@ -9,7 +9,7 @@ import Synchronization
 /// The memory of a service's demo answers.
 ///
 /// Sendable: the counters and the collections have mutexes of their own; the rest is under `memory`. A counter may be
-/// taken under `memory`, and never the other way round.
+/// taken under `memory`, and `memory` while a request is counted, never the other way round.
 package final class DemoState: Sendable {
     /// The number of each request among those with its key.
     package let ordinals = DrawOrdinals()
@@ -64,6 +64,40 @@ package final class DemoState: Sendable {
             candidates.first { rule in rule.gate.map { pass($0, of: rule, key, now, &memory) } ?? true }
         }
         return chosen.map { turn($0) }
+    }
+
+    /// A request that is counted.
+    package struct Counted: Sendable {
+        package let turn: Turn
+        /// Of the rule's draw.
+        package let name: DrawName
+        /// Nil: the endpoint has none.
+        package let faults: FaultDraws?
+    }
+
+    /// As ``take(_:_:key:now:)``, with the ordinals of the rule's draw and of the draws of faults. No other request of
+    /// the key is counted meanwhile.
+    /// - Parameters:
+    ///   - asked: the rule that the request asks for; nil: the first that holds.
+    ///   - said: the draw that it asks for; nil: its own.
+    package func count(
+        _ plan: DemoPlan,
+        _ request: RequestParts,
+        key: [UInt8],
+        now: UInt64,
+        asked: Turn? = nil,
+        said: DrawName? = nil,
+        faults: FaultPlan?
+    ) -> Counted? {
+        ordinals.withRequest(key) { count in
+            guard let turn = asked ?? take(plan, request, key: key, now: now) else { return nil }
+            let rule = DrawKey(rule: turn.rule.name, request: key)
+            return Counted(
+                turn: turn,
+                name: said ?? DrawName(rule, ordinal: count.next(rule)),
+                faults: faults?.draws(at: .demo, request: key, count)
+            )
+        }
     }
 
     private func turn(_ rule: DemoRule) -> Turn {

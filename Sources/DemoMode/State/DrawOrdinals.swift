@@ -4,7 +4,8 @@ import Synchronization
 
 /// The ordinals of one service's demo requests: the first request of a key is 0, the next 1, whatever loop it is on.
 ///
-/// Shared by every loop; each shard's state is under that shard's `Mutex`, held for one dictionary access.
+/// Shared by every loop; each shard's state is under that shard's `Mutex`, held for one dictionary access. A gate's
+/// mutex is held while one request is counted, and shards are locked under it, never the other way round.
 ///
 /// Memory is bounded: at most `maximumKeys` keys have a counter of their own. A key that comes when its shard is full
 /// is counted in one of the shard's 256 common counters, chosen by its digest, and stays there: nothing is dropped, so
@@ -25,6 +26,12 @@ package final class DrawOrdinals: Sendable {
         let state = Mutex(State())
     }
 
+    /// Held while one request is counted with several keys.
+    private final class Gate: Sendable {
+        let mutex = Mutex(())
+    }
+
+    private let gates = (0..<DrawOrdinals.shardCount).map { _ in Gate() }
     private let shards: [Shard]
     private let keysPerShard: Int
 
@@ -53,6 +60,14 @@ package final class DrawOrdinals: Sendable {
         }
     }
 
+    /// Counts a request with several keys. Of two requests with the same bytes, one has every lower ordinal: which ordinals
+    /// come together does not depend on how they race. Any thread.
+    /// - Parameter act: waits for no other request.
+    package func withRequest<Result: Sendable>(_ request: [UInt8], _ act: (RequestCount) -> Result) -> Result {
+        let gate = request.withUnsafeBytes { fingerprint($0) } % UInt64(Self.shardCount)
+        return gates[Int(gate)].mutex.withLock { _ in act(RequestCount(self)) }
+    }
+
     /// How many ordinals of `key` were taken; takes none. Any thread.
     package func count(_ key: DrawKey) -> UInt64 {
         shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
@@ -73,4 +88,15 @@ package final class DrawOrdinals: Sendable {
     package var ownKeys: Int {
         shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.own.count } }
     }
+}
+
+/// Counts one request, for the length of the call that it is passed to: meanwhile no other request of the same bytes is
+/// counted.
+package struct RequestCount {
+    private let ordinals: DrawOrdinals
+
+    fileprivate init(_ ordinals: DrawOrdinals) { self.ordinals = ordinals }
+
+    /// As ``DrawOrdinals/next(_:)``.
+    package func next(_ key: DrawKey) -> UInt64 { ordinals.next(key) }
 }

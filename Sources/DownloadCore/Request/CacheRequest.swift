@@ -38,6 +38,10 @@ package struct CacheRequest: Sendable {
     package var storeAs: String?
     /// How urgent a fetch for it is; nil where a client waits.
     package var urgency: FetchUrgency?
+    /// It has a fetch of its own: it waits for no other's, and no other request for its.
+    package var isAlone = false
+    /// Faults may keep its client from reading: it shares no body whose arrival waits for the slowest reader.
+    package var mayReadSlowly = false
 
     package init(
         key: CacheKey,

@@ -20,6 +20,7 @@ extension SharedFetches {
             // A response that was invalidated since its fetch began must not answer a request that
             // came after the invalidation.
             guard let head = fetched.stored, context.invalidations.isUnchanged(fetched.token), mayShare(head, miss),
+                !ask.mayReadSlowly || fetched.placementRefusal == nil,
                 let reader = fetched.body.makeReader(on: loop)
             else { return nil }
             inFlight.send(.readerOpened, to: fetch)

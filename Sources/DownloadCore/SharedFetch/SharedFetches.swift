@@ -109,7 +109,7 @@ final class SharedFetches: Sendable {
     /// Whether this request cannot use the response to another request's fetch, so that it must not wait for it.
     private func mustFetchAlone(_ miss: MissContext) -> Bool {
         let ask = miss.ask
-        if Caching.isReload(ask.request) || ask.isPrivateToRequest { return true }
+        if ask.isAlone || Caching.isReload(ask.request) || ask.isPrivateToRequest { return true }
         if context.notes.isUncacheable(ask) { return true }
         // In library mode one transfer serves all waiting requests.
         guard let stale = miss.stale?.head, ask.policy.mode != .library else { return false }

@@ -21,9 +21,11 @@ extension Exchange {
         _ = try? sendUnframed(.bytes(Chunk(bytes), 0..<bytes.count))
     }
 
-    /// Does nothing for a while, or, with nil, until the client ends its side, which ends any wait.
+    /// Does nothing for a while, or, with nil, until the client ends its side or the daemon begins to end, which end any
+    /// wait.
     func hold(_ nanoseconds: UInt64?, on loop: isolated EventLoop) async {
         endWithClient()
+        atDrain { [weak self] in self?.task?.cancel() }
         repeat {
             do { try await loop.sleep(nanoseconds: nanoseconds ?? Self.day) } catch { return }
         } while nanoseconds == nil

@@ -23,8 +23,14 @@ extension ProxyHandler {
         on loop: isolated EventLoop
     ) -> FaultEffect? {
         guard let plan = match.endpoint.request.faults, result.answer.failure == nil else { return nil }
-        let request = Array("\(exchange.request.method.name) \(match.rest)".utf8)
-        guard let effect = plan.draw(at: FaultPoint(result), request: request, match.route.ordinals) else { return nil }
+        let drawn: FaultEffect?
+        if let draws = result.faultDraws {
+            drawn = draws.effect
+        } else {
+            let request = Array("\(exchange.request.method.name) \(match.rest)".utf8)
+            drawn = plan.draw(at: FaultPoint(result), request: request, match.route.ordinals)
+        }
+        guard let effect = drawn else { return nil }
         result.faults = effect.fieldValue
         exchange.trace?.say("fault", [("faults", effect.fieldValue)])
         count(effect, exchange)
@@ -71,7 +77,8 @@ extension FaultPoint {
         }
         self =
             switch CacheOutcome(status) {
-            case .hit: .hit
+            // Stale, and used while it is checked, or since the request takes such ones.
+            case .hit: status.ttl.map { $0 < 0 } ?? false ? .stale : .hit
             case .revalidated: .revalidate
             case .stale, .placeholder, .fallback: .stale
             case .miss, .bypass, .collapsed, .demo, .none: .miss

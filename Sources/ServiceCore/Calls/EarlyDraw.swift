@@ -9,8 +9,12 @@ import Policies
 /// case: the same rule, by the same ordinal.
 package final class EarlyDraw {
     let draw: DemoDraw
+    let faults: FaultDraws?
 
-    fileprivate init(_ draw: DemoDraw) { self.draw = draw }
+    fileprivate init(_ counted: DemoState.Counted) {
+        draw = DemoDraw.draw(counted)
+        faults = counted.faults
+    }
 
     /// Nanoseconds to wait before the request is answered.
     package var latency: UInt64 { draw.latency }
@@ -30,10 +34,10 @@ extension RouteMatch {
         else { return nil }
         let key = ServiceCall.demoKey(request.method, rest)
         let parts = ServiceCall.demoParts(self, OutgoingRequest.endToEnd(request))
-        guard let turn = route.demoState.take(plan, parts, key: key, now: now) else { return nil }
-        let name = DrawKey(rule: turn.rule.name, request: key)
-        let draw = DemoDraw.draw(turn.rule, key: name, ordinal: route.ordinals.next(name), place: turn.place)
-        early = EarlyDraw(draw)
+        let faults = endpoint.request.faults
+        guard let counted = route.demoState.count(plan, parts, key: key, now: now, faults: faults) else { return nil }
+        let draw = EarlyDraw(counted)
+        early = draw
         return draw.latency
     }
 }

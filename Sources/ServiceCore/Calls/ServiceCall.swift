@@ -125,6 +125,8 @@ package struct ServiceAnswer {
     package var demo: String?
     /// The rung that has answered; nil where the route names none.
     package var rung: AnswerRung?
+    /// What the request of a demo answer has drawn of its faults; nil: they are drawn for the answer.
+    package var faultDraws: FaultDraws?
     /// What Drydock-Demo says of faults; nil where none acts.
     package var faults: String?
     /// The document of an answer that is a failure, as `error.map` makes it; nil: a problem document says what failed.

@@ -75,7 +75,9 @@ extension ServiceClient {
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> DemoOutcome {
-        if let early = call.match.early { return .answer(await answer(early.draw, call.demoParts, to: call, on: loop)) }
+        if let early = call.match.early {
+            return .answer(await answer(early.draw, early.faults, call.demoParts, to: call, on: loop))
+        }
         var call = call
         let parts: RequestParts
         do throws(FetchError) {
@@ -86,7 +88,11 @@ extension ServiceClient {
         let (state, key) = (call.match.route.demoState, call.demoKey)
         let override = try Self.override(plan, of: call)
         let asked = try Self.rule(of: override, in: plan, for: call.match.route.plan.name)
-        guard var turn = asked ?? state.take(plan, parts, key: key, now: core.clock.elapsed) else {
+        func count(_ asked: DemoState.Turn?, _ faults: FaultPlan?) -> DemoState.Counted? {
+            let (now, said) = (core.clock.elapsed, override?.draw)
+            return state.count(plan, parts, key: key, now: now, asked: asked, said: said, faults: faults)
+        }
+        guard let first = count(asked, call.match.endpoint.request.faults) else {
             if plan.unmatched == .pass { return .pass(call) }
             let nearest = state.nearMisses(plan, parts, key: key, now: core.clock.elapsed)
             throw .noDemoRule(plan.name, service: call.match.route.plan.name, nearest: nearest)
@@ -94,15 +100,28 @@ extension ServiceClient {
         let policy = call.match.endpoint.request.retry
         let resilience = call.match.route.runtime.resilience
         if policy.count > 0 { resilience.earnRetries(policy.budget) }
-        var draw = try await draw(turn, call, key, override, on: loop)
+        var draw = try await draw(first, override, on: loop)
         var retries = 0
         while draw.isFailure, let wait = waitForRetry(retries + 1, after: draw, call, policy, resilience) {
             retries += 1
             do { try await loop.sleep(nanoseconds: wait) } catch { throw .clientLeft }
-            turn = asked ?? state.take(plan, parts, key: key, now: core.clock.elapsed) ?? turn
-            draw = try await self.draw(turn, call, key, override, on: loop)
+            // The faults are drawn for the request, once.
+            guard let again = count(asked, nil) ?? count(first.turn, nil) else { break }
+            draw = try await self.draw(again, override, on: loop)
         }
-        return .answer(await answer(draw, parts, to: call, on: loop))
+        return .answer(await answer(draw, first.faults, parts, to: call, on: loop))
+    }
+
+    private func answer(
+        _ draw: DemoDraw,
+        _ faults: FaultDraws?,
+        _ parts: RequestParts,
+        to call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async -> ServiceAnswer {
+        var answer = await answer(draw, parts, to: call, on: loop)
+        answer.faultDraws = faults
+        return answer
     }
 
     /// - Returns: nil where the request asks for nothing, or may not.
@@ -187,15 +206,11 @@ extension ServiceClient {
 
     /// One draw, after its latency.
     private func draw(
-        _ turn: DemoState.Turn,
-        _ call: ServiceCall,
-        _ request: [UInt8],
+        _ counted: DemoState.Counted,
         _ override: DemoOverride?,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> DemoDraw {
-        let key = override?.draw?.key ?? DrawKey(rule: turn.rule.name, request: request)
-        let ordinal = override?.draw?.ordinal ?? call.match.route.demoState.ordinals.next(key)
-        let draw = DemoDraw.draw(turn.rule, key: key, ordinal: ordinal, place: turn.place, override: override)
+        let draw = DemoDraw.draw(counted, override: override)
         if draw.latency > 0 {
             do { try await loop.sleep(nanoseconds: draw.latency) } catch { throw .clientLeft }
         }

@@ -197,10 +197,10 @@ package final class ServiceClient {
             collapse: plan.collapse,
             prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
         )
-        ask.seed = plan.seed
+        plan.apply(to: &ask)
         ask.urgency = call.urgency
-        ask.phases = plan.phases
-        ask.onClientAbort = plan.onClientAbort
+        // What it asks of its answer is for nobody else.
+        ask.isAlone = route.inner != nil && call.head.fields.contains(DemoOverride.fieldName)
         ask.sharesURL = plan.sharesURL || route.isAskedInSecret
         let secrets = route.rewriting.secrets
         if !secrets.isEmpty { ask.shown = { secrets.removed(from: $0) } }

@@ -235,3 +235,13 @@ package struct ServicePlan: Sendable {
         paths = endpoints.isEmpty ? nil : PathIndex(endpoints.map { ($0.method, $0.pattern) })
     }
 }
+
+extension RequestPlan {
+    /// What of the plan the download core does.
+    func apply(to ask: inout CacheRequest) {
+        ask.seed = seed
+        ask.phases = phases
+        ask.onClientAbort = onClientAbort
+        ask.mayReadSlowly = faults != nil
+    }
+}

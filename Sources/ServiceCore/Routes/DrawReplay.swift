@@ -47,13 +47,24 @@ package struct DrawReplay {
             let rules = route.request.faults?.rules ?? []
             return rules.filter { $0.policy.name == name }.map { rule in
                 let effect = rule.effect(of: said.name)
-                return RepeatedDraw(
-                    said: said,
-                    drawn: effect?.fieldValue,
-                    latency: effect.flatMap { $0.isDelayed ? $0.latency : nil },
-                    note: effect == nil ? "the fault does not act on this request now" : nil,
-                    isSame: effect?.fieldValue == said.text
-                )
+                var repeated = RepeatedDraw(said: said, drawn: effect?.fieldValue)
+                repeated.latency = effect.flatMap { $0.isDelayed ? $0.latency : nil }
+                guard let drawn = effect?.fieldValue else {
+                    repeated.note = "the fault does not act on this request now"
+                    return repeated
+                }
+                // Of several rules that act, the first one with a part has said it.
+                let (parts, saidParts) = (Self.parts(drawn), Self.parts(said.text))
+                let others = parts.filter { !saidParts.contains($0) }
+                repeated.isSame =
+                    saidParts == parts.filter { saidParts.contains($0) }
+                    && !others.contains { other in
+                        saidParts.contains { Self.name(of: $0) == Self.name(of: other) }
+                    }
+                if repeated.isSame, !others.isEmpty {
+                    repeated.note = "a rule before it has said: \(others.map(Self.name).joined(separator: ", "))"
+                }
+                return repeated
             }
         }
     }
@@ -72,6 +83,12 @@ package struct DrawReplay {
         }
         return repeated
     }
+
+    private static func parts(_ member: String) -> [String] {
+        member.split(separator: ";").map { String($0.drop { $0 == " " }) }
+    }
+
+    private static func name(of part: String) -> String { String(part.prefix { $0 != "=" }) }
 
     private static func withoutStatus(_ member: String) -> [Substring] {
         member.split(separator: ";").filter { !$0.hasPrefix(" status=") }

@@ -79,14 +79,43 @@ import Testing
         #expect(abs(Double(count) / 1_000_000 - 0.05) < 0.001)
     }
 
-    @Test func retryAfterIsDrawnInWholeSeconds() throws {
-        let rule = FaultPolicy(name: "busy", status: 503, retryAfter: 2_500_000_000...10_000_000_000)
-        let plan = try #require(FaultPlan([FaultPlan.Rule(rule)]))
+    @Test(
+        arguments: [
+            (1_000...5_000, 1...5), (2_500...10_000, 3...10), (3_000...3_000, 3...3), (1_200...1_800, 2...2),
+            (0...1_900, 0...1),
+        ] as [(ClosedRange<UInt64>, ClosedRange<UInt64>)]
+    )
+    func retryAfterIsDrawnEvenlyInWholeSeconds(milliseconds: ClosedRange<UInt64>, seconds: ClosedRange<UInt64>) throws {
+        let range = milliseconds.lowerBound * 1_000_000...milliseconds.upperBound * 1_000_000
+        let plan = try #require(FaultPlan([FaultPlan.Rule(FaultPolicy(name: "busy", status: 503, retryAfter: range))]))
         let ordinals = DrawOrdinals()
-        let drawn = (0..<2000).compactMap { _ in
+        let drawn = (0..<4000).compactMap { _ in
             plan.draw(at: .hit, request: Self.request, ordinals)?.substitute?.retryAfter
         }
-        #expect(Set(drawn) == Set(3...10))
+        let counts = Dictionary(grouping: drawn) { $0 }.mapValues(\.count)
+        #expect(counts.keys.sorted() == Array(seconds))
+        let even = 4000 / seconds.count
+        #expect(counts.values.allSatisfy { abs($0 - even) < even / 4 })
+    }
+
+    /// Each rule has counts of its own; those of one request come together, however requests race.
+    @Test func theOrdinalsOfARequestComeTogether() async throws {
+        let rules = ["a", "b", "c"].map { FaultPlan.Rule(FaultPolicy(name: $0, status: 500)) }
+        let plan = try #require(FaultPlan(rules))
+        let ordinals = DrawOrdinals()
+        let all = await withTaskGroup(of: [[Substring]].self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    (0..<2000).map { _ in
+                        let said = plan.draw(at: .demo, request: Self.request, ordinals)?.members ?? []
+                        return said.compactMap { $0.split(separator: ".").last }
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(all.count == 16_000)
+        #expect(all.allSatisfy { $0.count == 3 && Set($0).count == 1 })
     }
 
     // MARK: - Pace

@@ -177,6 +177,56 @@ import Testing
         }
     }
 
+    /// Stale is what is stored and stale, whatever made it the answer.
+    @Test func aStaleAnswerThatIsCheckedBehindItIsStale() async throws {
+        let origin = try Self.origin()
+        let text = """
+            services:
+              - name: s
+                match: { prefix: /s }
+                base_url: "\(origin.url)"
+                cache: { stale_while_revalidate: 60s }
+                faults: [{ name: of-hit, at: hit, status: 501 }, { name: of-stale, at: stale, status: 502 }]
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            #expect(try harness.exchange("GET", "/s/x").status == 200)
+            try harness.settle()
+            #expect(try harness.exchange("GET", "/s/x").status == 501)
+            harness.clock.advance(seconds: 601)
+            let stale = try harness.exchange("GET", "/s/x")
+            #expect(stale.status == 502)
+            #expect(stale.field("Cache-Status")?.contains("hit; ttl=-1; detail=refreshing") == true)
+        }
+    }
+
+    /// A body that no tier takes waits for its slowest reader: one that a fault keeps from reading is alone with it.
+    @Test func othersDoNotWaitForAClientThatIsKeptFromReading() async throws {
+        let body = String(repeating: "0123456789abcdef", count: 4 << 16)
+        let gate = Monitor(false)
+        let origin = try ScriptedOrigin { request in
+            _ = gate.wait(20, until: { $0 })
+            return .answer(to: request, fields: [("Cache-Control", "max-age=600")], body)
+        }
+        let faults = "{ first: 1, fault: { stalled_body: { after: 4B } } }"
+        let text = "cache: { memory: { size: 1MiB } }\n" + Self.service(origin, faults)
+        try await HandlerHarness.run(text) { harness throws in
+            let clients = try (0..<3).map { _ in try harness.client() }
+            try clients[0].request("GET", "/s/x")
+            #expect(origin.waitForRequests(1))
+            for client in clients.dropFirst() { try client.request("GET", "/s/x") }
+            gate.update { $0 = true }
+            // Which of them the fault acts on, they decide among themselves.
+            let isWhole = try clients.map { client in
+                let head = try client.readHead()
+                if head.field("Drydock-Demo") != nil { return false }
+                var count = 0
+                _ = try client.readBody { count += $0.count }
+                return count == body.utf8.count
+            }
+            #expect(isWhole.count { $0 } == 2)
+        }
+    }
+
     @Test func othersThatWaitForTheSameResponseSeeNothingOfIt() async throws {
         let gate = Monitor(false)
         let origin = try ScriptedOrigin { request in

@@ -167,6 +167,26 @@ extension Scenarios {
             #expect(!(try daemon.command("demo", "replay", "--service", "x", failed).succeeded))
         }
 
+        /// What a request asks of its answer, no other request waits for, a cache in front or not.
+        @Test func nobodyWaitsForAnotherRequestsOverride() throws {
+            let daemon = try Daemon(
+                """
+                services:
+                  - name: inner
+                    match: { prefix: /inner }
+                    demo: { enabled: true, body: fine, overrides: 10m, headers: { Cache-Control: max-age=600 } }
+                  - { name: front, match: { prefix: /front }, base_url: "service:inner" }
+                """
+            )
+            let patient = try daemon.client()
+            try patient.request("GET", "/front/a", fields: [("Drydock-Override", "latency=10m")])
+            // Until it waits for its answer.
+            rest(0.5)
+            let answer = try daemon.exchange("/front/a")
+            #expect(answer.text == "fine" && answer.field("Cache-Status")?.contains("collapsed") == false)
+            patient.reset()
+        }
+
         @Test func aRequestChangesItsOwnAnswer() throws {
             let place = try DaemonPlace()
             let daemon = try Daemon(
