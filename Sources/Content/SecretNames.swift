@@ -36,3 +36,14 @@ package enum SecretNames {
         return words.filter { !$0.isEmpty }
     }
 }
+
+extension ContentTree {
+    /// The name of a member, at any depth, is one of credentials.
+    package var hasSecretNames: Bool {
+        switch self {
+        case .object(let members): members.contains { SecretNames.contains($0.name) || $0.value.hasSecretNames }
+        case .array(let values): values.contains(where: \.hasSecretNames)
+        default: false
+        }
+    }
+}

@@ -11,15 +11,15 @@ package enum BodyTest: Sendable, Equatable {
     /// The body as it is.
     case text(TextTest)
 
-    func holds(_ body: RequestParts.Body) -> Bool {
+    func holds(_ body: RequestParts.Body, within time: PatternTime) -> Bool {
         guard case .whole(let body) = body else { return false }
         switch self {
         case .json(let path, let test):
             guard let tree = body.tree else { return false }
-            return test.holds(tree.element(at: path))
-        case .form(let name, let test): return test.holds(RequestParts.values(of: name, in: body.bytes))
-        case .text(.matches(let pattern)): return pattern.verdict(body.bytes) == .found
-        case .text(let test): return test.holds([String(decoding: body.bytes, as: UTF8.self)])
+            return test.holds(tree.element(at: path), within: time)
+        case .form(let name, let test): return test.holds(body.form(name), within: time)
+        case .text(.matches(let pattern)): return pattern.verdict(body.bytes, within: time) == .found
+        case .text(let test): return test.holds([String(decoding: body.bytes, as: UTF8.self)], within: time)
         }
     }
 
@@ -30,11 +30,20 @@ package enum BodyTest: Sendable, Equatable {
         case .whole(let body):
             switch self {
             case .json(let path, let test):
-                guard let tree = body.tree else { return "the body is no JSON, and \(place) has to be \(test)" }
-                return "\(place) is \(TreeTest.found(tree.element(at: path))), not \(test)"
+                let isSecret = path.contains(where: SecretNames.contains) || test.hasSecretNames
+                guard let tree = body.tree else {
+                    return "the body is no JSON" + (isSecret ? "" : ", and \(place) has to be \(test)")
+                }
+                let value = tree.element(at: path)
+                if isSecret || value?.hasSecretNames ?? false {
+                    return RequestClause.secret(place, isThere: value != nil, isWanted: test != .present(false))
+                }
+                return "\(place) is \(TreeTest.found(value)), not \(test)"
             case .form(let name, let test):
-                let values = RequestParts.values(of: name, in: body.bytes)
-                return "\(place) is \(RequestClause.found(values)), not \(test)"
+                return RequestClause.difference(place, name, body.form(name), test)
+            // A text has no names; one that speaks of a password is not shown.
+            case .text(let test) where SecretNames.contains(test.description):
+                return RequestClause.secret(place, isThere: true, isWanted: true)
             case .text(let test): return "\(place) is not \(test)"
             }
         }
@@ -65,15 +74,27 @@ package indirect enum TreeTest: Sendable, Equatable {
     case all([TreeTest])
 
     /// - Parameter value: nil where there is none.
-    package func holds(_ value: ContentTree?) -> Bool {
+    package func holds(_ value: ContentTree?, within time: PatternTime) -> Bool {
         switch self {
         case .equals(let other): value.map { $0.isSame(as: other) } ?? false
         case .oneOf(let others): value.map { value in others.contains { value.isSame(as: $0) } } ?? false
         case .contains(let part): value.map { $0.contains(part) } ?? false
-        case .matches(let pattern): (value?.scalar).map { pattern.verdict(Array($0.utf8)) == .found } ?? false
+        case .matches(let pattern):
+            (value?.scalar).map { pattern.verdict(Array($0.utf8), within: time) == .found } ?? false
         case .present(let wanted): (value != nil) == wanted
-        case .not(let test): !test.holds(value)
-        case .all(let tests): tests.allSatisfy { $0.holds(value) }
+        case .not(let test): !test.holds(value, within: time)
+        case .all(let tests): tests.allSatisfy { $0.holds(value, within: time) }
+        }
+    }
+
+    /// What it compares with has a member whose name is one of credentials.
+    var hasSecretNames: Bool {
+        switch self {
+        case .equals(let tree), .contains(let tree): tree.hasSecretNames
+        case .oneOf(let trees): trees.contains(where: \.hasSecretNames)
+        case .matches, .present: false
+        case .not(let test): test.hasSecretNames
+        case .all(let tests): tests.contains(where: \.hasSecretNames)
         }
     }
 
@@ -120,7 +141,7 @@ extension ContentTree {
     /// Whether two values mean the same: members in any order, numbers by their value.
     fileprivate func isSame(as other: ContentTree) -> Bool {
         switch (self, other) {
-        case (.number(let a), .number(let b)): a == b || Double(a).map { $0 == Double(b) } ?? false
+        case (.number(let a), .number(let b)): a == b || DecimalNumber(a).map { $0 == DecimalNumber(b) } ?? false
         case (.array(let a), .array(let b)): a.count == b.count && zip(a, b).allSatisfy { $0.isSame(as: $1) }
         case (.object(let a), .object(let b)):
             a.count == b.count && a.allSatisfy { member in other[member.name].map(member.value.isSame) ?? false }

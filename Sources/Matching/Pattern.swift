@@ -21,7 +21,7 @@ package final class Pattern: @unchecked Sendable {
     /// Steps back that are remembered at the same time.
     private static let depthLimit: UInt32 = 10_000
     /// Nanoseconds of the thread's time.
-    private static let timeLimit: UInt64 = 50_000_000
+    fileprivate static let timeLimit: UInt64 = 50_000_000
 
     /// Why a text is no pattern.
     package struct Malformed: Error, Sendable, Equatable {
@@ -59,7 +59,19 @@ package final class Pattern: @unchecked Sendable {
     }
 
     /// Looks at the first ``longestSubject`` bytes. Any thread; takes 50 ms of it at most.
-    package func verdict(_ bytes: [UInt8]) -> Verdict {
+    package func verdict(_ bytes: [UInt8]) -> Verdict { verdict(bytes, Self.timeLimit).verdict }
+
+    /// As ``verdict(_:)``, within what is left of a time that several matches share.
+    package func verdict(_ bytes: [UInt8], within time: PatternTime) -> Verdict {
+        guard time.left > 0 else { return .gaveUp }
+        let (verdict, taken) = verdict(bytes, time.left)
+        time.left -= min(taken, time.left)
+        return verdict
+    }
+
+    /// - Parameter limit: nanoseconds of the thread's time.
+    /// - Returns: what was found, and how long that took.
+    private func verdict(_ bytes: [UInt8], _ limit: UInt64) -> (verdict: Verdict, taken: UInt64) {
         let context = pcre2_match_context_create_8(nil)
         let data = pcre2_match_data_create_8(1, nil)
         defer {
@@ -68,7 +80,8 @@ package final class Pattern: @unchecked Sendable {
         }
         pcre2_set_match_limit_8(context, Self.matchLimit)
         pcre2_set_depth_limit_8(context, Self.depthLimit)
-        var budget = Budget(end: Self.threadTime() + Self.timeLimit)
+        let began = Self.threadTime()
+        var budget = Budget(end: began + limit)
         // The budget is there for as long as the match, which alone calls back.
         let result = withUnsafeMutablePointer(to: &budget) { budget in
             pcre2_set_callout_8(context, { _, budget in Pattern.check(budget) }, budget)
@@ -79,8 +92,8 @@ package final class Pattern: @unchecked Sendable {
                 return pcre2_match_8(code, bytes.baseAddress, count, 0, isCut ? PCRE2_NOTEOL : 0, data, context)
             }
         }
-        if result >= 0 { return .found }
-        return result == PCRE2_ERROR_NOMATCH ? .notFound : .gaveUp
+        let verdict: Verdict = result >= 0 ? .found : result == PCRE2_ERROR_NOMATCH ? .notFound : .gaveUp
+        return (verdict, Self.threadTime() - began)
     }
 
     /// Looks at the clock now and then.
@@ -118,3 +131,14 @@ extension Pattern: Equatable {
 extension Pattern: CustomStringConvertible {
     package var description: String { text }
 }
+
+/// The processor time that all matches for one request have together: a request may have thousands of values, and each
+/// of them would otherwise take a pattern's whole time. Loop-bound.
+package final class PatternTime {
+    /// Nanoseconds.
+    fileprivate(set) var left = Pattern.timeLimit
+
+    package init() {}
+}
+
+@available(*, unavailable) extension PatternTime: Sendable {}

@@ -1,5 +1,6 @@
 // What a rule asks of a request: clauses that must all hold, each of which says what it wanted and what it found.
 
+import Content
 import HTTPWire
 
 /// Clauses that must all hold; without any, every request will do.
@@ -37,22 +38,38 @@ package enum RequestClause: Sendable, Equatable {
 
     package func holds(_ request: RequestParts) -> Bool {
         switch self {
-        case .method(let methods): methods.contains(request.method)
-        case .body(let test): test.holds(request.body)
+        // A rule for GET is one for HEAD, as an endpoint is.
+        case .method(let methods):
+            methods.contains(request.method) || request.method == "HEAD" && methods.contains("GET")
+        case .body(let test): test.holds(request.body, within: request.patternTime)
         case .path(let test), .parameter(_, let test), .query(_, let test), .field(_, let test), .cookie(_, let test):
-            test.holds(values(request))
+            test.holds(values(request), within: request.patternTime)
         }
     }
 
-    /// What was found instead of what was wanted.
+    /// What was found instead of what was wanted; of secrets neither is told.
     package func difference(_ request: RequestParts) -> String {
         switch self {
         case .method(let methods):
             "method is '\(request.method)', not \(methods.map { "'\($0)'" }.joined(separator: " or "))"
         case .body(let test): test.difference(request.body)
-        case .path(let test), .parameter(_, let test), .query(_, let test), .field(_, let test), .cookie(_, let test):
-            "\(place) is \(Self.found(values(request))), not \(test)"
+        case .path(let test): Self.difference(place, nil, [request.path], test)
+        case .cookie(_, let test): Self.difference(place, "cookie", values(request), test)
+        case .parameter(let name, let test), .query(let name, let test), .field(let name, let test):
+            Self.difference(place, name, values(request), test)
         }
+    }
+
+    /// - Parameter name: which may be one of a secret.
+    static func difference(_ place: String, _ name: String?, _ values: [String], _ test: TextTest) -> String {
+        guard let name, SecretNames.contains(name) else { return "\(place) is \(found(values)), not \(test)" }
+        return secret(place, isThere: !values.isEmpty, isWanted: test != .present(false))
+    }
+
+    /// That a secret is not what was wanted.
+    static func secret(_ place: String, isThere: Bool, isWanted: Bool) -> String {
+        guard isThere else { return "\(place) is missing" }
+        return isWanted ? "\(place) is not what the rule asks for" : "\(place) is there, and has to be missing"
     }
 
     /// What it looks at.
@@ -81,7 +98,7 @@ package enum RequestClause: Sendable, Equatable {
     }
 
     /// Values as a message shows them: short, and those of a request alone, which its sender knows.
-    static func found(_ values: [String]) -> String {
+    private static func found(_ values: [String]) -> String {
         if values.isEmpty { return "missing" }
         return values.prefix(3).map { "'\($0.prefix(64))'" }.joined(separator: ", ")
     }

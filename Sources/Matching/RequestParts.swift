@@ -12,6 +12,8 @@ package struct RequestParts {
     /// The parameters of the endpoint's path, decoded.
     package let parameters: [String: [UInt8]]
     package var body: Body
+    /// What the patterns of all conditions that are checked with the request take together.
+    let patternTime = PatternTime()
 
     package enum Body {
         /// No condition asks for it, or there was nobody to read it from.
@@ -41,7 +43,7 @@ package struct RequestParts {
     /// The values of the query's items of that name.
     package func query(_ name: String) -> [String] {
         guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return [] }
-        return RequestParts.values(of: name, in: target.utf8[mark...].dropFirst())
+        return RequestParts.items(in: target.utf8[mark...].dropFirst()) { $0.elementsEqual(name.utf8) }.map(\.value)
     }
 
     /// The values of the cookies of that name (RFC 6265 section 5.4).
@@ -55,15 +57,16 @@ package struct RequestParts {
         }
     }
 
-    /// The values of items of that name, in a query or in a form.
-    static func values(of name: String, in items: some Collection<UInt8>) -> [String] {
-        items.split(separator: UInt8(ascii: "&")).compactMap { item -> String? in
-            let end = item.firstIndex(of: UInt8(ascii: "="))
-            guard PercentEncoding.decode(form: item[..<(end ?? item.endIndex)]).elementsEqual(name.utf8) else {
-                return nil
-            }
-            guard let end else { return "" }
-            return String(decoding: PercentEncoding.decode(form: item[end...].dropFirst()), as: UTF8.self)
+    /// The items of a query or a form whose decoded name will do.
+    fileprivate static func items(
+        in bytes: some Collection<UInt8>,
+        where isWanted: ([UInt8]) -> Bool = { _ in true }
+    ) -> [(name: [UInt8], value: String)] {
+        bytes.split(separator: UInt8(ascii: "&")).compactMap { item in
+            let end = item.firstIndex(of: UInt8(ascii: "=")) ?? item.endIndex
+            let name = PercentEncoding.decode(form: item[..<end])
+            guard isWanted(name) else { return nil }
+            return (name, String(decoding: PercentEncoding.decode(form: item[end...].dropFirst()), as: UTF8.self))
         }
     }
 }
@@ -73,8 +76,13 @@ package final class WholeBody {
     package let bytes: [UInt8]
     /// The body as JSON; nil where it is none.
     private(set) lazy var tree: ContentTree? = try? JSONReader.read(bytes, repeats: true)
+    private lazy var form: [[UInt8]: [String]] = Dictionary(grouping: RequestParts.items(in: bytes), by: \.name)
+        .mapValues { $0.map(\.value) }
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The values of the form's items of that name.
+    func form(_ name: String) -> [String] { form[Array(name.utf8)] ?? [] }
 }
 
 @available(*, unavailable) extension WholeBody: Sendable {}

@@ -17,15 +17,16 @@ package indirect enum TextTest: Sendable, Equatable {
     /// All of the tests hold.
     case all([TextTest])
 
-    package func holds(_ values: [String]) -> Bool {
+    /// - Parameter time: of which a pattern that it looks for takes its part.
+    package func holds(_ values: [String], within time: PatternTime) -> Bool {
         switch self {
         case .equals(let text): values.contains(text)
         case .oneOf(let texts): values.contains { texts.contains($0) }
         case .contains(let text): values.contains { $0.utf8.contains(text.utf8) }
-        case .matches(let pattern): values.contains { pattern.verdict(Array($0.utf8)) == .found }
+        case .matches(let pattern): values.contains { pattern.verdict(Array($0.utf8), within: time) == .found }
         case .present(let wanted): values.isEmpty != wanted
-        case .not(let test): !test.holds(values)
-        case .all(let tests): tests.allSatisfy { $0.holds(values) }
+        case .not(let test): !test.holds(values, within: time)
+        case .all(let tests): tests.allSatisfy { $0.holds(values, within: time) }
         }
     }
 }

@@ -46,7 +46,28 @@ import Testing
         #expect(Self.take(state, plan, "/z") == "turn")
     }
 
-    @Test func onlyRequestsThatReachARuleAreCounted() throws {
+    /// "The third request" is the third of the path, whatever rules before it have answered.
+    @Test func aTurnCountsTheRequestsThatOtherRulesAnswer() {
+        let plan = Self.plan(
+            Self.rule("twice", RuleGate(turn: RuleTurn(first: 2))),
+            Self.rule("third", RuleGate(turn: RuleTurn(nth: 3))),
+            Self.rule("rest")
+        )
+        let state = DemoState(began: 0)
+        #expect((0..<5).map { _ in Self.take(state, plan) } == ["twice", "twice", "third", "rest", "rest"])
+        // A rule that answers without counting does not hide the request, and an outage counts what reaches it alone.
+        let behind = Self.plan(
+            DemoRule(endpoint: "shop", label: "x", condition: RequestCondition([.query("x", .present(true))])),
+            Self.rule("out", RuleGate(outage: RuleOutage(requests: 1)), counting: .rule),
+            Self.rule("turn", RuleGate(turn: RuleTurn(nth: 3)), counting: .rule),
+            Self.rule("rest")
+        )
+        let targets = ["/b?x", "/b?x", "/b", "/b", "/b"]
+        let other = DemoState(began: 0)
+        #expect(targets.map { Self.take(other, behind, $0) } == ["x", "x", "out", "rest", "rest"])
+    }
+
+    @Test func onlyRequestsThatARuleIsForAreCounted() throws {
         let condition = RequestCondition([.query("x", .present(true))])
         let first = DemoRule(
             endpoint: "shop",

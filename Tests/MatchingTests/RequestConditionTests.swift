@@ -42,7 +42,7 @@ import Testing
         ] as [(TextTest, [String], Bool)]
     )
     func texts(test: TextTest, values: [String], holds: Bool) {
-        #expect(test.holds(values) == holds)
+        #expect(test.holds(values, within: PatternTime()) == holds)
     }
 
     @Test(
@@ -122,12 +122,70 @@ import Testing
         #expect(
             condition.differences(Self.request()) == [
                 "method is 'GET', not 'POST' or 'PUT'", "fields.X-Tenant is 'acme', not anything but 'acme'",
-                "cookies.theme is 'dark', not one of 'light', 'grey'",
+                "cookies.theme is not what the rule asks for",
                 "path is '/users/7', not a text with a match of ^/orders", "params.id is '7', not missing",
                 "query.page is missing, not a text with '2' in it",
             ]
         )
         #expect(RequestCondition().holds(Self.request()) && RequestCondition().differences(Self.request()).isEmpty)
+    }
+
+    /// What a rule wants of a credential is a secret of the rule's, and what a request brought one of its sender's: the
+    /// answer, the log and `explain` tell neither.
+    @Test(
+        arguments: [
+            (.field("Authorization", .equals("Bearer s3cret")), "fields.Authorization is not what the rule asks for"),
+            (.field("X-Api-Key", .matches(pattern("s3cret"))), "fields.X-Api-Key is missing"),
+            (.cookie("theme", .not(.equals("dark"))), "cookies.theme is not what the rule asks for"),
+            (.cookie("session", .present(false)), "cookies.session is there, and has to be missing"),
+            (.query("access_token", .equals("s3cret")), "query.access_token is not what the rule asks for"),
+            (.body(.json(["user", "password"], .equals(.string("s3cret")))), "body.json.user.password is missing"),
+            (.body(.json(["token"], .equals(.string("s3cret")))), "body.json.token is not what the rule asks for"),
+            (.body(.json([], .contains(tree(#"{"password": "s3cret"}"#)))), "body is not what the rule asks for"),
+            (.body(.json([], .equals(tree("1")))), "body is not what the rule asks for"),
+            (.body(.form("client_secret", .equals("s3cret"))), "body.form.client_secret is missing"),
+            (.body(.text(.contains("password=s3cret"))), "body.text is not what the rule asks for"),
+        ] as [(RequestClause, String)]
+    )
+    func secretsAreNotTold(clause: RequestClause, said: String) {
+        let request = Self.request(
+            "POST",
+            "/?access_token=mine",
+            fields: [("Authorization", "Bearer mine"), ("Cookie", "session=mine; theme=dark")],
+            body: #"{"token": "mine"}"#
+        )
+        #expect(RequestCondition([clause]).differences(request) == [said])
+    }
+
+    /// Numbers of 64 bits that a Double takes for one.
+    @Test(
+        arguments: [
+            ("9007199254740993", "9007199254740992", false), ("9007199254740993", "9007199254740993.0", true),
+            ("1e2", "100", true), ("0.1", "1e-1", true), ("-0", "0", true), ("1e400", "1e401", false),
+            ("1", "-1", false),
+        ]
+    )
+    func numbersAreComparedExactly(number: String, other: String, isSame: Bool) {
+        let clause = RequestClause.body(.json(["id"], .equals(.number(other))))
+        #expect(clause.holds(Self.request(body: "{\"id\": \(number)}")) == isSame)
+    }
+
+    @Test func aRuleForGETIsOneForHEAD() {
+        #expect(RequestClause.method(["GET"]).holds(Self.request("HEAD")))
+        #expect(!RequestClause.method(["HEAD"]).holds(Self.request("GET")))
+        #expect(!RequestClause.method(["POST"]).holds(Self.request("HEAD")))
+    }
+
+    /// A form of thousands of values does not get a pattern's whole time for each of them, and neither does the reason.
+    @Test func allValuesOfARequestShareOneTime() {
+        let body = (0..<4000).map { "a=\(String(repeating: "a", count: 40))\($0)!" }.joined(separator: "&")
+        let request = Self.request("POST", "/", body: body)
+        let condition = RequestCondition([.body(.form("a", .matches(Self.pattern("^(a+)+$"))))])
+        let before = Pattern.threadTime()
+        #expect(!condition.holds(request))
+        #expect(condition.distance(request) > 0 && condition.differences(request).count == 1)
+        // 50 ms for the patterns, and what it takes to read the form; thousands of times that without.
+        #expect(Pattern.threadTime() - before < 5_000_000_000)
     }
 
     /// From the nearest to the farthest of a request for `/users/7`.

@@ -49,7 +49,7 @@ extension KeyTable {
             KeyDescriptor("file", .demoFile, "The body of the answer, relative to files."),
             KeyDescriptor(
                 "headers",
-                .map(.fieldName, .text(.fieldValue)),
+                .map(.fieldName, .oneOrMore(.text(.fieldValue))),
                 "Fields of the answer, beside those of all the answers."
             ),
         ] + inlineKeys()

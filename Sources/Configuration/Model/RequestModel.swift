@@ -44,17 +44,6 @@ package struct BodyConfiguration: Sendable, Equatable {
     package var hasSecrets: Bool { defaults.hasSecretNames }
 }
 
-extension ContentTree {
-    /// The name of a member, at any depth, is one of credentials.
-    package var hasSecretNames: Bool {
-        switch self {
-        case .object(let members): members.contains { SecretNames.contains($0.name) || $0.value.hasSecretNames }
-        case .array(let values): values.contains(where: \.hasSecretNames)
-        default: false
-        }
-    }
-}
-
 /// The part that the client's content becomes.
 package struct UploadConfiguration: Sendable, Equatable {
     package var name: String

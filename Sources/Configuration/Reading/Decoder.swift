@@ -68,8 +68,9 @@ struct Decoder {
         if node.isNull {
             switch descriptor.kind {
             case .section, .sections, .rules, .map, .list: return
+            case _ where descriptor.kind.takesNull && node.isWrittenNull: break
             default:
-                let place = if case .scalar("", plain: true) = node.content { key.place } else { node.place }
+                let place = node.isWrittenNull ? node.place : key.place
                 fail(place, inner, "has no value; write one, or remove the key")
                 return
             }
@@ -133,7 +134,7 @@ struct Decoder {
         }
         let before = errors.count
         let values = nodes.compactMap { element in
-            if element.isNull {
+            if element.isNull, !kind.takesNull || !element.isWrittenNull {
                 fail(element.place, label, "has an empty item; write a value, or remove it")
                 return Value?.none
             }
@@ -156,7 +157,7 @@ struct Decoder {
                 fail(key.place, label, error.message)
                 continue
             }
-            if node.isNull, !kind.takesNull {
+            if node.isNull, !kind.takesNull || kind.isShorthand && !node.isWrittenNull {
                 fail(
                     key.place,
                     "\(label).\(key.text)",
@@ -269,7 +270,16 @@ struct Decoder {
 }
 
 extension ValueKind {
+    /// Null is a value of its own.
     fileprivate var takesNull: Bool {
-        if case .tree = self { true } else { false }
+        switch self {
+        case .tree: true
+        case .shorthand(let section, let key): section.key(key)?.kind.takesNull ?? false
+        default: false
+        }
+    }
+
+    fileprivate var isShorthand: Bool {
+        if case .shorthand = self { true } else { false }
     }
 }

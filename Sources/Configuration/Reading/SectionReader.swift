@@ -94,9 +94,12 @@ struct SectionReader {
 
     /// The fields of a mapping of names and values.
     func headerValues(_ key: String) -> [HeaderValue] {
-        map(key).compactMap { entry in
-            guard case .leaf(let leaf) = entry.value.content, case .text(let text) = leaf.scalar else { return nil }
-            return HeaderValue(name: entry.key, value: text)
+        map(key).flatMap { entry -> [HeaderValue] in
+            let values: [Value] = if case .list(let values) = entry.value.content { values } else { [entry.value] }
+            return values.compactMap { value in
+                guard case .leaf(let leaf) = value.content, case .text(let text) = leaf.scalar else { return nil }
+                return HeaderValue(name: entry.key, value: text)
+            }
         }
     }
 

@@ -19,6 +19,11 @@ struct SourceNode: Sendable {
         return ["", "~", "null", "Null", "NULL"].contains(text)
     }
 
+    /// `~` or `null`, and not nothing at all.
+    var isWrittenNull: Bool {
+        if case .scalar("", plain: _) = content { false } else { isNull }
+    }
+
     /// Whether it is a mapping that has this key.
     func has(key: String) -> Bool {
         guard case .mapping(let pairs) = content else { return false }

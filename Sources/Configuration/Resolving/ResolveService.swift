@@ -85,7 +85,8 @@ extension Resolver {
         result.rateLimit = rateLimit(reader, scope: "")
         result.openAPI = openAPI(reader)
         let demoReader = reader.section("demo")
-        result.demo = demo(demoReader, answerOf: .service, daemonDemo: daemonDemo)
+        let ownDemo = own.section("demo")
+        result.demo = demo(demoReader, own: ownDemo, answerOf: .service, daemonDemo: daemonDemo)
         var needs = RungNeeds(cache: result.cache, hasOrigin: baseURL != nil, isParked: result.park != nil)
         check(rungs: reader, result.recording, needs, &result.demo)
         var trees: [Value] = []
@@ -188,6 +189,7 @@ extension Resolver {
         let place = reader.place("name") ?? self.place(reader, "path")
         result.demo = demo(
             reader.section("demo"),
+            own: own.section("demo"),
             answerOf: .endpoint(name, place, parameters: path.parameters),
             daemonDemo: daemonDemo
         )

@@ -51,8 +51,8 @@ package struct DemoEvents: Sendable, Equatable {
     package func place(behind lastID: String?) -> UInt64 {
         guard let lastID else { return 0 }
         if let found = events.firstIndex(where: { $0.id == lastID }) { return UInt64(found) + 1 }
-        // Events without an id of their own are numbered.
-        guard let number = UInt64(lastID), number > 0, number < .max, !isEnd(number - 1),
+        // Events without an id of their own are numbered. No stream gets behind the half of what a number holds.
+        guard let number = UInt64(lastID), 1...(UInt64.max / 2) ~= number, !isEnd(number - 1),
             event(at: number - 1).id == nil
         else { return 0 }
         return number

@@ -2,7 +2,8 @@
 
 import Glibc
 
-/// The bytes of an answer file and what they are; shared by every answer, never read again.
+/// The bytes of an answer file and what they are; shared by every answer, never read again. The name and the time are
+/// those of the file that was read.
 package final class DemoFile: Sendable {
     /// As given to `load`.
     package let path: String
@@ -11,9 +12,13 @@ package final class DemoFile: Sendable {
     package let contentType: String
     /// A strong one, of the bytes alone: the same file has the same tag on every machine (RFC 9110 section 8.8.3).
     package let entityTag: String
+    /// When it was changed last, in seconds since 1970, and not after it was read (RFC 9110 section 8.8.2.1); nil for
+    /// bytes that are in no file.
+    package let modifiedAt: Int64?
 
-    package init(path: String, bytes: [UInt8], contentType: String) {
+    package init(path: String, bytes: [UInt8], contentType: String, modifiedAt: Int64? = nil) {
         self.path = path
+        self.modifiedAt = modifiedAt
         self.bytes = bytes
         self.contentType = contentType
         entityTag = Self.entityTag(of: bytes)
@@ -52,7 +57,8 @@ package final class DemoFile: Sendable {
             throw DemoFileError(path: path, reason: .tooLarge(limit: limit))
         }
         let bytes = try readAll(descriptor, path: path, expected: Int(status.st_size), limit: limit)
-        return DemoFile(path: path, bytes: bytes, contentType: mediaType(forPath: path))
+        let modifiedAt = min(Int64(status.st_mtim.tv_sec), Int64(time(nil)))
+        return DemoFile(path: path, bytes: bytes, contentType: mediaType(forPath: path), modifiedAt: modifiedAt)
     }
 
     /// Reads to the end of the file, which may have grown or shrunk since its size was asked.

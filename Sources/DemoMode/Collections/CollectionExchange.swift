@@ -32,7 +32,11 @@ struct CollectionExchange {
         }
     }
 
-    func answer(_ state: borrowing Mutex<CollectionState>) throws(CollectionRefusal) -> CollectionAnswer {
+    /// - Parameter size: is told of what a change makes of the state's.
+    func answer(
+        _ state: borrowing Mutex<CollectionState>,
+        _ size: borrowing Atomic<Int>
+    ) throws(CollectionRefusal) -> CollectionAnswer {
         switch request.method {
         case "GET", "HEAD":
             // A value of its own: it is read outside of the lock.
@@ -40,7 +44,10 @@ struct CollectionExchange {
         case "OPTIONS": return try options(state.withLock { $0 })
         case "POST", "PUT", "PATCH", "DELETE":
             let content = request.method == "DELETE" ? ContentTree.null : try content()
-            return try state.withLock { state throws(CollectionRefusal) in try change(&state, content) }
+            return try state.withLock { state throws(CollectionRefusal) in
+                defer { size.store(state.size, ordering: .relaxed) }
+                return try change(&state, content)
+            }
         default:
             let state = state.withLock { $0 }
             throw notAllowed(methods(of: try place(state), state))
@@ -89,7 +96,9 @@ struct CollectionExchange {
         switch place {
         case .everything: return ["GET", "HEAD", "OPTIONS"]
         case .resource(let name):
-            if case .single? = state[name] { return ["GET", "HEAD", "PUT", "PATCH", "OPTIONS"] }
+            if case .single(let value)? = state[name] {
+                return ["GET", "HEAD"] + (value.members == nil ? [] : ["PUT", "PATCH"]) + ["OPTIONS"]
+            }
             return ["GET", "HEAD", "POST", "OPTIONS"]
         case .item: return ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
         }
@@ -132,7 +141,7 @@ struct CollectionExchange {
     }
 
     private func list(_ table: CollectionTable) throws(CollectionRefusal) -> CollectionAnswer {
-        let query = try CollectionQuery(items)
+        let query = try CollectionQuery(items, idName: idName)
         let (rows, total) = query.select(table.rows)
         var answer = ok(.array(rows))
         answer.fields.append("X-Total-Count", String(total))
@@ -230,11 +239,11 @@ struct CollectionExchange {
     /// The id that a new item brings along; nil: it gets one.
     private func givenID(_ content: ContentTree) throws(CollectionRefusal) -> String? {
         guard let value = content[idName], value != .null else { return nil }
-        guard let id = value.scalar, !id.isEmpty else {
+        guard let id = CollectionTable.id(value) else {
             throw CollectionRefusal(
                 400,
                 "Not an id",
-                "The \(idName) of the item is neither a text nor a number; send another one, or none"
+                "The \(idName) of the item is neither a text nor a whole number; send another one, or none"
             )
         }
         return id

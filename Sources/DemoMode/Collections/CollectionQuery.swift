@@ -7,6 +7,8 @@ struct CollectionQuery: Equatable {
     enum Comparison: String, CaseIterable {
         case atLeast = "_gte"
         case atMost = "_lte"
+        case above = "_gt"
+        case below = "_lt"
         case differs = "_ne"
         case contains = "_like"
     }
@@ -41,14 +43,21 @@ struct CollectionQuery: Equatable {
     /// Items on a page where the query does not say.
     private static let pageSize = 10
     private static let largest = 1_000_000
+    /// Parameters: each is compared with every item.
+    private static let most = 100
 
     static func == (first: CollectionQuery, second: CollectionQuery) -> Bool {
         first.filters == second.filters && first.texts == second.texts && first.orders == second.orders
             && first.page == second.page && first.slice == second.slice
     }
 
-    /// - Parameter items: decoded, in their order.
-    init(_ items: [(name: String, value: String)]) throws(CollectionRefusal) {
+    /// - Parameters:
+    ///   - items: decoded, in their order.
+    ///   - idName: a member that may be asked for although its name begins as those of parameters do.
+    init(_ items: [(name: String, value: String)], idName: String) throws(CollectionRefusal) {
+        guard items.count <= Self.most else {
+            throw CollectionRefusal(400, "Too many parameters", "A list takes \(Self.most) parameters at most")
+        }
         var sorts: [String] = []
         var directions: [String] = []
         var numbers: [String: Int] = [:]
@@ -60,7 +69,7 @@ struct CollectionQuery: Equatable {
             case "_page", "_limit", "_start", "_end": numbers[name] = try Self.number(name, value)
             // Of scripts that want no cached answer.
             case "_": break
-            case _ where name.hasPrefix("_"):
+            case _ where name.hasPrefix("_") && Self.split(name).member != idName:
                 throw CollectionRefusal(
                     400,
                     "Unknown parameter",
@@ -80,14 +89,19 @@ struct CollectionQuery: Equatable {
     }
 
     private mutating func add(_ name: String, _ value: String) {
-        let comparison = Comparison.allCases.first { name.hasSuffix($0.rawValue) }
-        let member = name.dropLast(comparison?.rawValue.count ?? 0)
+        let (member, comparison) = Self.split(name)
         let path = member.split(separator: ".").map(String.init)
         if let place = filters.firstIndex(where: { $0.path == path && $0.comparison == comparison }) {
             filters[place].values.append(value)
         } else {
             filters.append(Filter(path: path, comparison: comparison, values: [value]))
         }
+    }
+
+    /// `age_gte` is the member `age` and a comparison.
+    private static func split(_ name: String) -> (member: Substring, Comparison?) {
+        let comparison = Comparison.allCases.first { name.hasSuffix($0.rawValue) }
+        return (name.dropLast(comparison?.rawValue.count ?? 0), comparison)
     }
 
     private static func number(_ name: String, _ text: String) throws(CollectionRefusal) -> Int {
@@ -145,9 +159,17 @@ struct CollectionQuery: Equatable {
         case .contains:
             guard let text = text?.lowercased() else { return false }
             return filter.values.contains { text.contains($0.lowercased()) }
-        case .atLeast: return value.map { value in filter.values.allSatisfy { order(value, $0) >= 0 } } ?? false
-        case .atMost: return value.map { value in filter.values.allSatisfy { order(value, $0) <= 0 } } ?? false
+        case .atLeast: return isEach(filter, value) { $0 >= 0 }
+        case .atMost: return isEach(filter, value) { $0 <= 0 }
+        case .above: return isEach(filter, value) { $0 > 0 }
+        case .below: return isEach(filter, value) { $0 < 0 }
         }
+    }
+
+    /// Whether a value has that order to each value of a filter.
+    private static func isEach(_ filter: Filter, _ value: ContentTree?, _ isWanted: (Int) -> Bool) -> Bool {
+        guard let value else { return false }
+        return filter.values.allSatisfy { isWanted(order(value, $0)) }
     }
 
     /// Whether a text or a number in the value, however deep, has the text in it.
@@ -173,10 +195,10 @@ struct CollectionQuery: Equatable {
 
     /// A number is compared with what reads as one by value, all else by its text.
     private static func order(_ value: ContentTree, _ text: String) -> Int {
-        guard case .number(let digits) = value, let left = Double(digits), let right = Double(text) else {
+        guard case .number(let digits) = value, let order = order(digits, text) else {
             return compare(value.scalar ?? "", text)
         }
-        return compare(left, right)
+        return order
     }
 
     /// Numbers before texts, and what is missing last.
@@ -184,9 +206,17 @@ struct CollectionQuery: Equatable {
         let (left, right) = (rank(first), rank(second))
         guard left == right else { return compare(left, right) }
         if case .number(let left)? = first, case .number(let right)? = second {
-            return compare(Double(left) ?? 0, Double(right) ?? 0)
+            return order(left, right) ?? 0
         }
         return compare(first?.scalar ?? "", second?.scalar ?? "")
+    }
+
+    /// By value, exactly; nil where one is no number.
+    private static func order(_ first: String, _ second: String) -> Int? {
+        // Most numbers are whole and short.
+        if let left = Int(first), let right = Int(second) { return compare(left, right) }
+        guard let left = DecimalNumber(first), let right = DecimalNumber(second) else { return nil }
+        return compare(left, right)
     }
 
     private static func rank(_ value: ContentTree?) -> Int {

@@ -12,14 +12,26 @@ struct CollectionTable: Sendable {
     init(_ rows: [ContentTree], idName: String) throws(CollectionFileError) {
         self.idName = idName
         for (place, row) in rows.enumerated() {
-            guard let id = row[idName]?.scalar else {
+            guard let value = row[idName] else {
                 throw CollectionFileError("item \(place + 1) has no '\(idName)'; give every item one")
+            }
+            guard let id = Self.id(value) else {
+                throw CollectionFileError("the \(idName) of item \(place + 1) is neither a text nor a whole number")
             }
             guard places.updateValue(place, forKey: id) == nil else {
                 throw CollectionFileError("two items have the \(idName) '\(id)'; give every item one of its own")
             }
         }
         self.rows = rows
+    }
+
+    /// What a path calls an item by; nil for what is neither a whole number nor a text with something in it.
+    static func id(_ value: ContentTree) -> String? {
+        switch value {
+        case .string(let text): text.isEmpty ? nil : text
+        case .number(let text): text.utf8.allSatisfy { 48...57 ~= $0 || $0 == UInt8(ascii: "-") } ? text : nil
+        default: nil
+        }
     }
 
     func row(_ id: String) -> ContentTree? { places[id].map { rows[$0] } }
@@ -51,7 +63,7 @@ struct CollectionTable: Sendable {
 /// What a name of a collection file stands for.
 enum CollectionResource: Sendable {
     case table(CollectionTable)
-    /// One object, which has no id.
+    /// One object, which has no id, or a value that is no list of items.
     case single(ContentTree)
 
     /// All of it as one value.
@@ -97,7 +109,10 @@ struct CollectionState: Sendable {
         _ member: ContentTree.Member,
         _ idName: String
     ) throws(CollectionFileError) -> CollectionResource {
-        guard case .array(let rows) = member.value else { return .single(member.value) }
+        // A list without any object in it has no items.
+        guard case .array(let rows) = member.value, rows.isEmpty || rows.contains(where: { $0.members != nil }) else {
+            return .single(member.value)
+        }
         do throws(CollectionFileError) { return .table(try CollectionTable(rows, idName: idName)) } catch {
             throw CollectionFileError("'\(member.name)': \(error)")
         }
@@ -123,17 +138,20 @@ extension ContentTree {
     func merging(_ patch: ContentTree) -> ContentTree {
         guard case .object(let changes) = patch else { return patch }
         var members = self.members ?? []
+        // Both may have tens of thousands of members, none of which is looked for from the beginning.
+        let places = Dictionary(members.indices.map { (members[$0].name, $0) }) { first, _ in first }
+        var removed: Set<Int> = []
         for change in changes {
-            let place = members.firstIndex { $0.name == change.name }
+            let place = places[change.name]
             if change.value == .null {
-                if let place { members.remove(at: place) }
+                if let place { removed.insert(place) }
             } else if let place {
                 members[place].value = members[place].value.merging(change.value)
             } else {
                 members.append(Member(change.name, ContentTree.null.merging(change.value)))
             }
         }
-        return .object(members)
+        return .object(removed.isEmpty ? members : members.indices.filter { !removed.contains($0) }.map { members[$0] })
     }
 
     /// With one member set; a new one is the first.

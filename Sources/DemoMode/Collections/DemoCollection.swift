@@ -26,6 +26,8 @@ package final class DemoCollection: Sendable {
     private let start: CollectionState
     private let limit: Int
     private let state: Mutex<CollectionState>
+    /// Of `state`, as the last change left it: a loop asks for it, which must not wait for a long change.
+    private let sizeNow: Atomic<Int>
 
     /// Bytes of all items as JSON, at least.
     private static let room = 16 << 20
@@ -39,22 +41,24 @@ package final class DemoCollection: Sendable {
         start = try CollectionState(file.bytes, idName: idName)
         limit = max(Self.room, 2 * file.bytes.count)
         state = Mutex(start)
+        sizeNow = Atomic(start.size)
     }
 
     /// Everything is as the file has it again. Any thread.
     package func reset() {
         let before = state.exchange(start)
+        sizeNow.store(start.size, ordering: .relaxed)
         // Released outside: there may be much of it.
         withExtendedLifetime(before) {}
     }
 
     /// Bytes of all items as JSON, about: whether an answer may take long. Any thread.
-    package var size: Int { state.withLock { $0.size } }
+    package var size: Int { sizeNow.load(ordering: .relaxed) }
 
     /// Answers a request, and changes what it asks to change. Any thread; long for long lists.
     package func answer(_ request: CollectionRequest) -> CollectionAnswer {
         do throws(CollectionRefusal) {
-            return try CollectionExchange(request, idName: idName, newIDs: newIDs, limit: limit).answer(state)
+            return try CollectionExchange(request, idName: idName, newIDs: newIDs, limit: limit).answer(state, sizeNow)
         } catch {
             let problem = DemoProblem(error.status, error.title, error.detail)
             var answer = CollectionAnswer(error.status, problem.fields, problem.body)

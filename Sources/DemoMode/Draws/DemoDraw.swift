@@ -45,7 +45,7 @@ package struct DemoDraw: Sendable {
     /// and gives parts of itself.
     package var representationFields: Fields {
         guard status == 200, let file = content.file else { return fields }
-        return fields.ofRepresentation(file.entityTag)
+        return fields.ofRepresentation(file.entityTag, modifiedAt: file.modifiedAt)
     }
 
     /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
@@ -152,10 +152,14 @@ package struct DemoDraw: Sendable {
 }
 
 extension Fields {
-    /// With an entity tag and the word that parts are given, unless they bring their own.
-    package func ofRepresentation(_ entityTag: String) -> Fields {
+    /// With its validators and the word that parts are given, unless they bring their own.
+    /// - Parameter modifiedAt: seconds since 1970.
+    package func ofRepresentation(_ entityTag: String, modifiedAt: Int64? = nil) -> Fields {
         var fields = self
         if !fields.contains(.etag) { fields.append(.etag, entityTag) }
+        if let modifiedAt, !fields.contains(.lastModified) {
+            fields.append(.lastModified, HTTPDate.format(modifiedAt))
+        }
         if !fields.contains(.acceptRanges) { fields.append(.acceptRanges, "bytes") }
         return fields
     }

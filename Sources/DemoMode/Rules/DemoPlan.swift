@@ -17,6 +17,8 @@ package struct DemoPlan: Sendable {
     package let bodyLimit: Int
     /// Nanoseconds that a request may make its own answer take by ``DemoOverride``; nil: requests change nothing.
     package let overrides: UInt64?
+    /// The place of the last rule that counts the requests it is for, whoever answers them; nil: none counts.
+    let lastTurn: Int?
     /// Some rule looks into the body, or makes its answer of it.
     package let needsBody: Bool
     /// Some answers take longer than nothing.
@@ -36,6 +38,7 @@ package struct DemoPlan: Sendable {
         self.unmatched = unmatched
         self.bodyLimit = bodyLimit
         self.overrides = overrides
+        lastTurn = rules.lastIndex { $0.gate.map { !$0.turn.isEmpty } ?? false }
         hasLatency = rules.contains { !$0.latency.isNone }
         needsBody = rules.contains { rule in
             rule.condition?.needsBody ?? false || rule.answers.contains(where: \.content.readsBody)

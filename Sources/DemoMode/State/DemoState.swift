@@ -13,7 +13,7 @@ import Synchronization
 package final class DemoState: Sendable {
     /// The number of each request among those with its key.
     package let ordinals = DrawOrdinals()
-    /// How many requests have reached a rule, where that decides something.
+    /// How many requests have reached a rule, or are for it, where that decides something.
     private let counts = DrawOrdinals()
     private let memory: Mutex<Memory>
 
@@ -54,14 +54,30 @@ package final class DemoState: Sendable {
     package func take(_ plan: DemoPlan, _ request: RequestParts, key: [UInt8], now: UInt64) -> Turn? {
         // What the request alone decides needs no lock.
         var candidates: [DemoRule] = []
-        for rule in plan.rules where rule.condition?.holds(request) ?? true {
+        var isDecided = false
+        for (place, rule) in plan.rules.enumerated() {
+            if isDecided, place > plan.lastTurn ?? -1 { break }
+            // A rule behind the one that answers counts the request all the same.
+            if isDecided, rule.gate?.turn.isEmpty ?? true { continue }
+            guard rule.condition?.holds(request) ?? true else { continue }
             candidates.append(rule)
-            if rule.gate == nil { break }
+            isDecided = isDecided || rule.gate == nil
         }
         guard let first = candidates.first else { return nil }
-        guard first.gate != nil else { return turn(first) }
+        guard candidates.count > 1 || first.gate != nil else { return turn(first) }
         let chosen = memory.withLock { memory in
-            candidates.first { rule in rule.gate.map { pass($0, of: rule, key, now, &memory) } ?? true }
+            var chosen: DemoRule?
+            for rule in candidates {
+                guard let gate = rule.gate else {
+                    chosen = chosen ?? rule
+                    continue
+                }
+                if isOpen(gate, of: rule, key, now, memory, isReached: chosen == nil), chosen == nil { chosen = rule }
+            }
+            if let step = chosen?.gate?.step, let next = step.next {
+                memory.scenarios[step.scenario] = next == ScenarioStep.initial ? nil : next
+            }
+            return chosen
         }
         return chosen.map { turn($0) }
     }
@@ -105,20 +121,25 @@ package final class DemoState: Sendable {
         return Turn(rule: rule, place: counts.next(DrawKey(rule: rule.name, request: Self.answers)))
     }
 
-    /// Whether a gate is open; counts what it counts, and leads the scenario on.
-    private func pass(_ gate: RuleGate, of rule: DemoRule, _ key: [UInt8], _ now: UInt64, _ memory: inout Memory)
-        -> Bool
-    {
+    /// Whether a gate is open; counts what it counts.
+    /// - Parameter isReached: no rule before it answers: an outage counts only such requests, and a turn all of them.
+    private func isOpen(
+        _ gate: RuleGate,
+        of rule: DemoRule,
+        _ key: [UInt8],
+        _ now: UInt64,
+        _ memory: Memory,
+        isReached: Bool
+    ) -> Bool {
         if let step = gate.step, memory.state(of: step.scenario) != step.state { return false }
         if let outage = gate.outage {
             guard outage.isOpen(elapsed: memory.elapsed(now)) else { return false }
-            if outage.countsRequests, !outage.isOpen(request: counts.next(Self.outageKey(rule))) { return false }
+            if outage.countsRequests {
+                let key = Self.outageKey(rule)
+                guard outage.isOpen(request: isReached ? counts.next(key) : counts.count(key)) else { return false }
+            }
         }
-        if !gate.turn.isEmpty, !gate.turn.holds(counts.next(Self.turnKey(rule, key))) { return false }
-        if let step = gate.step, let next = step.next {
-            memory.scenarios[step.scenario] = next == ScenarioStep.initial ? nil : next
-        }
-        return true
+        return gate.turn.isEmpty || gate.turn.holds(counts.next(Self.turnKey(rule, key)))
     }
 
     /// What a rule counts, by kind. No request's bytes are like these: they begin with a method.

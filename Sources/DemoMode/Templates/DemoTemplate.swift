@@ -16,7 +16,18 @@ package struct DemoTemplate: Sendable {
 
     /// - Throws: the first mistake of the text and its place.
     package init(_ text: String, escaping: TemplateEscaping) throws(TemplateError) {
-        parts = try TemplateParser.parse(text)
+        try self.init(text, escaping, isJSON: false)
+    }
+
+    /// The template that a JSON value is: its texts may hold tags, and a text that is one tag with three braces is
+    /// written as a value of its own, without quotes, so that it can be a number, an object or null.
+    /// - Throws: the first mistake and its place in the value's JSON text.
+    package init(_ tree: ContentTree, escaping: TemplateEscaping) throws(TemplateError) {
+        try self.init(String(decoding: JSONWriter.bytes(Self.unquoted(tree)), as: UTF8.self), escaping, isJSON: true)
+    }
+
+    private init(_ text: String, _ escaping: TemplateEscaping, isJSON: Bool) throws(TemplateError) {
+        parts = try TemplateParser.parse(text, isJSON: isJSON)
         self.escaping = escaping
         let names = Self.names(parts)
         isRepeatable = names.allSatisfy(\.isRepeatable)
@@ -33,12 +44,6 @@ package struct DemoTemplate: Sendable {
     }
 
     private static let suffix = ".mustache"
-
-    /// The template that a JSON value is: its texts may hold tags, and a text that is one tag with three braces is
-    /// written without quotes, so that it can be a number or an object.
-    package static func source(of tree: ContentTree) -> String {
-        String(decoding: JSONWriter.bytes(unquoted(tree)), as: UTF8.self)
-    }
 
     private static func unquoted(_ tree: ContentTree) -> ContentTree {
         switch tree {
@@ -67,7 +72,7 @@ package struct DemoTemplate: Sendable {
         parts.flatMap { part -> [TemplateName] in
             switch part {
             case .text: []
-            case .value(let name, isRaw: _): [name]
+            case .value(let name, _): [name]
             case .section(let name, isInverted: _, let inner): [name] + names(inner)
             }
         }

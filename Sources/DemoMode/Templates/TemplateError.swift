@@ -12,7 +12,17 @@ package struct TemplateError: Error, Sendable, Equatable, CustomStringConvertibl
 }
 
 /// Why a template gave no text for one request.
-package enum RenderError: Error, Sendable, Equatable {
-    /// It would have more than so many bytes, or take more than so many steps.
+package enum RenderError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// It would have more than so many bytes.
     case tooLong(limit: Int)
+    /// It would take more than so many steps: parts that are written, and items that sections go through.
+    case tooManySteps(limit: Int)
+
+    /// Said of the template.
+    package var description: String {
+        switch self {
+        case .tooLong(let limit): "gives more than \(limit) bytes"
+        case .tooManySteps(let limit): "takes more than \(limit) steps"
+        }
+    }
 }

@@ -6,7 +6,7 @@ import Content
 package enum TemplateEscaping: Sendable, Equatable {
     /// Nothing: plain text.
     case none
-    /// What stands between the quotes of a JSON string.
+    /// What stands between the quotes of a string of JSON or JavaScript.
     case json
     /// Text and attributes of HTML and XML.
     case markup
@@ -16,7 +16,9 @@ package enum TemplateEscaping: Sendable, Equatable {
         let type = contentType.prefix { $0 != ";" }.filter { $0 != " " }.lowercased()
         self =
             switch type {
-            case "application/json", "application/jsonl", "application/x-ndjson", "application/manifest+json": .json
+            case "application/json", "application/jsonl", "application/x-ndjson", "text/json", "text/javascript",
+                "application/javascript", "application/x-javascript":
+                .json
             case _ where type.hasSuffix("+json"): .json
             case "text/html", "text/xml", "application/xml": .markup
             case _ where type.hasSuffix("+xml"): .markup

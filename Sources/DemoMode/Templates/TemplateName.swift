@@ -34,6 +34,14 @@ enum TemplateName: Sendable, Equatable {
         }
     }
 
+    /// It is a text whatever it means: a query has no numbers.
+    var isText: Bool {
+        switch self {
+        case .path, .parameter, .query, .field, .cookie, .body, .fake(.oneOf): true
+        default: false
+        }
+    }
+
     var readsBody: Bool {
         switch self {
         case .body, .json: true
@@ -192,11 +200,26 @@ struct TemplateNameReader {
             case "iso": style = .iso
             case "http": style = .http
             case "unix": style = .unix
-            case _ where argument.contains("%"): style = .pattern(argument)
+            case _ where argument.contains("%"): style = .pattern(try Self.pattern(argument))
             default: offset = try Self.seconds(argument)
             }
         }
         return .now(offset: offset, style)
+    }
+
+    /// - Throws: which directive there is none of.
+    private static func pattern(_ text: String) throws(TemplateMistake) -> String {
+        var rest = text[...]
+        while let mark = rest.firstIndex(of: "%") {
+            let sign = rest[mark...].dropFirst().first
+            guard let sign, "YmdHMS%".contains(sign) else {
+                throw TemplateMistake(
+                    "a time has no '%\(sign.map(String.init) ?? "")'; it has %Y, %m, %d, %H, %M and %S, and %% for a percent sign"
+                )
+            }
+            rest = rest[mark...].dropFirst(2)
+        }
+        return text
     }
 
     /// `+90s`, `-5m`, `+2h`, `-7d`.

@@ -1,12 +1,23 @@
 // Compiles a text with tags of Mustache into the parts of a template; every mistake has its place.
 
+import Content
+
 /// A part of a template.
 enum TemplatePart: Sendable, Equatable {
     case text([UInt8])
-    /// A value; raw ones are written as they are.
-    case value(TemplateName, isRaw: Bool)
+    case value(TemplateName, ValueStyle)
     /// Written once for each item, or once where the value is there; an inverted one where it is not.
     indirect case section(TemplateName, isInverted: Bool, [TemplatePart])
+}
+
+/// How a value is written.
+enum ValueStyle: Sendable, Equatable {
+    /// So that it stays a value there.
+    case escaped
+    /// As it is.
+    case raw
+    /// As a JSON value of its own.
+    case json
 }
 
 /// One pass over the scalars of a text.
@@ -25,6 +36,10 @@ struct TemplateParser {
     }
 
     private let scalars: [Unicode.Scalar]
+    /// The text is made of a JSON value: what stands in a tag there is escaped, and a tag between two strings is a value.
+    private let isJSON: Bool
+    /// The position is within a string of such a text.
+    private var isQuoted = false
     private var position = 0
     private var line = 1
     private var column = 1
@@ -33,12 +48,16 @@ struct TemplateParser {
     /// Text that belongs to no part yet.
     private var text: [Unicode.Scalar] = []
 
-    private init(_ text: String) { scalars = Array(text.unicodeScalars) }
+    private init(_ text: String, isJSON: Bool) {
+        scalars = Array(text.unicodeScalars)
+        self.isJSON = isJSON
+    }
 
-    static func parse(_ text: String) throws(TemplateError) -> [TemplatePart] {
-        var parser = TemplateParser(text)
+    /// - Parameter isJSON: the text is made of a JSON value.
+    static func parse(_ text: String, isJSON: Bool) throws(TemplateError) -> [TemplatePart] {
+        var parser = TemplateParser(text, isJSON: isJSON)
         while parser.position < parser.scalars.count {
-            if parser.isAt("{{") { try parser.tag() } else { parser.text.append(parser.advance()) }
+            if parser.isAt("{{") { try parser.tag() } else { parser.copy() }
         }
         parser.endText()
         if let section = parser.open.last {
@@ -66,6 +85,15 @@ struct TemplateParser {
         return scalar
     }
 
+    /// Takes a part of the text as it is.
+    private mutating func copy() {
+        let scalar = advance()
+        text.append(scalar)
+        guard isJSON else { return }
+        if scalar == "\"" { isQuoted.toggle() }
+        if scalar == "\\", position < scalars.count { text.append(advance()) }
+    }
+
     private mutating func skip(_ count: Int) { for _ in 0..<count { advance() } }
 
     private mutating func endText() {
@@ -89,9 +117,10 @@ struct TemplateParser {
         }
         guard position < scalars.count, isAt(end) else { throw error("the tag is not closed; write \(end)") }
         skip(end.unicodeScalars.count)
+        if isQuoted { inner = Self.unescaped(inner) }
         if isTriple {
             endText()
-            parts.append(.value(try name(inner, error), isRaw: true))
+            parts.append(.value(try name(inner, error), isJSON && !isQuoted ? .json : .raw))
             return
         }
         let body = inner.trimmed
@@ -99,7 +128,7 @@ struct TemplateParser {
         switch body.first {
         case "&":
             endText()
-            parts.append(.value(try name(rest, error), isRaw: true))
+            parts.append(.value(try name(rest, error), .raw))
         case "!": dropOwnLine(from: start)
         case "#", "^":
             dropOwnLine(from: start)
@@ -121,8 +150,16 @@ struct TemplateParser {
         case "=": throw error("the braces of tags cannot be changed; remove this tag")
         default:
             endText()
-            parts.append(.value(try name(body, error), isRaw: false))
+            parts.append(.value(try name(body, error), .escaped))
         }
+    }
+
+    /// What a text within a JSON string means; the text itself where it means nothing.
+    private static func unescaped(_ text: String) -> String {
+        guard text.contains("\\"), case .string(let meant)? = try? JSONReader.read(Array("\"\(text)\"".utf8)) else {
+            return text
+        }
+        return meant
     }
 
     private func name(

@@ -36,12 +36,14 @@ struct TemplateRendering {
             steps += 1
             switch part {
             case .text(let bytes): output += bytes
-            case .value(let name, let isRaw):
+            case .value(let name, .json): output += Self.json(value(of: name), isText: name.isText)
+            case .value(let name, let style):
                 guard let text = value(of: name).flatMap(Self.text) else { break }
-                if isRaw { output += text.utf8 } else { escaping.write(text, to: &output) }
+                if style == .raw { output += text.utf8 } else { escaping.write(text, to: &output) }
             case .section(let name, let isInverted, let inner): try section(name, isInverted: isInverted, inner)
             }
-            guard output.count <= limit, steps <= limit else { throw .tooLong(limit: limit) }
+            guard output.count <= limit else { throw .tooLong(limit: limit) }
+            guard steps <= limit else { throw .tooManySteps(limit: limit) }
         }
     }
 
@@ -68,7 +70,7 @@ struct TemplateRendering {
 
     private mutating func write(_ parts: [TemplatePart], for item: Item) throws(RenderError) {
         steps += 1
-        guard steps <= limit else { throw .tooLong(limit: limit) }
+        guard steps <= limit else { throw .tooManySteps(limit: limit) }
         items.append(item)
         try write(parts)
         items.removeLast()
@@ -90,6 +92,15 @@ struct TemplateRendering {
         case .array, .object: String(decoding: JSONWriter.bytes(value), as: UTF8.self)
         default: value.scalar
         }
+    }
+
+    /// A value that stands for itself; null where there is none.
+    /// - Parameter isText: it is a text because its place knows nothing else: one that reads as JSON is that JSON.
+    private static func json(_ value: ContentTree?, isText: Bool) -> [UInt8] {
+        if isText, case .string(let text)? = value, (try? JSONReader.read(Array(text.utf8), repeats: true)) != nil {
+            return Array(text.utf8)
+        }
+        return JSONWriter.bytes(value ?? .null)
     }
 
     // MARK: - Values

@@ -14,11 +14,14 @@ package struct OwnRepresentation: Sendable {
     ///   - length: bytes of its body; nil where nobody knows.
     ///   - now: Unix seconds.
     package init(_ head: ResponseHead, length: Int64?, now: Int64) {
+        var fields = head.fields
+        // Last-Modified is a strong validator only beside a later Date (RFC 9110 section 8.8.2.2).
+        if !fields.contains(.date) { fields.append(.date, HTTPDate.format(now)) }
         // As it is: nothing of it is stored.
         self.head = StoredHead(
             status: head.status,
             reason: head.reason,
-            fields: head.fields,
+            fields: fields,
             requestTime: now,
             responseTime: now,
             validatedAt: now,

@@ -150,7 +150,7 @@ struct HARImport {
         }
         if text.isEmpty { return data["params"] == nil ? .none : .other }
         if let tree = try? JSONReader.read(Array(text.utf8)) {
-            guard draft.keepsSecrets || !Secrets.isIn(tree), text.utf8.count <= 16384 else { return .other }
+            guard draft.keepsSecrets || !tree.hasSecretNames, text.utf8.count <= 16384 else { return .other }
             return .known([.init("is", tree)])
         }
         return type.hasPrefix("multipart/") || text.utf8.count > 16384 ? .other : .known([.init("text", .string(text))])

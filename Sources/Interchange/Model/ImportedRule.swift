@@ -149,13 +149,4 @@ enum Secrets {
         draft.change(place, "the value of '\(name)' may be a secret: the rule asks only that it is there")
         return [.present(true)]
     }
-
-    /// Whether a document has a member with such a name.
-    static func isIn(_ tree: ContentTree) -> Bool {
-        switch tree {
-        case .array(let values): values.contains(where: isIn)
-        case .object(let members): members.contains { SecretNames.contains($0.name) || isIn($0.value) }
-        default: false
-        }
-    }
 }

@@ -112,7 +112,7 @@ struct WireMockBody {
             tree = read
         }
         if Self.hasPlaceholder(tree) { throw Unkept(place, "a rule compares JSON without placeholders of JsonUnit") }
-        if !draft.keepsSecrets, Secrets.isIn(tree) {
+        if !draft.keepsSecrets, tree.hasSecretNames {
             draft.countSecret()
             draft.change(place, "the document has secrets: the rule does not ask for it")
             return

@@ -70,7 +70,9 @@ struct DemoSources {
             let file = try files.load(path)
             guard answer.isTemplate || DemoTemplate.isTemplate(path: path) else { return .file(file) }
             let type = mediaType(forPath: DemoTemplate.named(path))
-            return try template(String(decoding: file.bytes, as: UTF8.self), fields, type, of: path)
+            return try template(fields, type, of: path) { escaping throws(TemplateError) in
+                try DemoTemplate(String(decoding: file.bytes, as: UTF8.self), escaping: escaping)
+            }
         }
         if let collection = answer.collection { return try items(collection, of: name) }
         if let events = answer.events { return try self.events(events) }
@@ -79,24 +81,32 @@ struct DemoSources {
         case nil: return .none
         case .text(let text)?:
             let type = "text/plain; charset=utf-8"
-            if answer.isTemplate { return try template(text, fields, type, of: place) }
+            if answer.isTemplate {
+                return try template(fields, type, of: place) { escaping throws(TemplateError) in
+                    try DemoTemplate(text, escaping: escaping)
+                }
+            }
             return .file(DemoFile(path: place, bytes: Array(text.utf8), contentType: type))
         case .json(let tree)?:
             let type = "application/json"
-            if answer.isTemplate { return try template(DemoTemplate.source(of: tree), fields, type, of: place) }
+            if answer.isTemplate {
+                return try template(fields, type, of: place) { escaping throws(TemplateError) in
+                    try DemoTemplate(tree, escaping: escaping)
+                }
+            }
             return .file(DemoFile(path: place, bytes: JSONWriter.bytes(tree), contentType: type))
         }
     }
 
     private func template(
-        _ text: String,
         _ fields: Fields,
         _ type: String,
-        of place: String
+        of place: String,
+        _ compile: (TemplateEscaping) throws(TemplateError) -> DemoTemplate
     ) throws(PlanError) -> DemoContent {
         let escaping = TemplateEscaping(contentType: fields.first(.contentType) ?? type)
         do throws(TemplateError) {
-            return .template(try DemoTemplate(text, escaping: escaping), contentType: type)
+            return .template(try compile(escaping), contentType: type)
         } catch {
             throw .template(place, error)
         }

@@ -30,7 +30,9 @@ extension RoutePlan {
             }
         }
         switch made {
-        case .success(let bytes): return DemoFile(path: file.path, bytes: bytes, contentType: "application/json")
+        case .success(let bytes):
+            let (path, type) = (file.path, "application/json")
+            return DemoFile(path: path, bytes: bytes, contentType: type, modifiedAt: file.modifiedAt)
         case .failure(let failure): throw .mapping(file: file.path, mapping.message(failure))
         }
     }

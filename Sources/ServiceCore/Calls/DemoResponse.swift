@@ -88,14 +88,10 @@ struct DemoResponse: Sendable {
                 response.fields = response.fields.ofRepresentation(DemoFile.entityTag(of: bytes))
             }
             return response
-        case .failure(.tooLong(let limit)):
+        case .failure(let error):
             var draw = draw
             draw.status = 500
-            return problem(
-                draw,
-                "Too long",
-                "the template of this answer gives more than \(limit) bytes; repeat less in it"
-            )
+            return problem(draw, "Too long", "the template of this answer \(error); repeat less in it")
         }
     }
 

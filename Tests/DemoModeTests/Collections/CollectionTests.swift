@@ -1,6 +1,7 @@
 // Demo collections: what each request answers and changes.
 
 import Content
+import Glibc
 import HTTPWire
 import Testing
 
@@ -54,7 +55,9 @@ import Testing
             ("", "123"), ("?title=Two", "2"), ("?title=Two&title=One", "12"), ("?author.name=Ada", "13"),
             ("?none=1", ""),
             ("?id=3", "3"), ("?views_gte=20", "23"), ("?views_lte=20", "13"), ("?views_gte=15&views_lte=25", "3"),
-            ("?id_ne=2", "13"), ("?id_ne=2&id_ne=1", "3"), ("?title_like=t", "23"), ("?q=ADA", "13"), ("?q=three", "3"),
+            ("?id_ne=2", "13"), ("?id_ne=2&id_ne=1", "3"), ("?views_gt=20", "2"), ("?views_lt=20", "1"),
+            ("?views_gt=9.5&views_lt=10.5", "1"),
+            ("?title_like=t", "23"), ("?q=ADA", "13"), ("?q=three", "3"),
             ("?_sort=views", "132"), ("?_sort=views&_order=desc", "231"), ("?_sort=-views", "231"),
             ("?_sort=author.name,views&_order=asc,desc", "312"), ("?_sort=none", "123"), ("?_limit=2", "12"),
             ("?_start=1", "23"), ("?_start=1&_end=2", "2"), ("?_start=1&_limit=1", "2"), ("?_page=2&_limit=2", "3"),
@@ -68,6 +71,61 @@ import Testing
         let answer = Self.ask(try Self.collection(), "GET", "/posts" + query)
         #expect(answer.status == 400)
         #expect(answer.fields.first(.contentType) == "application/problem+json")
+    }
+
+    @Test func aQueryHasABound() throws {
+        let items = (0...100).map { "id=\($0)" }
+        #expect(try Self.ids(Self.collection(), "?" + items.dropLast().joined(separator: "&")) == "123")
+        #expect(Self.ask(try Self.collection(), "GET", "/posts?" + items.joined(separator: "&")).status == 400)
+    }
+
+    /// A Double takes the first two for one.
+    @Test func largeNumbersAreNotRounded() throws {
+        let collection = try Self.collection(
+            #"[{"id":9007199254740993},{"id":9007199254740992},{"id":3,"at":9007199254740992.5}]"#
+        )
+        #expect(
+            Self.ask(collection, "GET", "/?_sort=id&id_gt=3").body
+                == "[{\"id\":9007199254740992},{\"id\":9007199254740993}]"
+        )
+        #expect(Self.ask(collection, "GET", "/?at_gt=9007199254740992").body.contains("992.5"))
+        #expect(Self.ask(collection, "GET", "/?id_gte=9007199254740993").body == "[{\"id\":9007199254740993}]")
+    }
+
+    /// The name of such an id begins as those of parameters do.
+    @Test func idsOfOtherNamesCanBeAskedFor() throws {
+        let collection = try Self.collection(#"[{"_id":"a"},{"_id":"b"}]"#, id: "_id")
+        #expect(Self.ask(collection, "GET", "/?_id=b").body == #"[{"_id":"b"}]"#)
+        #expect(Self.ask(collection, "GET", "/?_id_ne=b").body == #"[{"_id":"a"}]"#)
+        #expect(Self.ask(collection, "GET", "/?_di=b").status == 400)
+    }
+
+    @Test func aListWithoutObjectsIsAValue() throws {
+        let collection = try Self.collection(#"{"tags":["a","b"],"posts":[]}"#)
+        #expect(Self.ask(collection, "GET", "/tags").body == #"["a","b"]"#)
+        #expect(Self.ask(collection, "PUT", "/tags", "{}").fields.first("Allow") == "GET, HEAD, OPTIONS")
+        #expect(Self.ask(collection, "POST", "/posts", "{}").status == 201)
+    }
+
+    /// Tens of thousands of members are merged in one pass: the square of them takes many seconds.
+    @Test func aPatchOfManyMembersIsMergedInOnePass() throws {
+        func members(_ value: String) -> String { (0..<80_000).map { "\"m\($0)\":\(value)" }.joined(separator: ",") }
+        let collection = try Self.collection("[{\"id\":1,\(members("1"))}]")
+        let before = threadNanoseconds()
+        let body = Self.ask(collection, "PATCH", "/1", "{\(members("2")),\"m7\":null}".replacing("\"m7\":2,", with: ""))
+            .body
+        #expect(threadNanoseconds() - before < 4_000_000_000)
+        #expect(
+            body.hasPrefix("{\"id\":1,\"m0\":2,") && body.contains("\"m6\":2,\"m8\":2")
+                && body.hasSuffix("\"m79999\":2}")
+        )
+    }
+
+    /// Of this thread, so that other tests do not count.
+    private func threadNanoseconds() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
 
     @Test func pagesHaveLinks() throws {
@@ -127,6 +185,7 @@ import Testing
             ("POST", "/profile", "{}", 405), ("DELETE", "/profile", "", 405), ("POST", "/", "{}", 405),
             ("TRACE", "/posts", "", 405), ("TRACE", "/posts/1", "", 405), ("TRACE", "/none", "", 404),
             ("POST", "/posts", #"{"id":{}}"#, 400), ("POST", "/posts", #"{"id":""}"#, 400),
+            ("POST", "/posts", #"{"id":true}"#, 400), ("POST", "/posts", #"{"id":4.0}"#, 400),
         ]
     )
     func refuses(method: String, path: String, body: String, status: Int) throws {

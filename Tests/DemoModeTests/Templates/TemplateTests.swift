@@ -1,5 +1,6 @@
 // Templates: what each tag writes, how values are escaped, and where a mistake stands.
 
+import Content
 import HTTPWire
 import Policies
 import Testing
@@ -79,6 +80,7 @@ import Testing
         arguments: [
             ("application/json; charset=utf-8", #""A <b> & \"c\"""#), ("application/problem+json", #""A <b> & \"c\"""#),
             ("text/html", #""A &lt;b&gt; &amp; &quot;c&quot;""#),
+            ("text/javascript", #""A <b> & \"c\"""#), ("text/json", #""A <b> & \"c\"""#),
             ("image/svg+xml", #""A &lt;b&gt; &amp; &quot;c&quot;""#),
             ("text/plain", #""A <b> & "c"""#),
         ]
@@ -108,6 +110,7 @@ import Testing
             ("{{request.query}}", 1, 1, "needs a name behind it"),
             ("{{counter}}", 1, 1, "counter.request or counter.rule"),
             ("{{now(1h)}}", 1, 1, "'now' does not know '1h'"),
+            ("{{now('%Y-%Q')}}", 1, 1, "a time has no '%Q'"), ("{{now('5%')}}", 1, 1, "a time has no '%'"),
             ("{{now('%Y)}}", 1, 1, "quoted text is not closed"),
             ("{{now(+1h}}", 1, 1, "a parenthesis is not closed"),
             ("{{repeat}}", 1, 1, "'repeat' takes how often"),
@@ -131,13 +134,34 @@ import Testing
         #expect(error.message.contains(message), "\(error)")
     }
 
+    /// A text of a JSON value that is one tag with three braces is a JSON value itself, whatever the request has.
+    @Test(
+        arguments: [
+            ("{{{request.json.user}}}", #"{"name":"A <b> & \"c\""}"#), ("{{{request.json.none}}}", "null"),
+            ("{{{request.json.user.name}}}", #""A <b> & \"c\"""#), ("{{{request.query.none}}}", "null"),
+            ("{{{request.path}}}", #""/users/7""#), ("{{{request.parameters.id}}}", "7"),
+            ("{{{fake.one_of(1, 1)}}}", "1"), ("{{{fake.one_of(a, a)}}}", #""a""#), ("{{{counter.request}}}", "3"),
+            ("{{{now('%Y')}}}", #""1970""#), ("{{now(\"%Y\")}} \"{{{request.method}}}", #""1970 \"POST""#),
+        ]
+    )
+    func valuesOfJSON(text: String, written: String) throws {
+        var values = Self.values
+        values.target = "/users/7"
+        values.parameters = [("id", "7")]
+        values.now = 0
+        let template = try DemoTemplate(.object([.init("a", .array([.string(text)]))]), escaping: .json)
+        let made = try template.render(values)
+        #expect(String(decoding: made, as: UTF8.self) == "{\"a\":[\(written)]}")
+        #expect(throws: Never.self) { try JSONReader.read(made) }
+    }
+
     @Test("a text is bounded in bytes, and in steps where it has none")
     func bounds() throws {
         let long = try DemoTemplate("{{#repeat(1000)}}0123456789{{/repeat}}", escaping: .none)
         #expect(try long.render(Self.values).count == 10_000)
         #expect(throws: RenderError.tooLong(limit: 9_999)) { try long.render(Self.values, limit: 9_999) }
         let empty = "{{#repeat(100000)}}{{#repeat(100000)}}{{/repeat}}{{/repeat}}"
-        #expect(throws: RenderError.tooLong(limit: 1000)) {
+        #expect(throws: RenderError.tooManySteps(limit: 1000)) {
             try DemoTemplate(empty, escaping: .none).render(Self.values, limit: 1000)
         }
         #expect(throws: TemplateError.self) {

@@ -125,8 +125,8 @@ extension KeyTable {
         ),
         KeyDescriptor(
             "headers",
-            .map(.fieldName, .text(.fieldValue)),
-            "Fields of the answer.",
+            .map(.fieldName, .oneOrMore(.text(.fieldValue))),
+            "Fields of the answer; several values for several lines, such as of Set-Cookie.",
             inherited: .endpoints
         ),
         KeyDescriptor(
@@ -199,7 +199,7 @@ extension KeyTable {
                 eventsKey(),
                 KeyDescriptor(
                     "headers",
-                    .map(.fieldName, .text(.fieldValue)),
+                    .map(.fieldName, .oneOrMore(.text(.fieldValue))),
                     "Fields of the answer, beside those of the demo section."
                 ),
                 KeyDescriptor(

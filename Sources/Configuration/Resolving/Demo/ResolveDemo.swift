@@ -17,17 +17,26 @@ struct DemoFolder {
 }
 
 extension Resolver {
-    mutating func demo(_ reader: SectionReader, answerOf owner: DemoOwner, daemonDemo: Bool) -> DemoConfiguration {
+    /// - Parameter own: the section without what it inherited.
+    mutating func demo(
+        _ reader: SectionReader,
+        own: SectionReader,
+        answerOf owner: DemoOwner,
+        daemonDemo: Bool
+    ) -> DemoConfiguration {
         var result = DemoConfiguration(reader)
         // For its errors; an endpoint's reader has what it inherits, whose errors are told once.
         _ = latency(reader, label: "demo.latency")
         let folder = folder(reader) ?? DemoFolder()
         result.answer.failure = failure(reader, folder)
         result.answer.choice = choice(reader, folder, result.answer.answer)
+        check(after: own, reader)
         result.answer.misbehaviours = misbehaviours(reader) ?? []
         var parameters: [String] = []
         if case .endpoint(_, _, let known) = owner { parameters = known }
         result.rules = rules(reader, parameters: parameters, folder: folder, in: result.answer)
+        // A status beside rules is the answer to what no rule is for, and needs no content.
+        if own.entry("status") != nil, !own.items("rules").isEmpty { result.hasOwnAnswer = true }
         let enabled = reader.entry("enabled").map { _ in reader.bool("enabled") }
         answer(reader, owner, folder, wanted: enabled == true && reader.items("rules").isEmpty, &result)
         result.enabled = result.hasAnswer && (enabled ?? daemonDemo)
@@ -51,8 +60,9 @@ extension Resolver {
         _ result: inout DemoConfiguration
     ) {
         let status = result.answer.answer.status
-        // Several answers need no content.
-        let isOne = result.answer.choice == .one
+        // Several answers need no content, and those that are wrong are reported already.
+        let isOne =
+            ["sequence", "answers"].allSatisfy { reader.entry($0) == nil } && reader.map("status").isEmpty
         if !isOne { result.hasOwnAnswer = true }
         if content(reader, folder, of: "demo", into: &result.answer.answer) {
             result.answer.choice = result.answer.choice.with(contentOf: result.answer.answer)

@@ -46,6 +46,16 @@ extension Resolver {
         }
     }
 
+    /// - Parameters:
+    ///   - own: a section without what it inherited.
+    ///   - reader: with it.
+    mutating func check(after own: SectionReader, _ reader: SectionReader) {
+        // What is shown of a configuration has the default.
+        let end: SequenceEnd = own.choice(always: "after")
+        guard let place = own.place("after"), end != .last, reader.entry("sequence") == nil else { return }
+        fail(place, "'after' says what follows a 'sequence'; write one, or remove it")
+    }
+
     private mutating func weighted(
         _ answers: [WeightedAnswerConfiguration],
         _ key: String,

@@ -61,9 +61,8 @@ extension Resolver {
 
     /// Reports the first mistake of a template, in its file where it has one.
     mutating func checkTemplate(_ reader: SectionReader, _ answer: DemoAnswerConfiguration, of label: String) {
-        guard let text = DemoTemplate.text(of: answer) else { return }
         do throws(TemplateError) {
-            _ = try DemoTemplate(text, escaping: .none)
+            try DemoTemplate.check(answer)
         } catch {
             if let file = answer.file {
                 let place = SourcePosition(file: file, line: error.line, column: error.column)
@@ -77,19 +76,19 @@ extension Resolver {
 }
 
 extension DemoTemplate {
-    /// The text of an answer that is a template; nil for one that is none, or whose file cannot be read.
-    fileprivate static func text(of answer: DemoAnswerConfiguration) -> String? {
+    /// Compiles an answer that is a template; a file that cannot be read is an error already.
+    fileprivate static func check(_ answer: DemoAnswerConfiguration) throws(TemplateError) {
         if let file = answer.file {
             guard answer.isTemplate || isTemplate(path: file), let loaded = try? DemoFile.load(path: file) else {
-                return nil
+                return
             }
-            return String(decoding: loaded.bytes, as: UTF8.self)
-        }
-        guard answer.isTemplate else { return nil }
-        switch answer.inline {
-        case .text(let text)?: return text
-        case .json(let tree)?: return source(of: tree)
-        case nil: return nil
+            _ = try DemoTemplate(String(decoding: loaded.bytes, as: UTF8.self), escaping: .none)
+        } else if answer.isTemplate {
+            switch answer.inline {
+            case .text(let text)?: _ = try DemoTemplate(text, escaping: .none)
+            case .json(let tree)?: _ = try DemoTemplate(tree, escaping: .none)
+            case nil: break
+            }
         }
     }
 }

@@ -37,6 +37,7 @@ extension Resolver {
             rule.misbehaviours = misbehaviours(reader) ?? demo.misbehaviours
             _ = latency(reader, label: "demo.rules[].latency")
             check(gate: reader, rule.gate)
+            check(after: reader, reader)
             rules.append(rule)
         }
         return rules
@@ -55,6 +56,11 @@ extension Resolver {
                 "'demo.rules[].when' is empty; say what the rule is for, or remove it for a rule that answers everything"
             )
             return nil
+        }
+        for case .method(let methods) in condition.clauses {
+            if let method = methods.first(where: { $0 != $0.uppercased() }), let place = reader.place("method") {
+                fail(place, "methods are in upper case; write \(method.uppercased())")
+            }
         }
         for entry in reader.map("params") where !parameters.contains(entry.key) {
             let near = Suggestions.nearest(to: entry.key, among: parameters).map { "did you mean '\($0)'?" }
