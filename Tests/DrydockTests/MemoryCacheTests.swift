@@ -150,7 +150,7 @@ import Testing
     @Test func theOrderIsThatOfTheMemoryTier() {
         let (cache, gone) = cache()
         cache.countLimit = 200
-        var order = EvictionOrder(usesToStay: 1)
+        var order = ArrayEvictionOrder(usesToStay: 1)
         var slots: [String: Int] = [:]
         var (names, free): ([Int: String], [Int]) = ([:], Array((0..<201).reversed()))
         var expected: [String] = []

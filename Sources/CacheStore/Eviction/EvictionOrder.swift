@@ -45,11 +45,11 @@ extension ContiguousArray<EvictionNode>: EvictionNodes {}
 extension Slab<EvictionNode>: EvictionNodes {}
 
 /// The order of one shard of the memory tier, and of the library's cache.
-typealias EvictionOrder = EvictionQueues<ContiguousArray<EvictionNode>>
+typealias ArrayEvictionOrder = EvictionOrder<ContiguousArray<EvictionNode>>
 
 /// A value without a lock: its owner's lock protects it. It is generic, and on the way of each hit: so all of it can be
 /// inlined where other modules make it of nodes of their own.
-public struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
+public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
     /// Uses that count at most.
     @inlinable static var maximumUses: UInt8 { 3 }
     /// Nodes that one search looks at before it takes the next one although that was used. Without this bound, a search
@@ -230,7 +230,7 @@ public struct EvictionQueues<Nodes: EvictionNodes>: Sendable {
     }
 }
 
-extension EvictionQueues<Slab<EvictionNode>> {
+extension EvictionOrder<Slab<EvictionNode>> {
     /// Bytes that the nodes and the ghosts take.
     @inlinable public var capacityBytes: Int { nodes.capacityBytes + ghosts.capacityBytes }
 
@@ -239,7 +239,7 @@ extension EvictionQueues<Slab<EvictionNode>> {
     public mutating func shorten(to count: Int) { while nodes.count > count { nodes.removeLast() } }
 }
 
-extension EvictionOrder {
+extension ArrayEvictionOrder {
     /// Says that an entry's use comes next.
     func prefetch(_ slot: Int) {
         nodes.withUnsafeBufferPointer { nodes in

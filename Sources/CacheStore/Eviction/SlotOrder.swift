@@ -3,7 +3,7 @@
 /// The owner numbers its entries, and keeps a number as long as the entry is there. A value without a lock: its owner's
 /// lock protects it.
 package struct SlotOrder: Sendable {
-    private var order = EvictionOrder(usesToStay: 1)
+    private var order = ArrayEvictionOrder(usesToStay: 1)
 
     package init() {}
 

@@ -15,7 +15,7 @@ struct MemoryShard: ~Copyable {
     private var older: [Int: [ResidentResponse]] = [:]
     private var freeSlots: [Int32] = []
     private var index = HashIndex()
-    private var order = EvictionOrder()
+    private var order = ArrayEvictionOrder()
     private(set) var cost = 0
     /// The part of it that is pinned.
     private(set) var pinnedCost = 0

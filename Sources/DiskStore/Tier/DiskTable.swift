@@ -80,7 +80,7 @@ struct DiskTable {
     private var byName = HashIndexes()
     /// Which file makes room next. The memory tier answers what is used often, so that one use of a file says as much
     /// as two of an entry in memory.
-    private var order = EvictionQueues<Slab<EvictionNode>>(usesToStay: 1)
+    private var order = EvictionOrder<Slab<EvictionNode>>(usesToStay: 1)
     /// Bytes of all files.
     private(set) var used: Int64 = 0
     /// Bytes of files that are being written.
@@ -200,7 +200,7 @@ struct DiskTable {
     }
 
     private static func victim(
-        in order: inout EvictionQueues<Slab<EvictionNode>>,
+        in order: inout EvictionOrder<Slab<EvictionNode>>,
         of slots: Slab<Slot>,
         besides pinned: Set<UInt64>
     ) -> Int? {

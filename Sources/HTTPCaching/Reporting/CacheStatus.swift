@@ -1,4 +1,4 @@
-// Cache-Status (RFC 9211): the one place that formats what Drydock did with a request.
+// Cache-Status (RFC 9211): what Drydock did with a request. The lines of hits that no task answers are `HitStatus`'s.
 
 package import HTTPWire
 

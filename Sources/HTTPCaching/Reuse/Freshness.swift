@@ -65,6 +65,17 @@ extension Caching {
         return DeltaSeconds.elapsed(from: stored.responseTime, to: now)
     }
 
+    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh. A response from a time after
+    /// `now` is never fresh.
+    package static func staleness(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
+        staleness(stored, freshnessLifetime(stored, policy: policy), policy: policy, now: now)
+    }
+
+    static func staleness(_ stored: StoredHead, _ lifetime: Lifetime, policy: CachePolicy, now: Int64) -> Int64 {
+        let by = timeInUse(stored, policy: policy, now: now) - lifetime.seconds
+        return isAhead(stored, now: now) ? max(by, 0) : by
+    }
+
     /// The age in seconds at which a response arrives (RFC 9111 section 4.2.3, corrected_initial_age).
     package static func initialAge(_ fields: Fields, _ times: ResponseTimes) -> Int64 {
         let (requestTime, responseTime) = (times.requestTime, times.responseTime)

@@ -54,17 +54,6 @@ extension Caching {
         return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
     }
 
-    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh. A response from a time after
-    /// `now` is never fresh.
-    package static func staleness(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
-        staleness(stored, freshnessLifetime(stored, policy: policy), policy: policy, now: now)
-    }
-
-    static func staleness(_ stored: StoredHead, _ lifetime: Lifetime, policy: CachePolicy, now: Int64) -> Int64 {
-        let by = timeInUse(stored, policy: policy, now: now) - lifetime.seconds
-        return isAhead(stored, now: now) ? max(by, 0) : by
-    }
-
     /// Whether `stored` may still answer at `now`, so that no server error takes its place: while it is fresh, while it
     /// is refreshed behind, or in place of just that error.
     package static func mayStillServe(_ stored: StoredHead, errorStatus: Int, policy: CachePolicy, now: Int64) -> Bool {

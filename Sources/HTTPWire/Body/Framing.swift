@@ -1,4 +1,5 @@
-// What Content-Length, Transfer-Encoding, Connection and Expect of a parsed head say (RFC 9112 sections 6 and 9).
+// What Content-Length, Transfer-Encoding, Connection and Expect of a parsed head say each (RFC 9112 sections 6 and 9).
+// What may not stand in one head together is for `RequestParser` and `ResponseParser` to refuse.
 
 /// A head that was scanned: the bytes that the scanner's offsets point into, and whose it is. Used within one call.
 struct ScannedHead {

@@ -1,4 +1,5 @@
-// The direct way: a request that only its origin can answer goes there from the read callback, without a task.
+// The direct way, from the read callback and without a task: a request that only its origin can answer goes there, and
+// the latency of a demo answer begins.
 
 import CacheStore
 import DownloadCore

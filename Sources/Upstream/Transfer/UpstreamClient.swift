@@ -112,7 +112,7 @@ package final class UpstreamClient: TransferClient {
             guard !isShutDown else {
                 throw UpstreamError(.cancelled, detail: "the request to \(place.name) came after the shutdown")
             }
-            if !isForWire(place) {
+            if !isForOwnCarrier(place) {
                 if transfer.request.isUpgrade { throw Self.noUpgrade(place) }
                 try libcurl(for: place).take(transfer, to: place)
             }
@@ -120,7 +120,7 @@ package final class UpstreamClient: TransferClient {
         } catch {
             transfer.conclude(.failure(error))
         }
-        if let place = transfer.destination, isForWire(place) { wakeLater() } else { poke() }
+        if let place = transfer.destination, isForOwnCarrier(place) { wakeLater() } else { poke() }
         return transfer
     }
 
@@ -146,7 +146,7 @@ package final class UpstreamClient: TransferClient {
     }
 
     /// Whether a connection of Drydock's own carries requests there.
-    private func isForWire(_ place: Origin) -> Bool {
+    private func isForOwnCarrier(_ place: Origin) -> Bool {
         // What a proxy is asked for in plain HTTP is no business of libcurl's, whichever carrier a test wants.
         !place.isTLS && (carriers != .libcurlAlone || place.proxy != nil)
     }
@@ -220,7 +220,7 @@ package final class UpstreamClient: TransferClient {
     ) {
         do throws(UpstreamError) {
             try transfer.request.checkFraming(place.name)
-            if isForWire(place) {
+            if isForOwnCarrier(place) {
                 transfer.state = .running
                 wire.carry(transfer, to: wire.connections(to: place), at: addresses, isFresh: isFresh)
             } else {

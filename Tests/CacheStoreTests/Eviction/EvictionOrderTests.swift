@@ -35,7 +35,7 @@ import Testing
 
     @Test(arguments: [(1, true), (2, false)] as [(UInt8, Bool)])
     func `so many uses as its owner says keep an entry`(usesToStay: UInt8, isKept: Bool) {
-        var order = EvictionOrder(usesToStay: usesToStay)
+        var order = ArrayEvictionOrder(usesToStay: usesToStay)
         for slot in 0..<10 { order.add(slot, hash: UInt64(slot), cost: 1) }
         order.use(0)
         let victim = order.victim()
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test func `an entry that moves to another slot keeps its place`() {
-        var order = EvictionQueues<Slab<EvictionNode>>()
+        var order = EvictionOrder<Slab<EvictionNode>>()
         for slot in 0..<10 { order.add(slot, hash: UInt64(slot), cost: slot + 1) }
         // The oldest, one from the middle, and the newest.
         for (slot, free) in [(0, 10), (5, 11), (9, 12)] {
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func `an entry of an earlier process goes on where it stood`() {
-        var order = EvictionOrder()
+        var order = ArrayEvictionOrder()
         order.add(0, standing: EvictionStanding(isInMain: true, uses: 1), cost: 1)
         order.add(1, standing: EvictionStanding(isInMain: false, uses: 3), cost: 1)
         order.add(2, standing: EvictionStanding(isInMain: false, uses: 1), cost: 1)
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func `one search looks at so many entries and no more`() {
-        var order = EvictionOrder()
+        var order = ArrayEvictionOrder()
         for slot in 0..<20_000 {
             order.add(slot, hash: UInt64(slot), cost: 1)
             for _ in 0..<3 { order.use(slot) }
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test func `what is pinned stays, and nothing goes where nothing may`() {
-        var order = EvictionOrder()
+        var order = ArrayEvictionOrder()
         func expectVictim(_ slot: Int?) {
             let found = order.victim()
             #expect(found == slot)

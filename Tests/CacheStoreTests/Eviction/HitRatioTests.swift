@@ -61,7 +61,7 @@ import Testing
 
 /// The memory tier's order with room for so many things.
 struct HeldThings {
-    private(set) var order = EvictionOrder()
+    private(set) var order = ArrayEvictionOrder()
     private(set) var slots: [Int: Int] = [:]
     private var things: [Int] = []
     private var free: [Int] = []
