@@ -5,7 +5,12 @@ package enum SecretNames {
     /// by the words of the name.
     package static func contains(_ name: String) -> Bool {
         let words = words(of: name)
-        return words.contains { secret.contains($0) } || words.last == "key"
+        return words.contains { secret.contains($0) || isSecretInOne($0) } || words.last == "key" || words == ["pass"]
+    }
+
+    /// `sessionid`, `csrftoken`, `accesstoken`: two words that are written as one.
+    private static func isSecretInOne(_ word: String) -> Bool {
+        ["token", "secret", "password", "sessionid", "apikey"].contains { word.hasSuffix($0) }
     }
 
     /// `tokens`, `apiKeys` and the like: what is called so may be a list of secrets, and a number (`max_tokens`) is none.
@@ -16,22 +21,28 @@ package enum SecretNames {
 
     private static let secret: Set<String> = [
         "auth", "authorization", "authentication", "cookie", "token", "secret", "password", "passwd", "pwd", "apikey",
-        "credential", "credentials", "session", "jwt", "sig", "signature",
+        "credential", "credentials", "session", "jwt", "sig", "signature", "bearer", "passphrase",
     ]
 
-    /// In lower case. A word ends at what is neither letter nor digit, and where a capital follows a small letter.
+    /// In lower case. A word ends at what is neither letter nor digit, where a capital follows a small letter, and before
+    /// the last of several capitals that a small letter follows: `X-CSRFToken` is x, csrf and token.
     private static func words(of name: String) -> [String] {
         var words = [""]
         var isSmall = false
+        var isCapital = false
         for character in name {
             guard character.isLetter || character.isNumber else {
                 words.append("")
-                isSmall = false
+                (isSmall, isCapital) = (false, false)
                 continue
             }
             if isSmall, character.isUppercase { words.append("") }
+            if isCapital, character.isLowercase, words[words.count - 1].count > 1 {
+                words.append(String(words[words.count - 1].removeLast()))
+            }
             words[words.count - 1] += character.lowercased()
             isSmall = character.isLowercase || character.isNumber
+            isCapital = character.isUppercase
         }
         return words.filter { !$0.isEmpty }
     }

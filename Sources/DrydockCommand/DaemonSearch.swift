@@ -43,9 +43,8 @@ struct DaemonSearch {
             others.append("the daemon at \(client.address) is another one (\(which.text))")
         }
         if others.isEmpty { others = there.map { "what listens at \($0.address) does not answer" } }
-        throw Failure(
-            message:
-                "no daemon of \(file) was found, and none was asked: \(others.joined(separator: "; ")); start it, write 'admin: unix:/PATH' into the file, or name the daemon with --admin ADDRESS"
+        throw Failure.noDaemon(
+            "no daemon of \(file) was found, and none was asked: \(others.joined(separator: "; ")); start it, write 'admin: unix:/PATH' into the file, or name the daemon with --admin ADDRESS"
         )
     }
 

@@ -39,6 +39,18 @@ package enum WholeFile {
         return bytes
     }
 
+    /// A regular file of a folder that people change, too.
+    /// - Throws: `ENOENT` where there is none, and the reason where it cannot be read or is no regular file.
+    package static func readEdited(_ path: String) throws(SystemError) -> [UInt8] {
+        let descriptor = open(path, O_RDONLY | safely)
+        guard descriptor >= 0 else { throw SystemError("open \(path)") }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw SystemError("fstat \(path)") }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError("open \(path)", code: EISDIR) }
+        return try rest(of: descriptor, path)
+    }
+
     /// - Returns: false, with `errno`, where the file cannot be read to its end.
     private static func readToEnd(_ descriptor: Int32, _ bytes: inout [UInt8]) -> Bool {
         var part = [UInt8](repeating: 0, count: 64 * 1024)

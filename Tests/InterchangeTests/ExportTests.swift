@@ -24,6 +24,30 @@ import Testing
 
     private static func pattern(_ text: String) throws -> Pattern { try Pattern(text) }
 
+    /// A recording has the path on the origin, of which the path of the base is a part.
+    @Test func recordingsBehindABaseWithAPathHaveTheirOwnURLs() throws {
+        let document =
+            #"{"request":"GET /base/users/7?a=1&a=2","status":200,"fields":[],"recorded_at":"2026-11-21T07:00:00Z"}"#
+        let recorded = try #require(RecordedAnswer(Array(document.utf8)))
+        let (rule, _) = recorded.rule(service: "q", baseURL: "http://h:81/base", prefix: "/q", content: [])
+        let log = Export.write([rule], .har, version: "1").tree
+        let url = log["log"]?["entries"]?.element(at: ["0", "request", "url"])
+        #expect(url == .string("http://h:81/base/users/7?a=1&a=2"))
+        #expect(
+            Self.requests(rule)
+                == #"{"method":"GET_OR_HEAD","urlPath":"/q/users/7","queryParameters":{"a":{"includes":[{"equalTo":"1"},{"equalTo":"2"}]}}}"#
+        )
+    }
+
+    @Test func methodsThatALogCannotHaveAreTold() {
+        func notes(_ clauses: [RequestClause]) -> [String] {
+            Export.write([Self.rule(clauses + [.path(.equals("/a"))])], .har, version: "1").notes.map(\.reason)
+        }
+        #expect(notes([.method(["GET", "HEAD"])]).isEmpty && notes([.method(["PUT"])]).isEmpty)
+        #expect(notes([.method(["POST", "PUT"])]) == ["it is for several methods, and the log has it for POST"])
+        #expect(notes([]) == ["it is for any method, and the log has it for GET"])
+    }
+
     @Test(
         arguments: [
             ([.method(["PUT"]), .path(.equals("/a"))], #"{"method":"PUT","urlPath":"/v/a"}"#),

@@ -23,7 +23,7 @@ import Testing
         try checked(log)
         #expect(
             log.rulesAsJSON == [
-                #"{"when":{"method":["GET","HEAD"],"path":"/api/items","query":{"page":"1","access_token":{"present":true}}},"file":"get-api-items.json","headers":{"content-type":"application/json; charset=utf-8","etag":"\"v1\"","set-cookie":"sid=***; Path=/; HttpOnly","x-trace":"a, b"}}"#,
+                #"{"when":{"method":["GET","HEAD"],"path":"/api/items","query":{"page":"1","access_token":{"present":true}}},"file":"get-api-items.json","headers":{"content-type":"application/json; charset=utf-8","etag":"\"v1\"","set-cookie":["sid=***; Path=/; HttpOnly","theme=***"],"x-trace":"a, b"}}"#,
                 #"{"when":{"method":["GET","HEAD"],"path":"/api/items"},"file":"get-api-items.txt","headers":{"Content-Type":"text/plain; charset=utf-8"}}"#,
                 #"{"when":{"method":["GET","HEAD"],"path":"/logo.png"},"file":"get-logo.png","headers":{"content-type":"image/png"}}"#,
                 #"{"when":{"method":["GET","HEAD"],"path":"/api/job/7"},"sequence":[{"status":202,"headers":{"Retry-After":"1"}},{"file":"get-job-7.json"}]}"#,
@@ -36,7 +36,6 @@ import Testing
         #expect(
             log.told == [
                 "/log/entries/0/request/url changed: the value of 'access_token' may be a secret: the rule asks only that it is there",
-                "/log/entries/0/response/headers changed: a rule sends one Set-Cookie; 'theme' is not sent",
                 "/log/entries/7/response/status left out: there is no answer with a status from 200 to 599",
                 "/log/entries/8/response left out: an answer with status 304 says that a copy is still right; whole answers are needed",
                 "/log/entries/9/response/content left out: the file has no content for it, although there were 90210 bytes; save the log with content",
@@ -57,6 +56,65 @@ import Testing
         options.keepsSecrets = true
         let kept = try imported(Self.log(entry), nil, options)
         #expect(kept.rulesAsJSON[0].contains("access_token=hush#id_token=hush2"))
+    }
+
+    /// A log of a redirect from http to https has both.
+    @Test func twoSchemesOfOneHostAreTwoServices() throws {
+        let log = try imported(Self.log(Self.entry("https://a.example/x"), Self.entry("http://a.example/x")))
+        try checked(log)
+        #expect(log.text(comment: []).contains("prefix: /a.example"))
+    }
+
+    /// HAR 1.2 has either the text of a form or its items.
+    @Test func formsMayStandThereAsItemsAlone() throws {
+        func post(_ value: String) -> String {
+            Self.entry(
+                "http://a/p",
+                method: "POST",
+                answer: value,
+                post: #"{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"k","value":"\#(value)"}]}"#
+            )
+        }
+        let log = try imported(Self.log(post("1 &"), post("2")))
+        #expect(log.rulesAsJSON.count == 2 && log.told.isEmpty)
+        #expect(log.rulesAsJSON[0].contains(#""form":{"k":"1 &"}"#))
+    }
+
+    @Test func theOrderOfAQueryMakesNoSecondRule() throws {
+        let log = try imported(
+            Self.log(Self.entry("http://a/x?a=1&b=2", answer: "1"), Self.entry("http://a/x?b=2&a=1", answer: "2"))
+        )
+        #expect(log.rulesAsJSON.count == 1 && log.rulesAsJSON[0].contains("sequence"))
+    }
+
+    /// Contents that cannot be told apart are one rule, and that is told.
+    @Test func contentsWithSecretsAreToldToBeOne() throws {
+        func login(_ user: String) -> String {
+            let post = #"{"mimeType":"application/json","text":"{\"user\":\"\#(user)\",\"password\":\"x\"}"}"#
+            return Self.entry("http://a/login", method: "POST", answer: user, post: post)
+        }
+        let log = try imported(Self.log(login("a"), login("b")))
+        #expect(log.rulesAsJSON.count == 1 && log.told.count == 1 && log.told[0].contains("has secrets"))
+    }
+
+    @Test func noSecretOfAURLWithinAValueIsKept() throws {
+        let nested =
+            #"{"request":{"method":"GET","url":"http://a/x?next=%2Fcb%3Faccess_token%3Dhush"},"response":{"status":200,"headers":[{"name":"Set-Cookie","value":"hush; Path=/"},{"name":"Set-Cookie","value":"b=hush"}],"content":{}}}"#
+        let log = try imported(Self.log(nested))
+        try checked(log)
+        #expect(!log.text(comment: []).contains("hush"))
+        #expect(log.rulesAsJSON[0].contains(#""Set-Cookie":["***; Path=/","b=***"]"#))
+    }
+
+    /// YAML reads no longer key before a colon.
+    @Test func longNamesAreKeysAllTheSame() throws {
+        let name = String(repeating: "b", count: 1100)
+        let post = #"{"mimeType":"application/json","text":"{\"\#(name)\":1}"}"#
+        let log = try imported(
+            Self.log(Self.entry("http://a/q?\(name)"), Self.entry("http://a/p", method: "POST", post: post))
+        )
+        try checked(log)
+        #expect(log.rulesAsJSON[0].contains(name))
     }
 
     @Test func anItemOfAQueryThatStandsThereTwiceIsTold() throws {

@@ -93,6 +93,15 @@ import Testing
                     "query.ids/1 is string, not integer (d#/paths/~1items/get/parameters/2/schema/items/type)",
                 ]
             ),
+            // Whichever of them an origin takes.
+            (
+                "GET", "/items?limit=1&sort=up&sort=x",
+                [#"query.sort is none of ["up","down"] (d#/paths/~1items/get/parameters/1/schema/enum)"#]
+            ),
+            (
+                "GET", "/items?limit=1&limit=zzz",
+                ["query.limit is string, not integer (d#/paths/~1items/get/parameters/0/schema/type)"]
+            ),
             (
                 "GET", "/items?limit=1&deep=yes",
                 ["query.deep is string, not boolean (d#/paths/~1items/get/parameters/4/schema/type)"]
@@ -125,6 +134,12 @@ import Testing
                 "application/json", "{",
                 [
                     "body is no JSON: the name of a member is missing, at byte 1 (d#/paths/~1items/post/requestBody/content/application~1json)"
+                ]
+            ),
+            (
+                "application/json", #"{"name":1,"name":"ab"}"#,
+                [
+                    "body is no JSON: the member 'name' occurs twice, at byte 16 (d#/paths/~1items/post/requestBody/content/application~1json)"
                 ]
             ),
             ("application/json", "[]", ["body is array, not object (d#/components/schemas/Item/type)"]),

@@ -156,8 +156,8 @@ import Testing
         ),
         (#""status":101"#, nil, "/response/status left out: a rule answers with a status from 200 to 599"),
         (
-            #""headers":{"Set-Cookie":["a=1; Path=/","b=2"]}"#, #""headers":{"Set-Cookie":"a=***; Path=/"}"#,
-            "/response/headers changed: a rule sends one Set-Cookie"
+            #""headers":{"Set-Cookie":["a=1; Path=/","b=2"]}"#,
+            #""headers":{"Set-Cookie":["a=***; Path=/","b=***"]}"#, ""
         ),
         (#""headers":{"Transfer-Encoding":"chunked","X-A":" v\u0000 "}"#, #""headers":{"X-A":"v"}"#, ""),
         (#""fixedDelayMilliseconds":20"#, #""latency":"20ms""#, ""),

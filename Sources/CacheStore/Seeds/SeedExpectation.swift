@@ -17,6 +17,17 @@ package struct SeedExpectation: Sendable {
         self.name = name
         self.inspect = inspect
     }
+
+    /// Why a response at hand as a whole is something else; nil where it is what is expected. Any thread.
+    package func mismatch(_ head: StoredHead, _ content: [UInt8]) -> String? {
+        var rest = content
+        // Nothing is read that could fail.
+        let found = try? inspect(head) {
+            defer { rest = [] }
+            return rest
+        }
+        return found ?? nil
+    }
 }
 
 /// What an inspection has found of a file, as long as the file stays as it was.

@@ -86,7 +86,13 @@ extension Resolver {
         result.openAPI = openAPI(reader)
         let demoReader = reader.section("demo")
         let ownDemo = own.section("demo")
-        result.demo = demo(demoReader, own: ownDemo, answerOf: .service, daemonDemo: daemonDemo)
+        result.demo = demo(
+            demoReader,
+            own: ownDemo,
+            answerOf: .service,
+            isSource: RecordingConfiguration.isDemo(reader),
+            daemonDemo: daemonDemo
+        )
         var needs = RungNeeds(cache: result.cache, hasOrigin: baseURL != nil, isParked: result.park != nil)
         check(rungs: reader, result.recording, needs, &result.demo)
         var trees: [Value] = []
@@ -191,6 +197,7 @@ extension Resolver {
             reader.section("demo"),
             own: own.section("demo"),
             answerOf: .endpoint(name, place, parameters: path.parameters),
+            isSource: RecordingConfiguration.isDemo(reader),
             daemonDemo: daemonDemo
         )
         return result

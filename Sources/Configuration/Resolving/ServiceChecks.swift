@@ -50,6 +50,13 @@ extension Resolver {
             )
             return
         }
+        if RecordingConfiguration.isDemo(own), !answers, !reported, let place = own.place("source") {
+            fail(
+                place,
+                "the service '\(service.name)' has 'source: demo', but nothing to answer with; set 'demo.file', or demo answers of endpoints"
+            )
+            return
+        }
         if service.unlisted == .notFound, service.endpoints.isEmpty, let place = own.place("unlisted") {
             fail(place, "'unlisted: 404' without endpoints refuses every request; add endpoints, or remove it")
         }

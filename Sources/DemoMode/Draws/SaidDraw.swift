@@ -1,5 +1,7 @@
 // Reads back what Drydock-Demo said of an answer, so that its draws can be repeated.
 
+package import Policies
+
 /// One member of `Drydock-Demo`: the rule that has drawn, and the name of the draw.
 package struct SaidDraw: Sendable, Equatable {
     package enum Rule: Sendable, Equatable {
@@ -15,6 +17,8 @@ package struct SaidDraw: Sendable, Equatable {
     package let name: DrawName
     /// The request had asked for some of it.
     package let isOverridden: Bool
+    /// What the answer got wrong.
+    package let misbehaved: [Misbehaviour.Kind]
 
     /// - Parameter value: the value of the field, or some of its members.
     /// - Throws: what is wrong with it, and what to write instead.
@@ -53,6 +57,8 @@ package struct SaidDraw: Sendable, Equatable {
             throw SaidDrawError("'\(member)' has neither endpoint= nor fault=; write a whole member of Drydock-Demo")
         }
         text = member
+        let wrongs = parameters["misbehave"] ?? ""
+        misbehaved = wrongs.split(separator: " ").compactMap { Misbehaviour.Kind(rawValue: String($0)) }
         self.name = name
         self.isOverridden = isOverridden
     }

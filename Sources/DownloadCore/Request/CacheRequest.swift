@@ -109,6 +109,12 @@ package struct Answer {
 }
 
 extension CacheRequest {
+    /// Its answer is for nobody else: it has a fetch of its own, and nothing is stored or looked up.
+    package mutating func standAlone() {
+        isAlone = true
+        policy.mode = .none
+    }
+
     /// The response may be for this request alone (RFC 9111 sections 3.5 and 5.2.1.5). The keys of a private cache tell
     /// its users apart.
     var isPrivateToRequest: Bool {

@@ -81,6 +81,7 @@ extension AdminJournalEntry {
         var line = "\(time)  \(number)  \(method) \(target) \(status) \(source) \(durationMs)ms"
         if let service { line += " \(service)\(endpoint.map { "/\($0)" } ?? "")" }
         if let said = demo ?? cacheStatus { line += " [\(said)]" }
+        if let violations { line += " violates: \(violations)" }
         return isAborted == true ? line + " aborted" : line
     }
 }

@@ -13,7 +13,7 @@ struct ExportFile: ParsableCommand {
         abstract: "Write demo answers and recordings into a file of another tool.",
         discussion: """
             Reads the configuration, its demo files and its recordings; no daemon is asked. What the other tool has nothing \
-            for is told on standard error. Credentials are in no recording, and so in no file.
+            for is told on standard error. Recordings have no credentials; those of demo rules are written as they stand.
             """
     )
 

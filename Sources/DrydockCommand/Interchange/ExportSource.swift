@@ -184,8 +184,18 @@ struct ExportSource {
                 notes.append(ExportNote("\(place.service)/\(name)", .leftOut, "it is no recording that can be read"))
                 continue
             }
-            let file = recorded.content.flatMap { $0.contains("/") ? nil : $0 }
-            let content = try file.map { try ImportFiles.read("\(folder)/\($0)") } ?? []
+            let content: [UInt8]
+            do {
+                content =
+                    try recorded.content.map { file in
+                        guard !file.contains("/") else { throw Failure(message: "it is in another folder") }
+                        return try ImportFiles.read("\(folder)/\(file)")
+                    } ?? []
+            } catch {
+                let reason = "its content '\(recorded.content ?? "")' cannot be read"
+                notes.append(ExportNote("\(place.service)/\(name)", .leftOut, reason))
+                continue
+            }
             let (rule, missing) = recorded.rule(
                 service: place.service,
                 baseURL: place.baseURL,

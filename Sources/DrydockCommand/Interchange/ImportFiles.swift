@@ -49,7 +49,11 @@ struct ImportFiles {
     /// A file below the folder of bodies; nil where there is none, and for a name that leads out of it.
     func body(_ name: String) -> [UInt8]? {
         guard !name.split(separator: "/").contains(".."), !name.isEmpty else { return nil }
-        return try? Self.read("\(bodies)/\(name)")
+        let path = "\(bodies)/\(name)"
+        // A link may lead out of a folder that somebody else has packed.
+        func real(_ path: String) -> String { URL(filePath: path).resolvingSymlinksInPath().path() }
+        guard real(path).hasPrefix(real(bodies) + "/") else { return nil }
+        return try? Self.read(path)
     }
 
     /// The last part of a path.

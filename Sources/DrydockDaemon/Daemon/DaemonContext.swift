@@ -107,6 +107,10 @@ final class DaemonContext: Sendable {
     /// The daemon is ending: it takes no orders any more.
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
+    /// Every answer whose last byte has left is in the journal: it is recorded in the same turn of its loop, and each loop
+    /// takes jobs in their order.
+    func untilRecorded() async { _ = await server?.counters() }
+
     /// nil before the daemon listens, and after it has ended.
     var server: Server? { running.withLock { $0 } }
 

@@ -111,7 +111,7 @@ final class Reloader: Sendable {
         switches.switchOffline(configuration.offline)
         // Before the handlers, which look only once whether requests are logged and recorded.
         parts.logSettings.set(configuration.log)
-        parts.journal.update(JournalSettings(configuration.journal))
+        parts.journal.update(JournalSettings(configuration.journal), now: EventHub.wallTime())
         context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
         seeds.use(plan)
         context.server?.update(ServerSettings(configuration))
@@ -125,9 +125,12 @@ final class Reloader: Sendable {
 
     /// Puts the configuration that is in force there again, with other changes of demo mode. Returns when every loop
     /// answers by it.
-    /// - Parameter change: changes the changes, or refuses to; called on an I/O thread, while no reload is under way.
+    /// - Parameters:
+    ///   - renews: services that stay as they were are made anew, too.
+    ///   - change: changes the changes, or refuses to; called on an I/O thread, while no reload is under way.
     /// - Throws: the refusal, or that a demo file cannot be read; then nothing has changed.
     func change(
+        renews: Bool = false,
         _ change: @escaping @Sendable (inout DemoOverlay, Configuration) -> Problem?
     ) async throws(Problem) {
         if context.isStopping {
@@ -135,7 +138,7 @@ final class Reloader: Sendable {
         }
         let result = await withUnsafeContinuation { (waiter: UnsafeContinuation<Result<Void, Problem>, Never>) in
             context.parts.files.submit { [self] in
-                waiter.resume(returning: Result { () throws(Problem) in try changeDemo(change) })
+                waiter.resume(returning: Result { () throws(Problem) in try changeDemo(renews, change) })
             }
         }
         try result.get()
@@ -144,7 +147,10 @@ final class Reloader: Sendable {
     }
 
     /// On an I/O thread.
-    private func changeDemo(_ change: (inout DemoOverlay, Configuration) -> Problem?) throws(Problem) {
+    private func changeDemo(
+        _ renews: Bool,
+        _ change: (inout DemoOverlay, Configuration) -> Problem?
+    ) throws(Problem) {
         let before = try reloading.withLock { _ throws(Problem) in
             let parts = context.parts
             let (configuration, old, overlay) = context.state.withLock { ($0.configuration, $0.plan, $0.demo) }
@@ -156,7 +162,11 @@ final class Reloader: Sendable {
             let same = Set(zip(now.services, next.services).filter { $0 == $1 }.map(\.0.name))
             let plan: RoutePlan
             do throws(DaemonError) {
-                plan = try parts.compiler.compile(next, keeping: old.services.filter { same.contains($0.plan.name) })
+                plan = try parts.compiler.compile(
+                    next,
+                    keepsLastFiles: true,
+                    keeping: renews ? [] : old.services.filter { same.contains($0.plan.name) }
+                )
             } catch {
                 throw Problem(status: 409, title: "Demo answers not readable", detail: error.description)
             }

@@ -98,6 +98,7 @@ final class DemoControl: DemoActions, DaemonFeature {
     func reset(service: String?, journal: Bool, latencies: Bool) async throws(Problem) -> AdminDemoReset {
         let names = context.plan.services.map(\.plan.name)
         if let service, !names.contains(service) { throw .unknown(service: service, among: names) }
+        if journal { await context.untilRecorded() }
         let now = context.parts.core.clock.elapsed
         let requests = context.parts.compiler.registry.resetDemo(service: service, now: now)
         let entries = journal ? context.parts.journal.clear() : nil
@@ -105,6 +106,8 @@ final class DemoControl: DemoActions, DaemonFeature {
         guard latencies else { return AdminDemoReset(requests: requests, entries: entries) }
         let compiler = context.parts.compiler
         let forgotten = compiler.registry.latencies.forget(service: service)
+        // The answers in force have been made with what was known.
+        try await reloader.change(renews: true) { _, _ in nil }
         _ = try? await context.parts.files.run { compiler.latencyFile.save() }
         return AdminDemoReset(requests: requests, entries: entries, latencies: forgotten)
     }

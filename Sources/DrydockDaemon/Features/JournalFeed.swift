@@ -26,7 +26,8 @@ final class JournalFeed: JournalActions, DaemonFeature {
     }
 
     func journal(_ query: JournalQuery) async throws(Problem) -> AdminJournal {
-        let journal = try journal
+        try known(query.service)
+        let journal = try await recorded
         return await behind {
             var entries: [NumberedEntry] = []
             var cursor = journal.start
@@ -46,6 +47,7 @@ final class JournalFeed: JournalActions, DaemonFeature {
     }
 
     func follow(_ query: JournalQuery) async throws(Problem) -> JournalStream {
+        try known(query.service)
         let journal = try journal
         let first = query.limit == 0 ? journal.end : journal.start
         if let reader = journal.follow(from: first) { return JournalStream(reader, query) }
@@ -60,13 +62,30 @@ final class JournalFeed: JournalActions, DaemonFeature {
     }
 
     func clearJournal() async throws(Problem) -> AdminJournalCleared {
-        AdminJournalCleared(entries: try journal.clear())
+        AdminJournalCleared(entries: try await recorded.clear())
     }
 
     func verify(_ wanted: AdminVerification) async throws(Problem) -> AdminVerdict {
-        let journal = try journal
+        try known(wanted.service)
+        let journal = try await recorded
         let check = try JournalCheck(wanted, redacted: journal.settings.redacted, now: EventHub.wallTime())
         return await behind { check.run(journal) }
+    }
+
+    /// - Throws: that there is no such service: whoever misspells one would take it for one that nobody has asked.
+    private func known(_ service: String?) throws(Problem) {
+        let plan = context.plan
+        let names = plan.services.map(\.label) + (plan.forward.map { [$0.route.label] } ?? [])
+        if let service, !names.contains(service) { throw .unknown(service: service, among: names) }
+    }
+
+    /// The journal with every answer whose last byte has left.
+    private var recorded: Journal {
+        get async throws(Problem) {
+            let journal = try journal
+            await context.untilRecorded()
+            return journal
+        }
     }
 
     private var journal: Journal {

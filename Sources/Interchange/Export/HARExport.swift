@@ -16,6 +16,7 @@ enum HARExport {
             do throws(Unwritable) {
                 let request = try request(rule)
                 entries += rule.answers.map { entry(request, $0, rule) }
+                if let note = methods(rule) { notes.append(ExportNote(rule.name, .changed, note)) }
                 if rule.step != nil {
                     notes.append(ExportNote(rule.name, .changed, "a log has no states of a scenario"))
                 }
@@ -29,6 +30,15 @@ enum HARExport {
             "entries": .array(entries),
         ])
         return Export(tree: .object([.init("log", log)]), count: entries.count, notes: notes)
+    }
+
+    /// What is told of a rule for more than one method, of which a log has one; nil for others.
+    private static func methods(_ rule: ExportedRule) -> String? {
+        for case .method(let names) in rule.clauses {
+            return names.count == 1 || Set(names) == ["GET", "HEAD"]
+                ? nil : "it is for several methods, and the log has it for \(names[0])"
+        }
+        return "it is for any method, and the log has it for GET"
     }
 
     /// The one request that a rule is for.

@@ -37,7 +37,16 @@ package struct RecordedAnswer: Sendable {
         asked = pairs("match")
     }
 
+    /// `/v1` of `https://api.example.com/v1/`.
+    private static func path(of url: String) -> String {
+        guard let authority = url.firstRange(of: "://")?.upperBound,
+            let start = url[authority...].firstIndex(of: "/")
+        else { return "" }
+        return String(url[start...].reversed().drop { $0 == "/" }.reversed())
+    }
+
     /// The recording as a rule, and what is missing in it.
+    /// - Parameter baseURL: of the origin that it was recorded of.
     package func rule(
         service: String,
         baseURL: String,
@@ -46,7 +55,10 @@ package struct RecordedAnswer: Sendable {
     ) -> (rule: ExportedRule, notes: [ExportNote]) {
         let space = request.firstIndex(of: " ") ?? request.endIndex
         let method = String(request[..<space])
-        let (path, query) = SourceURL.target(request[space...].dropFirst())
+        var (path, query) = SourceURL.target(request[space...].dropFirst())
+        // The request is that of the origin, whose path is a part of the base.
+        let base = Self.path(of: baseURL)
+        if !base.isEmpty, path.hasPrefix(base + "/") { path = String(path.dropFirst(base.count)) }
         var clauses: [RequestClause] = [.method(method == "GET" ? ["GET", "HEAD"] : [method]), .path(.equals(path))]
         for item in query {
             clauses.append(.query(item.name, item.value == Secrets.mark ? .present(true) : .equals(item.value)))

@@ -136,10 +136,20 @@ enum WireMockExportedRequest {
         }
         var rest = [own]
         for section in sections where !section.members.isEmpty {
-            rest.append(.init(section.name, .object(section.members)))
+            rest.append(.init(section.name, .object(merged(section.members))))
         }
         if !body.isEmpty { rest.append(.init("bodyPatterns", .array(body))) }
         return methods.map { .object([.init("method", .string($0))] + rest) }
+    }
+
+    /// Several tests of one name must each find a value of their own.
+    private static func merged(_ members: [ContentTree.Member]) -> [ContentTree.Member] {
+        var names: [String] = []
+        for member in members where !names.contains(member.name) { names.append(member.name) }
+        return names.map { name in
+            let tests = members.filter { $0.name == name }.map(\.value)
+            return .init(name, tests.count == 1 ? tests[0] : .object([.init("includes", .array(tests))]))
+        }
     }
 
     /// The path of an endpoint.

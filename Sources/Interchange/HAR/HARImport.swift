@@ -129,7 +129,9 @@ struct HARImport {
             origins[place].requests.append(Request(method: method, path: url.path))
         }
         let variants = origins[place].requests[known].variants
-        let variant = variants.firstIndex { $0.query == query } ?? variants.endIndex
+        // Rules ask for items in any order.
+        let items = Set(query)
+        let variant = variants.firstIndex { Set($0.query) == items } ?? variants.endIndex
         if variant == variants.endIndex { origins[place].requests[known].variants.append(Variant(query: query)) }
         origins[place].requests[known].variants[variant].exchanges.append(exchange)
     }
@@ -137,11 +139,12 @@ struct HARImport {
     private func body(_ data: ContentTree?, _ place: ImportPlace) -> SentBody {
         guard let data else { return .none }
         let type = MediaType.essence(data["mimeType"]?.text ?? "")
-        let text = data["text"]?.text ?? ""
-        if type == "application/x-www-form-urlencoded" {
+        let isForm = type == "application/x-www-form-urlencoded"
+        let text = data["text"]?.text ?? (isForm ? Self.form(data["params"]) : nil) ?? ""
+        if isForm {
             var members: [ContentTree.Member] = []
             for item in SourceURL.items(text[...]) where !item.name.isEmpty {
-                guard draft.keepsSecrets || !SecretNames.contains(item.name) else { return .other }
+                guard draft.keepsSecrets || !Secrets.isIn(item.value, of: item.name) else { return .other }
                 if !members.contains(where: { $0.name == item.name }) {
                     members.append(.init(item.name, .string(item.value)))
                 }
@@ -200,6 +203,7 @@ struct HARImport {
     private mutating func configuration(_ place: ImportPlace) throws(ImportError) -> ImportedConfiguration {
         var services: [ContentTree] = []
         var names: Set<String> = []
+        var prefixes: Set<String> = []
         var count = 0
         let isOne = origins.count == 1
         for origin in origins {
@@ -211,7 +215,8 @@ struct HARImport {
             services.append(
                 ImportedService(
                     name: name,
-                    prefix: isOne ? "/" : "/\(host)",
+                    // Of two schemes of one host, one has the host's prefix.
+                    prefix: isOne ? "/" : prefixes.insert(host).inserted ? "/\(host)" : "/\(name)",
                     baseURL: origin.origin,
                     rules: rules
                 ).tree
@@ -253,7 +258,10 @@ struct HARImport {
     private mutating func answers(of variant: Variant) -> [(body: [ContentTree.Member], answers: [ImportedAnswer])] {
         var bodies: [SentBody] = []
         for exchange in variant.exchanges where !bodies.contains(exchange.body) { bodies.append(exchange.body) }
-        guard bodies.count > 1 else { return [([], Self.sequence(variant.exchanges))] }
+        guard bodies.count > 1 else {
+            if bodies == [.other], variant.exchanges.count > 1 { tellOther(variant.exchanges[0]) }
+            return [([], Self.sequence(variant.exchanges))]
+        }
         var result: [(body: [ContentTree.Member], answers: [ImportedAnswer])] = []
         var others: [Exchange] = []
         for body in bodies {
@@ -267,14 +275,24 @@ struct HARImport {
         // Whatever comes with another body, or with none.
         if let first = others.first {
             result.append(([], Self.sequence(others)))
-            if bodies.contains(.other) {
-                draft.change(
-                    first.place.within("request", "postData"),
-                    "this content has secrets, or is no text of 16 KiB: the rule answers whatever content no other rule asks for"
-                )
-            }
+            if bodies.contains(.other) { tellOther(first) }
         }
         return result
+    }
+
+    private mutating func tellOther(_ exchange: Exchange) {
+        draft.change(
+            exchange.place.within("request", "postData"),
+            "this content has secrets, or is no text of 16 KiB: the rule answers whatever content no other rule asks for"
+        )
+    }
+
+    /// The text of a form whose items stand there alone; nil where some are files, or there are none.
+    private static func form(_ params: ContentTree?) -> String? {
+        guard let items = params?.elements, !items.isEmpty, items.allSatisfy({ $0["fileName"] == nil }) else {
+            return nil
+        }
+        return items.map { FormItem($0["name"]?.text ?? "", $0["value"]?.text ?? "").text }.joined(separator: "&")
     }
 
     /// Answers one after the other; several that are the same are one.

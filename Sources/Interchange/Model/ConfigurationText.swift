@@ -22,7 +22,8 @@ package enum ConfigurationText {
             for member in members {
                 // The first member of an element stands behind its dash.
                 if result.isEmpty || result.utf8.last == UInt8(ascii: "\n") { result += space }
-                result += scalar(member.name) + ":"
+                let name = scalar(member.name)
+                result += isLong(name) ? "? \(name)\n\(space):" : name + ":"
                 value(member.value, indent: indent, used: member.name.count, level: level + 1, into: &result)
             }
         case .array(let values):
@@ -78,9 +79,15 @@ package enum ConfigurationText {
         case .object(let members):
             members.isEmpty
                 ? "{}"
-                : "{ " + members.map { "\(scalar($0.name)): \(flow($0.value))" }.joined(separator: ", ") + " }"
+                : "{ " + members.map { key(scalar($0.name)) + flow($0.value) }.joined(separator: ", ") + " }"
         }
     }
+
+    /// A key with its colon.
+    private static func key(_ name: String) -> String { isLong(name) ? "? \(name) : " : name + ": " }
+
+    /// YAML reads 1,024 characters before a colon as a key, and longer ones behind a question mark alone.
+    private static func isLong(_ name: String) -> Bool { name.utf8.count > 1000 }
 
     /// A text, in quotes unless it means itself without them.
     private static func scalar(_ text: String) -> String {

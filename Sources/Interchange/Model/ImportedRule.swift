@@ -72,7 +72,7 @@ enum ImportedFields {
             }
     }
 
-    /// Fields of an answer: one member for each name, without secrets.
+    /// Fields of an answer: one member for each name, without secrets; several Set-Cookie are a list.
     static func members(
         _ lines: [(name: String, value: String)],
         at place: ImportPlace,
@@ -94,7 +94,9 @@ enum ImportedFields {
                     continue
                 }
                 if isCookie {
-                    draft.change(place, "a rule sends one Set-Cookie; '\(shown.prefix { $0 != "=" })' is not sent")
+                    // A line of its own each: they cannot be one (RFC 6265 section 3).
+                    let before = members[known].value
+                    members[known].value = .array((before.elements ?? [before]) + [.string(shown)])
                 } else if let before = members[known].value.text {
                     members[known].value = .string([before, shown].filter { !$0.isEmpty }.joined(separator: ", "))
                 }
@@ -126,12 +128,16 @@ enum Secrets {
         guard !draft.keepsSecrets else { return value }
         if name.lowercased() == "set-cookie" {
             draft.countSecret()
-            let end = value.firstIndex(of: ";") ?? value.endIndex
-            return "\(value[..<end].prefix { $0 != "=" })=\(mark)\(value[end...])"
+            return SecretURL.hidden(cookie: value)
         }
         let shown = SecretNames.contains(name) ? mark : SecretURL.hidden(value, field: name)
         if shown != value { draft.countSecret() }
         return shown
+    }
+
+    /// Whether a value of a request is a secret: by its name, or by a URL in it.
+    static func isIn(_ value: String, of name: String) -> Bool {
+        SecretNames.contains(name) || SecretURL.hidden(value) != value
     }
 
     /// The tests of a value of a request: of a secret only that it is there.
@@ -143,7 +149,8 @@ enum Secrets {
         at place: ImportPlace,
         _ draft: inout ImportDraft
     ) -> [ValueTest] {
-        guard !draft.keepsSecrets, isSecret ?? SecretNames.contains(name) else { return tests }
+        let hasSecret = tests.contains { if case .equals(let value) = $0 { isIn(value, of: name) } else { false } }
+        guard !draft.keepsSecrets, isSecret ?? (SecretNames.contains(name) || hasSecret) else { return tests }
         guard tests.contains(where: { if case .present = $0 { false } else { true } }) else { return tests }
         draft.countSecret()
         draft.change(place, "the value of '\(name)' may be a secret: the rule asks only that it is there")

@@ -202,7 +202,10 @@ package struct RequestCheck: Sendable {
                 continue
             }
             guard let schema = part.part("schema") else { continue }
-            found += check(given, part, schema, label)
+            // Of several values origins take the first one or the last one: each of them is checked.
+            let isEmptyAllowed = location == "query" && part.tree["allowEmptyValue"]?.isTrue == true
+            let checked = isEmptyAllowed ? given.filter { !$0.isEmpty } : given
+            if !checked.isEmpty { found += check(checked, part, schema, label) }
         }
         return found
     }
@@ -211,7 +214,7 @@ package struct RequestCheck: Sendable {
     private func check(_ given: [String], _ part: Part, _ schema: Part, _ label: String) -> [RequestViolation] {
         guard let resolved = document.resolved(schema) else { return [] }
         let shape = SchemaShape(resolved, document)
-        let value: ContentTree
+        let values: [ContentTree]
         switch SchemaSample.type(shape.tree) {
         case "object": return []
         case "array":
@@ -220,10 +223,13 @@ package struct RequestCheck: Sendable {
                 isOne
                 ? given.flatMap { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) } : given
             let items = shape.part("items").flatMap { document.resolved($0) }
-            value = .array(texts.map { Self.value($0, items?.tree ?? .empty) })
-        default: value = Self.value(given[0], shape.tree)
+            values = [.array(texts.map { Self.value($0, items?.tree ?? .empty) })]
+        default: values = given.map { Self.value($0, shape.tree) }
         }
-        return SchemaCheck.violations(value, schema, document, patterns).map { violation in
+        // One of them says enough.
+        let violations = values.lazy.map { SchemaCheck.violations($0, schema, document, patterns) }
+            .first { !$0.isEmpty }
+        return (violations ?? []).map { violation in
             RequestViolation(part: label + violation.pointer, reason: violation.reason, place: violation.place)
         }
     }
@@ -270,7 +276,7 @@ package struct RequestCheck: Sendable {
         }
         let value: ContentTree
         if isJSON {
-            do throws(TreeError) { value = try JSONReader.read(whole.bytes, repeats: true) } catch {
+            do throws(TreeError) { value = try JSONReader.read(whole.bytes) } catch {
                 return [RequestViolation(part: "body", reason: "is no JSON: \(error)", place: media.place)]
             }
         } else {

@@ -26,14 +26,40 @@ struct LadderExplanation {
         var result: [AdminExplanation.Rung] = []
         for stage in ladder.stages {
             let attempt = stage.call(call)
-            for rung in stage.rungs { result.append(await explain(rung, stage, attempt, on: loop)) }
+            for rung in stage.rungs { result.append(await explain(rung, stage.route, attempt, on: loop)) }
+        }
+        return result
+    }
+
+    /// The same of a route whose answers come from its `source`.
+    func rungs(
+        of plan: RecordingPlan,
+        _ call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async -> [AdminExplanation.Rung] {
+        let order: [AnswerRung] =
+            switch plan.source {
+            case .live: []
+            case .record: plan.rules.onFailure == .replay ? [.live, .recording] : [.live]
+            case .replayOrRecord: [.recording, .live]
+            case .replay: [.recording]
+            }
+        var result: [AdminExplanation.Rung] = []
+        for rung in order {
+            // The source of a recorded route looks by itself whether anybody is to be asked.
+            let isOffline = rung == .live && core.isOffline
+            result.append(
+                isOffline
+                    ? AdminExplanation.Rung(rung: rung.rawValue, answers: false, reason: "the daemon is offline")
+                    : await explain(rung, call.match.endpoint, call, on: loop)
+            )
         }
         return result
     }
 
     private func explain(
         _ rung: AnswerRung,
-        _ stage: Ladder<EndpointRoute>.Stage,
+        _ route: EndpointRoute,
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async -> AdminExplanation.Rung {
@@ -42,7 +68,7 @@ struct LadderExplanation {
         }
         switch rung {
         case .demo:
-            guard let plan = stage.route.demo else { return says(false, "there are no demo answers") }
+            guard let plan = route.demo else { return says(false, "there are no demo answers") }
             let rules = services.rulings(plan, on: call)
             guard let last = rules.last, last.answers else {
                 let nearest = rules.last.map { ": \($0.differences.joined(separator: "; "))" } ?? ""

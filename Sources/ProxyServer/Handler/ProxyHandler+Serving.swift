@@ -63,8 +63,9 @@ extension ProxyHandler {
         let bodies = match.endpoint.request.logBodies.map { BodyLog(limit: $0) }
         Self.bind(&call, exchange, via: services.plan.via, bodies)
         if let draft = exchange.draft, let body = call.body {
-            let seen = draft.watching(body)
-            let isRead = match.endpoint.demo == nil
+            let seen = draft.watching(body, exchange.framing)
+            // An inner service may have a demo answer.
+            let isRead = match.endpoint.demo == nil && route.inner == nil
             call.body = isRead ? seen : await draft.readAhead(seen, bind: call.bindBody, on: loop)
             if !isRead { exchange.requestBody.readerLeft() }
         }

@@ -161,7 +161,7 @@ final class Responder {
 
     /// What the access log and the counters will say.
     func note(_ result: ServiceAnswer, _ exchange: Exchange) {
-        if let draft = exchange.draft, let demo = result.demo { draft.demo = demo }
+        exchange.draft?.demo = [result.demo, result.faults].compactMap(\.self).joined(separator: ", ")
         guard result.demo == nil, let status = result.answer.cacheStatus else {
             exchange.outcome.cache = result.demo == nil ? .none : .demo
             return

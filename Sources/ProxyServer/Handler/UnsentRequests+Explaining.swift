@@ -160,7 +160,13 @@ extension UnsentRequests {
             var explanation = bypass(request, shown, "from", "configuration, from")
             explanation.rungs = await LadderExplanation(services).rungs(of: ladder, call, on: loop)
             return explanation
-        case let step: return await explain(step, request, shown, root, on: loop)
+        case let step:
+            guard let plan = match.endpoint.request.recording else {
+                return await explain(step, request, shown, root, on: loop)
+            }
+            var explanation = bypass(request, shown, "source", "configuration, source")
+            explanation.rungs = await LadderExplanation(services).rungs(of: plan, call, on: loop)
+            return explanation
         }
     }
 

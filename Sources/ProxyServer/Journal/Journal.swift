@@ -50,6 +50,8 @@ package struct JournalExtent: Sendable, Equatable {
     package var dropped: UInt64 = 0
     /// When the youngest of these came, in nanoseconds since 1970.
     package var droppedUntil: UInt64 = 0
+    /// When the journal was switched on, if it was off before and has not been cleared since; 0 otherwise.
+    package var offUntil: UInt64 = 0
 }
 
 /// Every answer of all loops, in the order of their ends.
@@ -66,6 +68,7 @@ package final class Journal: Sendable {
         var end: UInt64 = 0
         var dropped: UInt64 = 0
         var droppedUntil: UInt64 = 0
+        var offUntil: UInt64 = 0
         /// Of the next entry.
         var number: UInt64 = 1
         /// Who waits for the next entry, by reader.
@@ -110,13 +113,15 @@ package final class Journal: Sendable {
                 bytes: state.ring?.size ?? 0,
                 limit: state.ring?.capacity ?? 0,
                 dropped: state.dropped,
-                droppedUntil: state.droppedUntil
+                droppedUntil: state.droppedUntil,
+                offUntil: state.offUntil
             )
         }
     }
 
     /// Takes over the settings of another configuration. The youngest entries stay, as far as there is room.
-    package func update(_ settings: JournalSettings) {
+    /// - Parameter now: in nanoseconds since 1970.
+    package func update(_ settings: JournalSettings, now: UInt64) {
         state.withLock { state in
             let before = state.settings
             state.settings = settings
@@ -126,6 +131,7 @@ package final class Journal: Sendable {
                 state.ring = settings.size.map { [end = state.end] in JournalRing(capacity: $0, from: end) }
                 // What was recorded before is of another journal.
                 (state.dropped, state.droppedUntil) = (0, 0)
+                if before.size == nil { state.offUntil = now }
                 return
             }
             var ring = JournalRing(capacity: size, from: old.first)
@@ -162,7 +168,7 @@ package final class Journal: Sendable {
         state.withLock { state in
             defer {
                 state.ring?.removeAll()
-                (state.dropped, state.droppedUntil) = (0, 0)
+                (state.dropped, state.droppedUntil, state.offUntil) = (0, 0, 0)
             }
             return state.ring?.count ?? 0
         }

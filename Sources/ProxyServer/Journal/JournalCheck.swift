@@ -80,7 +80,8 @@ package struct JournalCheck {
         }
         let extent = journal.extent
         let hasGap = extent.dropped > 0 && extent.droppedUntil >= since
-        let reason = reason(count, unknown: unknown, dropped: hasGap ? extent.dropped : 0)
+        let wasOff = extent.offUntil > since
+        let reason = reason(count, unknown: unknown, dropped: hasGap ? extent.dropped : 0, wasOff: wasOff)
         let isTooMany = count > expectation.range.upperBound
         let closest = near.filter { isTooMany == $0.differences.isEmpty }
         return AdminVerdict(
@@ -112,7 +113,7 @@ package struct JournalCheck {
     }
 
     /// Nil where it is as expected, and that is certain.
-    private func reason(_ count: Int, unknown: Int, dropped: UInt64) -> String? {
+    private func reason(_ count: Int, unknown: Int, dropped: UInt64, wasOff: Bool) -> String? {
         let range = expectation.range
         let came = "\(count) came, \(expectation.text) expected"
         if count > range.upperBound { return came }
@@ -121,6 +122,10 @@ package struct JournalCheck {
         if dropped > 0, isOpen || count < range.lowerBound {
             return
                 "\(came); but the journal has dropped \(dropped) older entries, so that nobody can say how many there were; make 'journal.size' larger, clear the journal before the test ('drydock journal --clear'), or ask --since a later time"
+        }
+        if wasOff, isOpen || count < range.lowerBound {
+            return
+                "\(came); but the journal was off before, so that nobody can say how many there were; clear the journal before the test ('drydock journal --clear'), or ask --since a later time"
         }
         if unknown > 0, isOpen || count < range.lowerBound {
             return

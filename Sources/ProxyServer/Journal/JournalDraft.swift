@@ -24,11 +24,13 @@ final class JournalDraft {
     }
 
     /// The body of the request, whose bytes are seen here as they are read.
-    func watching(_ source: any RequestBodySource) -> any RequestBodySource {
+    /// - Parameter framing: of the request: who has read as much as that says may not ask for more.
+    func watching(_ source: any RequestBodySource, _ framing: BodyFraming) -> any RequestBodySource {
         // Until its end has been seen.
         isBodyCut = true
         return SeenBody(source) { [weak self] in
             self?.see($0)
+            if case .length(let length) = framing, let self, UInt64(seen) >= length { sawEnd() }
         } ended: { [weak self] in
             self?.sawEnd()
         }

@@ -69,7 +69,8 @@ package struct JournalPattern: Sendable {
             let name = item.name.lowercased()
             compare(item, entry.fields.filter { $0.name.lowercased() == name }.map(\.value), "field", &differences)
         }
-        let isKnown = compare(body: entry, &differences)
+        // Bodies are long: they are compared where nothing else differs.
+        let isKnown = !differences.isEmpty || compare(body: entry, &differences)
         return differences.isEmpty ? isKnown ? .same : .unknown : .differs(differences)
     }
 
@@ -118,7 +119,7 @@ package struct JournalPattern: Sendable {
                 if let difference = difference(pair.0, pair.1, at: "\(place)[\(index)]") { return difference }
             }
             return nil
-        case (.number(let first), .number(let second)) where Double(first) == Double(second): return nil
+        case (.number(let first), .number(let second)) where DecimalNumber(first) == DecimalNumber(second): return nil
         default:
             if wanted == found { return nil }
             let text = String(decoding: JSONWriter.bytes(found), as: UTF8.self)
@@ -149,8 +150,20 @@ package struct JournalPattern: Sendable {
     }
 
     private static func contains(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {
-        guard let first = part.first else { return true }
-        guard bytes.count >= part.count else { return false }
-        return (0...bytes.count - part.count).contains { bytes[$0] == first && bytes[$0...].starts(with: part) }
+        guard !part.isEmpty else { return true }
+        // Knuth, Morris and Pratt: no byte is looked at twice, however much the part repeats itself.
+        var lengths = [0]
+        for byte in part.dropFirst() {
+            var length = lengths[lengths.count - 1]
+            while length > 0, part[length] != byte { length = lengths[length - 1] }
+            lengths.append(part[length] == byte ? length + 1 : 0)
+        }
+        var found = 0
+        for byte in bytes {
+            while found > 0, part[found] != byte { found = lengths[found - 1] }
+            if part[found] == byte { found += 1 }
+            if found == part.count { return true }
+        }
+        return false
     }
 }

@@ -123,6 +123,8 @@ extension RoutePlan {
             latencies: latencies,
             place: service.name
         )
+        var secrets = SecretQuery()
+        for rule in Credentials.query(of: service) { secrets.insert(rule.name, rule.values) }
         var endpoints: [(EndpointPlan, DemoPlan?)] = []
         for endpoint in service.endpoints {
             let place = place(service.name, endpoint.name)
@@ -145,7 +147,7 @@ extension RoutePlan {
                 withholdsAuthorization: endpoint.auth == .withheld,
                 shape: try shape(endpoint),
                 redirects: endpoint.redirects,
-                recordings: seeds.recordings(endpoint.recording, service: service.name),
+                recordings: seeds.recordings(endpoint.recording, service: service.name, secrets: secrets),
                 rungs: endpoint.recording.from,
                 mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
                 errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name),
@@ -183,7 +185,7 @@ extension RoutePlan {
                 retry: service.retry,
                 logBodies: service.logBodies,
                 redirects: service.redirects,
-                recordings: seeds.recordings(service.recording, service: service.name),
+                recordings: seeds.recordings(service.recording, service: service.name, secrets: secrets),
                 rungs: service.recording.from,
                 mapping: mapping(service.mapping, "service '\(service.name)'"),
                 errorMapping: errorMapping(service.errorMapping, service: service.name),

@@ -200,7 +200,7 @@ package final class ServiceClient {
         plan.apply(to: &ask)
         ask.urgency = call.urgency
         // What it asks of its answer is for nobody else.
-        ask.isAlone = route.inner != nil && call.head.fields.contains(DemoOverride.fieldName)
+        if route.inner != nil, call.head.fields.contains(DemoOverride.fieldName) { ask.standAlone() }
         ask.sharesURL = plan.sharesURL || route.isAskedInSecret
         let secrets = route.rewriting.secrets
         if !secrets.isEmpty { ask.shown = { secrets.removed(from: $0) } }

@@ -125,7 +125,9 @@ package struct RequestPlan: Sendable, Equatable {
 extension RequestPlan {
     /// Answers from its recordings alone from now on.
     mutating func replay() {
-        recording = recordings.map { RecordingPlan(source: .replay, rules: $0.rules, folder: $0.folder) }
+        recording = recordings.map {
+            RecordingPlan(source: .replay, rules: $0.rules, folder: $0.folder, secrets: $0.secrets)
+        }
         policy.mode = .none
     }
 

@@ -53,7 +53,7 @@ package struct DriftCheck {
         request.fields.set(.cacheControl, "no-cache")
         request.urgency = FetchUrgency(.sizeCheck)
         let asksForChange = request.addConditions(of: recording)
-        return await Self.outcome(recording, request, asksForChange, source, plan.rules, comparing: names, on: loop)
+        return await Self.outcome(recording, request, asksForChange, source, plan, comparing: names, on: loop)
     }
 
     private static func outcome(
@@ -61,13 +61,13 @@ package struct DriftCheck {
         _ request: FetchRequest,
         _ asksForChange: Bool,
         _ source: any FetchSource,
-        _ rules: RecordingRules,
+        _ plan: RecordingPlan,
         comparing names: [String],
         on loop: isolated EventLoop
     ) async -> DriftOutcome {
         let answer: WholeAnswer.Answer
         do throws(FetchError) {
-            answer = try await WholeAnswer.fetch(request, from: source, atMost: rules.maximumSize, on: loop)
+            answer = try await WholeAnswer.fetch(request, from: source, atMost: plan.rules.maximumSize, on: loop)
         } catch {
             return .unreachable(error.told)
         }
@@ -78,7 +78,14 @@ package struct DriftCheck {
         if status >= 500 || status == 429, status != recording.status {
             return .unreachable("the status is \(status)")
         }
-        let drift = RecordingDrift(of: recording, answer.head, answer.content, rules, fields: names)
+        let drift = RecordingDrift(
+            of: recording,
+            answer.head,
+            answer.content,
+            plan.rules,
+            plan.secrets,
+            fields: names
+        )
         return drift.isEmpty ? .same : .changed(drift)
     }
 }

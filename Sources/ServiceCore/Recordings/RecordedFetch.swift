@@ -1,5 +1,7 @@
 // A fetch whose complete answer is written into a recording.
 
+import CacheStore
+import DemoMode
 import DownloadCore
 import EventLoop
 import HTTPWire
@@ -20,6 +22,7 @@ final class RecordedFetch: FetchHandle, FetchSink {
     private let request: RequestHead
     private let key: RecordingKey
     private let plan: RecordingPlan
+    private let expectation: SeedExpectation?
     private let clock: WallClock
     private let standIn: Recording?
     /// The answer is kept up to its end; false for one that is not recorded.
@@ -36,11 +39,14 @@ final class RecordedFetch: FetchHandle, FetchSink {
     private var waiter: UnsafeContinuation<Recording?, Never>?
     private(set) var isEndProven = true
 
-    /// - Parameter standIn: answers where the origin fails.
+    /// - Parameters:
+    ///   - expectation: what is not so is not kept; nil: everything may be.
+    ///   - standIn: answers where the origin fails.
     init(
         _ request: RequestHead,
         _ key: RecordingKey,
         _ plan: RecordingPlan,
+        _ expectation: SeedExpectation?,
         _ clock: WallClock,
         standIn: Recording?,
         sink: any FetchSink
@@ -48,8 +54,12 @@ final class RecordedFetch: FetchHandle, FetchSink {
         self.request = request
         self.key = key
         self.plan = plan
+        self.expectation = expectation
         self.clock = clock
-        isRecorded = request.method != .head && request.method.hasJudgedAnswers
+        // What a request asks of its demo answer is for nobody else.
+        isRecorded =
+            request.method != .head && request.method.hasJudgedAnswers
+            && !request.fields.contains(DemoOverride.fieldName)
         self.standIn = standIn
         self.sink = sink
     }
@@ -80,8 +90,9 @@ final class RecordedFetch: FetchHandle, FetchSink {
         var head = head
         // Only a recording says that it is one.
         head.fields.remove(ReplayedFetch.fieldName)
-        // Neither says all of what was asked for, and the failure of a server is no answer to keep.
-        if head.status == 304 || head.status == 206 || head.status >= 500 { isRecorded = false }
+        // Neither says all of what was asked for, a server that fails has no answer to keep, and nobody keeps a 429
+        // (RFC 6585 section 4).
+        if head.status == 304 || head.status == 206 || head.status == 429 || head.status >= 500 { isRecorded = false }
         if case .length(let length) = framing, length > UInt64(plan.rules.maximumSize) { giveUp() }
         self.head = head
         self.framing = framing
@@ -176,13 +187,30 @@ final class RecordedFetch: FetchHandle, FetchSink {
         )
     }
 
+    /// What the answer is that its route does not expect, such as `has the status 404`; nil where it is as expected.
+    private func unexpected(_ status: Int, _ fields: Fields) -> String? {
+        guard let expectation else { return nil }
+        let whole = OwnRepresentation(
+            ResponseHead(status: status, fields: fields),
+            length: Int64(content.count),
+            now: clock.now()
+        )
+        return expectation.mismatch(whole.head, content)
+    }
+
     private func recording(_ head: ResponseHead) -> Recording? {
         let fields = HopByHop.forwardable(head.fields, isRequest: false)
-        guard let kept = Redaction.apply(to: content, of: fields, plan.rules) else {
+        if let found = unexpected(head.status, fields) {
             plan.folder.tell(
-                "the answer to '\(key.request)' is not recorded: it says that it is JSON and cannot be read, so that "
-                    + "what 'recordings.redact.json' names cannot be found; correct the origin, or remove the names"
+                "the answer to '\(key.request)' is not recorded: it \(found), which its route does not expect"
             )
+            return nil
+        }
+        let kept: (fields: Fields, content: [UInt8])
+        do throws(RedactionRefusal) {
+            kept = try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets)
+        } catch {
+            plan.folder.tell("the answer to '\(key.request)' is not recorded: it \(error)")
             return nil
         }
         return Recording(

@@ -1,5 +1,6 @@
 // One recorded answer, and the document that stands beside its content in a folder.
 
+import Content
 import FoundationEssentials
 package import HTTPWire
 
@@ -80,8 +81,29 @@ struct RecordingDocument: Codable, Equatable {
         self.content = content
     }
 
-    static func decode(_ bytes: [UInt8]) throws -> RecordingDocument {
-        try JSONDecoder().decode(RecordingDocument.self, from: Data(bytes))
+    /// Why bytes are no document: the place of the mistake, and what it is.
+    struct Malformed: Error {
+        let reason: String
+    }
+
+    static func decode(_ bytes: [UInt8]) throws(Malformed) -> RecordingDocument {
+        do throws(TreeError) { _ = try JSONReader.read(bytes) } catch {
+            throw Malformed(reason: "it is not JSON: \(error)")
+        }
+        do {
+            return try JSONDecoder().decode(RecordingDocument.self, from: Data(bytes))
+        } catch {
+            guard let error = error as? DecodingError else { throw Malformed(reason: "\(error)") }
+            switch error {
+            case .keyNotFound(let key, _): throw Malformed(reason: "'\(key.stringValue)' is missing")
+            case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+                let path = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(
+                    separator: "."
+                )
+                throw Malformed(reason: "the value of '\(path)' is of another kind")
+            default: throw Malformed(reason: "it is no document of a recording")
+            }
+        }
     }
 
     /// - Throws: never for what ``init(_:content:)`` makes.

@@ -28,19 +28,21 @@ package struct RecordingDrift: Sendable, Equatable {
     /// - Parameters:
     ///   - head: of the answer of now.
     ///   - content: of the answer of now; nil where it is longer than a recording may be.
+    ///   - secrets: the query items that the service adds.
     ///   - names: of fields that are compared, besides ``comparedFields``.
     package init(
         of recording: Recording,
         _ head: ResponseHead,
         _ content: [UInt8]?,
         _ rules: RecordingRules,
+        _ secrets: SecretQuery,
         fields names: [String] = []
     ) {
         if head.status != recording.status { status = head.status }
-        let then = Redaction.apply(to: recording.content, of: recording.fields, rules)
-        let now = content.flatMap { Redaction.apply(to: $0, of: head.fields, rules) }
-        let old = then?.fields ?? Redaction.apply(to: recording.fields, rules)
-        let new = now?.fields ?? Redaction.apply(to: head.fields, rules)
+        let then = try? Redaction.apply(to: recording.content, of: recording.fields, rules, secrets)
+        let now = content.flatMap { try? Redaction.apply(to: $0, of: head.fields, rules, secrets) }
+        let old = then?.fields ?? Redaction.apply(to: recording.fields, rules, secrets)
+        let new = now?.fields ?? Redaction.apply(to: head.fields, rules, secrets)
         var seen: Set<String> = []
         for name in Self.comparedFields + names where seen.insert(name.lowercased()).inserted {
             let (recorded, now) = (old.combined(name), new.combined(name))

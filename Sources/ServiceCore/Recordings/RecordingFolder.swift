@@ -1,9 +1,9 @@
 // The recordings of one service: two files each, readable by their owner alone, in a folder.
 
-import Content
 package import EventLoop
 import Files
 import Glibc
+import HTTPCaching
 import HTTPWire
 package import Policies
 import Synchronization
@@ -39,8 +39,7 @@ package final class RecordingFolder: Sendable {
         (try? await pool.run { [self] in
             var found: [Recording] = []
             for name in fileNames() {
-                guard let document = document(name) else { continue }
-                if let recording = recording(document, document.key, name) { found.append(recording) }
+                if let recording = read(name, \.key) { found.append(recording) }
             }
             return found
         }) ?? []
@@ -51,7 +50,7 @@ package final class RecordingFolder: Sendable {
 
     /// One recording, whatever its request is; nil where it cannot be used, which the log is told of.
     package func recording(named name: String) async -> Recording? {
-        (try? await pool.run { [self] in document(name).flatMap { recording($0, $0.key, name) } }) ?? nil
+        (try? await pool.run { [self] in read(name, \.key) }) ?? nil
     }
 
     /// Writes a recording in the place of an earlier one of its key.
@@ -66,39 +65,69 @@ package final class RecordingFolder: Sendable {
     // MARK: - On an I/O thread
 
     private func load(_ key: RecordingKey) -> Recording? {
-        guard let document = document(key.name), document.key == key else { return nil }
-        return recording(document, key, key.name)
-    }
-
-    /// - Parameter name: without the suffix.
-    private func document(_ name: String) -> RecordingDocument? {
-        let bytes = WholeFile.readOwn("\(path)/\(name)\(Self.headSuffix)")
-        if bytes.isEmpty { return nil }
-        do {
-            return try RecordingDocument.decode(bytes)
-        } catch {
-            onTrouble("the recording \(path)/\(name)\(Self.headSuffix) cannot be read; correct it, or remove it")
+        read(key.name) { document in
+            if document.key == key { return key }
+            onTrouble(
+                "the recording \(head(key.name)) is of another request than '\(key.request)', which its name is of; "
+                    + "set 'request', 'match' and 'body' back, or remove it"
+            )
             return nil
         }
     }
 
-    private func recording(_ document: RecordingDocument, _ key: RecordingKey, _ name: String) -> Recording? {
-        var content: [UInt8] = []
-        if let file = document.content {
-            guard !file.contains("/"), access("\(path)/\(file)", R_OK) == 0 else {
+    private func head(_ name: String) -> String { "\(path)/\(name)\(Self.headSuffix)" }
+
+    /// A recording, of which the log is told where it cannot be used.
+    /// - Parameters:
+    ///   - name: without the suffix.
+    ///   - key: its key; nil where it is not wanted.
+    private func read(_ name: String, _ key: (RecordingDocument) -> RecordingKey?) -> Recording? {
+        // A recording may be replaced after its head was read, and takes the content of before along.
+        for _ in 0..<Self.mostAttempts {
+            guard let document = document(name), let key = key(document) else { return nil }
+            let content: [UInt8]
+            do throws(SystemError) {
+                content =
+                    try document.content.map { file throws(SystemError) in
+                        guard !file.isEmpty, !file.contains("/") else {
+                            throw SystemError("open \(path)/\(file)", code: ENOENT)
+                        }
+                        return try WholeFile.readEdited("\(path)/\(file)")
+                    } ?? []
+            } catch {
+                if self.document(name) != document { continue }
                 onTrouble(
-                    "the content of the recording \(path)/\(name)\(Self.headSuffix) is not at '\(file)' beside it; "
-                        + "put it there, or remove the recording"
+                    "the content of the recording \(head(name)) cannot be read at '\(document.content ?? "")' beside it "
+                        + "(\(error)); put it there, or remove the recording"
                 )
                 return nil
             }
-            content = WholeFile.readOwn("\(path)/\(file)")
+            if let recording = document.recording(key, content: content) { return recording }
+            onTrouble(
+                "the recording \(head(name)) has a status, a field or a time that cannot be sent; "
+                    + "correct it, or remove it"
+            )
+            return nil
         }
-        if let recording = document.recording(key, content: content) { return recording }
-        onTrouble(
-            "the recording \(path)/\(name)\(Self.headSuffix) has a status, a field or a time that cannot be sent; "
-                + "correct it, or remove it"
-        )
+        return nil
+    }
+
+    private static let mostAttempts = 100
+
+    /// - Parameter name: without the suffix.
+    private func document(_ name: String) -> RecordingDocument? {
+        do throws(SystemError) {
+            let bytes = try WholeFile.readEdited(head(name))
+            do throws(RecordingDocument.Malformed) {
+                return try RecordingDocument.decode(bytes)
+            } catch {
+                onTrouble("the recording \(head(name)) cannot be read: \(error.reason); correct it, or remove it")
+            }
+        } catch {
+            if error.code != ENOENT {
+                onTrouble("the recording \(head(name)) cannot be read: \(error); correct it, or remove it")
+            }
+        }
         return nil
     }
 
@@ -106,13 +135,21 @@ package final class RecordingFolder: Sendable {
         do throws(SystemError) {
             if access(path, F_OK) != 0 { try Folders.make(path, mode: 0o700) }
             let name = recording.key.name
-            let file = recording.content.isEmpty ? nil : name + Self.suffix(recording.fields)
+            // Each content has a name of its own, so that no head is ever beside the content of another answer, whoever reads
+            // meanwhile and whenever the daemon is killed.
+            let digest = (ContentDigest.sha256.hex(recording.content) ?? "").prefix(8)
+            let file = recording.content.isEmpty ? nil : "\(name).\(digest)\(Self.suffix(recording.fields))"
             let document = RecordingDocument(recording, content: file)
             guard let head = try? document.encode() else { return false }
-            // The content first: a document never names a file that is not there.
             try writing.withLock { _ throws(SystemError) in
+                let before = (try? WholeFile.readEdited(self.head(name))).flatMap { try? RecordingDocument.decode($0) }
+                // The content first: a document never names a file that is not there.
                 if let file { try WholeFile.replace("\(path)/\(file)", with: recording.content) }
-                try WholeFile.replace("\(path)/\(name)\(Self.headSuffix)", with: head)
+                try WholeFile.replace(self.head(name), with: head)
+                // A file of another name is somebody's own.
+                if let old = before?.content, old != file, old.hasPrefix(name + "."), !old.contains("/") {
+                    unlink("\(path)/\(old)")
+                }
             }
             return true
         } catch {
@@ -150,14 +187,23 @@ package struct RecordingPlan: Sendable, Equatable {
     package let source: AnswerSource
     package let rules: RecordingRules
     package let folder: RecordingFolder
+    /// Query items that the service adds, and that no recording has.
+    package let secrets: SecretQuery
 
-    package init(source: AnswerSource, rules: RecordingRules, folder: RecordingFolder) {
+    package init(
+        source: AnswerSource,
+        rules: RecordingRules,
+        folder: RecordingFolder,
+        secrets: SecretQuery
+    ) {
         self.source = source
+        self.secrets = secrets
         self.rules = rules
         self.folder = folder
     }
 
     package static func == (left: RecordingPlan, right: RecordingPlan) -> Bool {
         left.source == right.source && left.rules == right.rules && left.folder.path == right.folder.path
+            && left.secrets == right.secrets
     }
 }

@@ -20,7 +20,7 @@ package struct RecordingKey: Sendable, Hashable {
     ///   - path: path and query on the origin.
     ///   - content: of the request; empty where it has none.
     package init(_ method: Method, path: String, _ fields: Fields, content: [UInt8], _ rules: RecordingRules) {
-        let target = Self.shown(KeyRules(ignoreQuery: rules.ignoredQuery).path(path), rules)
+        let target = Redaction.target(KeyRules(ignoreQuery: rules.ignoredQuery).path(path), rules)
         request = "\(method == .head ? "GET" : method.name) \(target)"
         self.fields = rules.fields.compactMap { name in
             fields.combined(name).map { [name, Redaction.asked($0, of: name)] }
@@ -47,7 +47,7 @@ package struct RecordingKey: Sendable, Hashable {
     package var hasSecrets: Bool {
         if fieldLines.contains(where: { SecretNames.contains($0.name) }) { return true }
         guard let mark = request.firstIndex(of: "?") else { return false }
-        return request[mark...].dropFirst().split(separator: "&").contains { $0.hasSuffix("=" + Redaction.mark) }
+        return request[mark...].dropFirst().split { "&;".contains($0) }.contains { $0.hasSuffix("=" + Redaction.mark) }
     }
 
     /// The name of its files in the folder of a service, without an extension: readable, and another one for each key.
@@ -59,10 +59,5 @@ package struct RecordingKey: Sendable, Hashable {
             return isPlain || scalar == "-" ? Character(scalar) : "_"
         }
         return "\(String(readable)).\(digest)"
-    }
-
-    /// A target without the values of secret query items.
-    private static func shown(_ path: String, _ rules: RecordingRules) -> String {
-        Redaction.query(ShownQuery.text(path, SecretQuery()), rules)
     }
 }

@@ -46,7 +46,7 @@ package struct RecordingMaker {
                 "nothing is stored for '\(key.request)'; ask for it first, or name it as 'drydock list' does"
             )
         }
-        let recording = try await Self.recording(of: response, key, plan.rules, on: loop)
+        let recording = try await Self.recording(of: response, key, plan, on: loop)
         guard await plan.folder.save(recording) else { throw .notWritten(plan.folder.path) }
         return recording
     }
@@ -54,7 +54,7 @@ package struct RecordingMaker {
     private static func recording(
         of response: StoredResponse,
         _ key: RecordingKey,
-        _ rules: RecordingRules,
+        _ plan: RecordingPlan,
         on loop: isolated EventLoop
     ) async throws(KeepRefusal) -> Recording {
         var fields = HopByHop.forwardable(response.head.fields, isRequest: false)
@@ -62,14 +62,14 @@ package struct RecordingMaker {
             throw .refused("the stored response to '\(key.request)' has a content coding that cannot be taken off")
         }
         let decoder = ContentDecoder(codings)
-        let content = try await whole(response.body, decoder, atMost: rules.maximumSize, key, on: loop)
+        let content = try await whole(response.body, decoder, atMost: plan.rules.maximumSize, key, on: loop)
         let isPlain = codings.isEmpty
         fields.remove(.contentEncoding)
-        guard let kept = Redaction.apply(to: content, of: fields, rules, isSent: isPlain) else {
-            throw .refused(
-                "the stored response to '\(key.request)' says that it is JSON and cannot be read, so that what "
-                    + "'recordings.redact.json' names cannot be found"
-            )
+        let kept: (fields: Fields, content: [UInt8])
+        do throws(RedactionRefusal) {
+            kept = try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets, isSent: isPlain)
+        } catch {
+            throw .refused("the stored response to '\(key.request)' \(error)")
         }
         return Recording(
             key: key,

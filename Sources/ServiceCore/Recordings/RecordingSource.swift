@@ -1,5 +1,6 @@
 // Answers a route's fetches from recordings, and records what its origin answers, below the shared fetch.
 
+import CacheStore
 import DownloadCore
 import EventLoop
 import HTTPCaching
@@ -15,23 +16,27 @@ final class RecordingSource: FetchSource {
     /// Nil where nobody is to be asked.
     private let origin: (any FetchSource)?
     private let plan: RecordingPlan
+    private let expectation: SeedExpectation?
     private let clock: WallClock
     private let service: String
     private let isOffline: () -> Bool
 
     /// - Parameters:
     ///   - origin: nil with `source: replay`, so that there is nothing that could open a socket.
+    ///   - expectation: what the route expects of an answer that it keeps; nil: nothing.
     ///   - service: its name, for messages.
     ///   - isOffline: nobody is to be asked at this moment.
     init(
         _ origin: (any FetchSource)?,
         _ plan: RecordingPlan,
+        _ expectation: SeedExpectation?,
         clock: WallClock,
         service: String,
         isOffline: @escaping () -> Bool
     ) {
         self.origin = origin
         self.plan = plan
+        self.expectation = expectation
         self.clock = clock
         self.service = service
         self.isOffline = isOffline
@@ -62,7 +67,7 @@ final class RecordingSource: FetchSource {
             if let found { return replay(found, head, sink, on: loop) }
             throw .offline("there is no recording of '\(key.request)', \(FetchError.offlineAdvice)")
         }
-        let fetch = RecordedFetch(head, key, plan, clock, standIn: found, sink: sink)
+        let fetch = RecordedFetch(head, key, plan, expectation, clock, standIn: found, sink: sink)
         request.prepareForRecording()
         do throws(FetchError) {
             fetch.handle = try await origin.start(request, sink: fetch, on: loop)
@@ -118,8 +123,8 @@ final class RecordingSource: FetchSource {
 extension FetchRequest {
     /// Asks for the whole representation, without codings: a recording answers whoever asks, and is there to be read.
     mutating func prepareForRecording() {
-        guard method == .get || method == .head else { return }
         fields.set(.acceptEncoding, "identity")
+        guard method == .get || method == .head else { return }
         for field in [KnownField.range, .ifRange] { fields.remove(field) }
         fields.removeConditions()
     }

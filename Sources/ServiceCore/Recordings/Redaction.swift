@@ -10,18 +10,20 @@ enum Redaction {
     static let mark = SecretURL.mark
 
     /// An answer as a recording has it: without a content coding where that can be taken off, and without secrets.
-    /// - Parameter isSent: the content is what the origin has sent, and no more has been taken off.
-    /// - Returns: nil for what says that it is JSON and cannot be read, so that a secret in it could not be found.
+    /// - Parameters:
+    ///   - secrets: the query items that the service adds, which no client may see.
+    ///   - isSent: the content is what the origin has sent, and no more has been taken off.
+    /// - Throws: why no recording can be made of it.
     static func apply(
         to content: [UInt8],
         of fields: Fields,
         _ rules: RecordingRules,
+        _ secrets: SecretQuery,
         isSent: Bool = true
-    ) -> (fields: Fields, content: [UInt8])? {
-        var (fields, plain) = decoded(content, fields, atMost: rules.maximumSize)
-        guard let redacted = apply(to: plain, fields, rules) else { return nil }
-        plain = redacted
-        fields = apply(to: fields, rules)
+    ) throws(RedactionRefusal) -> (fields: Fields, content: [UInt8]) {
+        var (fields, plain) = try decoded(content, fields, atMost: rules.maximumSize)
+        plain = try apply(to: plain, fields, rules)
+        fields = apply(to: fields, rules, secrets)
         fields.remove(.contentLength)
         // A digest is of the bytes that were sent.
         if !isSent || plain != content {
@@ -34,7 +36,11 @@ enum Redaction {
     private static let digests: [StaticString] = ["content-digest", "repr-digest", "digest", "content-md5"]
 
     /// The content without its codings; as it is where one is unknown, or the content is not in it.
-    private static func decoded(_ content: [UInt8], _ fields: Fields, atMost limit: Int) -> (Fields, [UInt8]) {
+    private static func decoded(
+        _ content: [UInt8],
+        _ fields: Fields,
+        atMost limit: Int
+    ) throws(RedactionRefusal) -> (Fields, [UInt8]) {
         guard let codings = ContentCoding.codings(fields), !codings.isEmpty, !content.isEmpty else {
             return (fields, content)
         }
@@ -50,7 +56,8 @@ enum Redaction {
         } catch {
             return (fields, content)
         }
-        guard decoder.isAtEnd, plain.count <= limit else { return (fields, content) }
+        guard plain.count <= limit else { throw .tooLong(limit) }
+        guard decoder.isAtEnd else { return (fields, content) }
         var fields = fields
         fields.remove(.contentEncoding)
         return (fields, plain)
@@ -58,32 +65,32 @@ enum Redaction {
 
     /// The fields without secrets: cookies keep their names and attributes, what is secret by its name, or named by the
     /// rules, loses its value, and so do such items of URLs.
-    static func apply(to fields: Fields, _ rules: RecordingRules) -> Fields {
+    static func apply(to fields: Fields, _ rules: RecordingRules, _ secrets: SecretQuery) -> Fields {
         var result = Fields()
         for line in fields.lines {
             let name = line.name.lowercased()
-            if name == "set-cookie" {
-                result.append(line.name, cookie(line.value))
+            if name == "set-cookie" || name == "set-cookie2" {
+                result.append(line.name, SecretURL.hidden(cookie: line.value))
             } else if rules.redactedFields.contains(name) || SecretNames.contains(name) {
                 result.append(line.name, mark)
             } else {
-                result.append(line.name, query(SecretURL.hidden(line.value, field: name), rules))
+                let value = secrets.removed(from: line.value)
+                result.append(line.name, SecretURL.hidden(value, field: name) { isSecret($0, rules) })
             }
         }
         return result
     }
 
-    /// A URL without the values of the query items that the rules name.
-    static func query(_ text: String, _ rules: RecordingRules) -> String {
-        guard !rules.redactedQuery.isEmpty, let start = text.firstIndex(of: "?") else { return text }
-        let items = text[start...].dropFirst().split(separator: "&", omittingEmptySubsequences: false)
-        let hidden = items.map { item -> String in
-            guard let sign = item.firstIndex(of: "="), rules.redactedQuery.contains(String(item[..<sign])) else {
-                return String(item)
-            }
-            return item[...sign] + mark
-        }
-        return text[...start] + hidden.joined(separator: "&")
+    /// A target without the values of secret query items.
+    static func target(_ path: String, _ rules: RecordingRules) -> String {
+        guard path.utf8.contains(UInt8(ascii: "?")) else { return path }
+        return SecretURL.hidden(path) { isSecret($0, rules) }
+    }
+
+    /// Whether an item of a query is secret by its name, or the rules name it.
+    private static func isSecret(_ name: String, _ rules: RecordingRules) -> Bool {
+        SecretNames.contains(name)
+            || rules.redactedQuery.contains { StarPattern.matches(Array($0.utf8)[...], Array(name.utf8)[...]) }
     }
 
     /// The value of a request's field as it tells recordings apart: of a secret its digest.
@@ -95,23 +102,44 @@ enum Redaction {
     /// What the digest of a secret begins with.
     static let digestMark = "sha256:"
 
-    /// `id=7f3a; Path=/` as `id=***; Path=/`.
-    private static func cookie(_ value: String) -> String {
-        let end = value.firstIndex(of: ";") ?? value.endIndex
-        let name = value[..<end].prefix { $0 != "=" }
-        return "\(name)=\(mark)\(value[end...])"
-    }
-
-    /// A document without the members that the rules name; any other content as it is.
-    /// - Returns: nil for what says that it is JSON and cannot be read, so that a secret in it could not be found.
-    static func apply(to content: [UInt8], _ fields: Fields, _ rules: RecordingRules) -> [UInt8]? {
-        guard !rules.redactedMembers.isEmpty, !content.isEmpty,
-            (fields.first(.contentType) ?? "").prefix(while: { $0 != ";" }).lowercased().contains("json")
-        else { return content }
-        guard var tree = try? JSONReader.read(content, limits: TreeLimits(depth: 128, values: 1 << 20)) else {
-            return nil
+    /// A document without the members that the rules name, whatever it says that it is; any other content as it is.
+    static func apply(
+        to content: [UInt8],
+        _ fields: Fields,
+        _ rules: RecordingRules
+    ) throws(RedactionRefusal) -> [UInt8] {
+        guard !rules.redactedMembers.isEmpty, !content.isEmpty else { return content }
+        let before: ContentTree
+        do throws(TreeError) {
+            before = try JSONReader.read(content, limits: TreeLimits(depth: 128, values: 1 << 20))
+        } catch {
+            let isSaid = fields.all(.contentType).contains { type in
+                type.prefix { $0 != ";" }.lowercased().contains("json")
+            }
+            if isSaid { throw .noJSON }
+            return content
         }
+        var tree = before
         for path in rules.redactedMembers { tree = tree.changing(path[...]) { _ in .string(mark) } }
-        return JSONWriter.bytes(tree)
+        return tree == before ? content : JSONWriter.bytes(tree)
+    }
+}
+
+/// Why no recording is made of an answer.
+enum RedactionRefusal: Error, Equatable, CustomStringConvertible {
+    /// It says that it is JSON and cannot be read, so that a secret in it could not be found.
+    case noJSON
+    /// It has more than so many bytes without its codings.
+    case tooLong(Int)
+
+    /// Said of the answer, with what to do.
+    var description: String {
+        switch self {
+        case .noJSON:
+            "says that it is JSON and cannot be read, so that what 'recordings.redact.json' names cannot be found; "
+                + "correct the origin, or remove the names"
+        case .tooLong(let limit):
+            "has more than \(limit) bytes without its content coding; raise 'recordings.max_size'"
+        }
     }
 }

@@ -1,5 +1,6 @@
 // Where the answers of a route come from if it uses recordings, and what its client is told of that.
 
+import CacheStore
 import DownloadCore
 import HTTPCaching
 import HTTPWire
@@ -17,7 +18,8 @@ extension RequestPlan {
     ) throws(RouteRefusal) -> any FetchSource {
         guard let recording else { return asksNobody ? NobodySource(service: service) : try origin() }
         let origin = recording.source == .replay ? nil : try origin()
-        return RecordingSource(origin, recording, clock: core.clock, service: service) { core.isOffline }
+        let expectation = PhasePlan.seedExpectation(phases, policy)
+        return RecordingSource(origin, recording, expectation, clock: core.clock, service: service) { core.isOffline }
     }
 }
 

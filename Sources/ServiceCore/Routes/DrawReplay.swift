@@ -70,7 +70,10 @@ package struct DrawReplay {
     }
 
     private static func draw(again said: SaidDraw, _ rule: DemoRule) -> RepeatedDraw {
-        let draw = DemoDraw.draw(rule, key: said.name.key, ordinal: said.name.ordinal)
+        var draw = DemoDraw.draw(rule, key: said.name.key, ordinal: said.name.ordinal)
+        // Which of the drawn wrongs had something to act on, the request decided.
+        let wrongs = Set(draw.misbehaviours.map(\.kind))
+        draw.misbehaved = said.misbehaved.filter(wrongs.contains)
         var repeated = RepeatedDraw(said: said, drawn: draw.fieldValue, latency: draw.latency)
         repeated.isSame = draw.fieldValue == said.text
         if said.isOverridden {

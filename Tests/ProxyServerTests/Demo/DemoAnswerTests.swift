@@ -117,4 +117,21 @@ import Testing
             #expect(not.status == 203 && not.text == "null")
         }
     }
+
+    @Test func demoIsASource() async throws {
+        let text = """
+            services:
+              - name: shop
+                match: { prefix: /shop }
+                base_url: http://127.0.0.1:1
+                source: demo
+                demo: { body: played }
+                endpoints: [{ name: live, path: /live, source: live, timeout: { connect: 1s } }]
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            let client = try harness.client()
+            #expect(try client.exchange("/shop/a").text == "played")
+            #expect(try client.exchange("/shop/live").status == 502)
+        }
+    }
 }

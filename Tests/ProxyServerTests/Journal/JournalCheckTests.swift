@@ -130,6 +130,42 @@ import Testing
         }
     }
 
+    /// Of a time in which it was off, a journal knows nothing.
+    @Test func nothingIsSureOfATimeInWhichItWasOff() throws {
+        let journal = Journal()
+        journal.update(JournalSettings(size: 256 << 10), now: 5_000_000_000)
+        #expect(try verdict(journal) { $0.times = 0 }.reason?.contains("was off") == true)
+        #expect(
+            try verdict(journal) {
+                $0.since = "9s"; $0.times = 0
+            }.isMet == false
+        )
+        #expect(
+            try verdict(journal) {
+                $0.since = "3s"; $0.times = 0
+            }.isMet
+        )
+        journal.record(Self.entry())
+        #expect(try verdict(journal) { _ in }.isMet)
+    }
+
+    /// Numbers of 64 bits, which a Double takes for one.
+    @Test func numbersAreComparedExactly() throws {
+        let entry = Self.entry(body: #"{"id":9007199254740993}"#)
+        #expect(try Self.compare(entry) { $0.bodyJson = #"{"id":9007199254740993.0}"# } == .same)
+        #expect(try Self.compare(entry) { $0.bodyJson = #"{"id":9007199254740992}"# } != .same)
+    }
+
+    /// The text is found in one pass, and not where something else differs.
+    @Test func aTextThatRepeatsItselfIsFoundInOnePass() throws {
+        let body = String(repeating: "a", count: 200_000) + "b"
+        let entry = Self.entry(body: body)
+        for (text, isMeant) in [(body, true), (String(repeating: "a", count: 100_000) + "c", false), ("ab", true)] {
+            let found = try Self.compare(entry) { $0.bodyContains = text }
+            #expect((found == .same) == isMeant)
+        }
+    }
+
     @Test func whatCameClosest() throws {
         let journal = Journal(JournalSettings(size: 256 << 10))
         journal.record(Self.entry("GET", "/other"))

@@ -90,19 +90,28 @@ private func entry(_ number: Int, body: Int = 0) -> JournalEntry {
         let journal = Journal(JournalSettings(size: 512 << 10))
         for number in 1...400 { journal.record(entry(number, body: 1000)) }
         #expect(journal.extent.dropped == 0)
-        journal.update(JournalSettings(size: 512 << 10, bodies: 7))
+        journal.update(JournalSettings(size: 512 << 10, bodies: 7), now: 1)
         #expect(journal.settings.bodies == 7 && all(journal).count == 400)
-        journal.update(JournalSettings(size: 256 << 10))
+        journal.update(JournalSettings(size: 256 << 10), now: 2)
         let left = all(journal)
         #expect(left.last?.number == 400 && left.count < 400 && journal.extent.dropped == UInt64(400 - left.count))
         #expect(left.map(\.entry.time) == left.map(\.number))
         var behind = journal.end
-        journal.update(.off)
+        journal.update(.off, now: 3)
         #expect(!journal.isOn && all(journal).isEmpty)
         journal.record(entry(1))
-        journal.update(JournalSettings(size: 256 << 10))
+        journal.update(JournalSettings(size: 256 << 10), now: 2)
+        #expect(journal.extent.offUntil == 2)
         journal.record(entry(2))
         #expect(journal.page(&behind).map(\.number) == [401] && behind.missed == 0)
+    }
+
+    @Test func clearingForgetsThatItWasOff() {
+        let journal = Journal()
+        journal.update(JournalSettings(size: 256 << 10), now: 5)
+        #expect(journal.extent.offUntil == 5)
+        _ = journal.clear()
+        #expect(journal.extent.offUntil == 0)
     }
 
     @Test func aReaderThatIsTooSlowIsToldWhatItMissed() {

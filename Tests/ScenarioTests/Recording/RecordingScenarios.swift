@@ -106,6 +106,38 @@ extension Scenarios {
             #expect(origin.requests() == 1)
         }
 
+        /// What its route does not expect, a 429, and what a request has asked for by an override are no answers to keep.
+        @Test func onlyWhatIsExpectedIsRecorded() throws {
+            let origin = try ScriptedOrigin { request in
+                switch request.target {
+                case "/html": .answer("<html>", fields: [("Content-Type", "text/html")])
+                case "/text": .answer("<html>", fields: [("Content-Type", "application/json")])
+                case "/busy": .answer(429, fields: [("Content-Type", "application/json")], "")
+                default: .answer("{}", fields: [("Content-Type", "application/json")])
+                }
+            }
+            let folder = try TemporaryFolder()
+            let keys = [
+                "recordings: { dir: \(folder.path) }", "source: replay-or-record",
+                "response: { type: application/json, expect: json }",
+            ]
+            let daemon = try Daemon(services(service("api", origin.url, keys[0], keys[1], keys[2])))
+            let override = [("Drydock-Override", "status=418")]
+            for (target, fields, status, asked) in [
+                ("/api/html", [], 502, 2), ("/api/text", [], 200, 2), ("/api/busy", [], 429, 2),
+                ("/api/other", override, 200, 2), ("/api/json", [], 200, 1),
+            ] {
+                let before = origin.requests()
+                for _ in 0..<2 { #expect(try daemon.exchange(target, fields: fields).status == status, "\(target)") }
+                #expect(origin.requests() - before == asked, "\(target)")
+            }
+            #expect(try Self.files(folder).count == 2)
+            let known = try daemon.command("explain", "/api/json").output
+            #expect(known.contains("recording") && known.contains("recorded "), "\(known)")
+            let unknown = try daemon.command("explain", "/api/none").output
+            #expect(unknown.contains("there is no recording of 'GET /none'"), "\(unknown)")
+        }
+
         @Test func aReplayedAnswerObeysARangeAndNoCondition() throws {
             let origin = try ScriptedOrigin { _ in .answer("0123456789", fields: [("ETag", "\"1\"")]) }
             let folder = try TemporaryFolder()

@@ -31,7 +31,7 @@ import Testing
         comparing names: [String] = []
     ) -> RecordingDrift {
         let head = ResponseHead(status: status, fields: Fields(fields))
-        return RecordingDrift(of: recording, head, content.map { Array($0.utf8) }, rules, fields: names)
+        return RecordingDrift(of: recording, head, content.map { Array($0.utf8) }, rules, SecretQuery(), fields: names)
     }
 
     @Test("documents are compared as trees, and other content as bytes")

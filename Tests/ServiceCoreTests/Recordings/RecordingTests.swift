@@ -64,18 +64,24 @@ import Testing
             ("Content-Type", "application/json"), ("Set-Cookie", "id=7f3a; Path=/; HttpOnly"), ("X-Auth-Token", "hush"),
             ("X-Trace", "me"), ("ETag", "\"1\""),
         ])
-        let kept = Redaction.apply(to: fields, rules)
+        let kept = Redaction.apply(to: fields, rules, SecretQuery())
         #expect(
             kept.lines.map(\.value) == ["application/json", "id=***; Path=/; HttpOnly", "***", "***", "\"1\""]
         )
         let content = Array(#"{"users":[{"token":"a","name":"b"},{"token":1}],"token":"stays"}"#.utf8)
-        let redacted = try #require(Redaction.apply(to: content, fields, rules))
+        let redacted = try Redaction.apply(to: content, fields, rules)
         #expect(
             String(decoding: redacted, as: UTF8.self)
                 == #"{"users":[{"token":"***","name":"b"},{"token":"***"}],"token":"stays"}"#
         )
-        #expect(Redaction.apply(to: Array("{".utf8), fields, rules) == nil)
-        #expect(Redaction.apply(to: Array("{".utf8), Fields(), rules) == Array("{".utf8))
+        #expect(throws: RedactionRefusal.noJSON) { try Redaction.apply(to: Array("{".utf8), fields, rules) }
+        #expect(try Redaction.apply(to: Array("{".utf8), Fields(), rules) == Array("{".utf8))
+        // A document is one without saying so, too.
+        for types in [[], ["text/plain"], ["text/plain", "application/json"]] {
+            #expect(try Redaction.apply(to: content, Fields(types.map { ("Content-Type", $0) }), rules) == redacted)
+        }
+        // What has no such member keeps its spaces.
+        #expect(try Redaction.apply(to: Array("{ }".utf8), fields, rules) == Array("{ }".utf8))
     }
 
     @Test("no field has a secret in a URL, and no key a secret that tells recordings apart")
@@ -86,7 +92,7 @@ import Testing
             ("Content-Location", "https://me:hush@h/"),
         ])
         #expect(
-            Redaction.apply(to: fields, rules).lines.map(\.value) == [
+            Redaction.apply(to: fields, rules, SecretQuery()).lines.map(\.value) == [
                 "/cb?access_token=***&pin=***&b=2#id_token=***", "</n?api_key=***>; rel=next", "https://me:***@h/",
             ]
         )
@@ -103,6 +109,25 @@ import Testing
         )
     }
 
+    @Test(
+        "names of secret items are found however they are written, and so are what the service adds and cookies without a name"
+    )
+    func secretsInOtherPlaces() {
+        let rules = RecordingRules(redactedQuery: ["pin", "si*"])
+        var secrets = SecretQuery()
+        secrets.insert("own", ["CONF"])
+        let values = [
+            ("Location", "/x?own=CONF&a=1", "/x?a=1"), ("X-A", "/x?p%69n=S&b=2", "/x?p%69n=***&b=2"),
+            ("X-B", "/x?a;pin=S", "/x?a;pin=***"), ("X-C", "/x?next=%2Fcb%3Fpin%3DS", "/x?next=***"),
+            ("Link", "</n?p=2>; rel=next, </p?pin=S>; rel=prev", "</n?p=2>; rel=next, </p?pin=***>; rel=prev"),
+            ("X-D", "/x?sid=S", "/x?sid=***"), ("Set-Cookie", "VALUE; Path=/", "***; Path=/"),
+            ("Set-Cookie2", "id=S", "id=***"), ("X-CSRFToken", "S", "***"), ("X-SessionId", "S", "***"),
+        ]
+        let kept = Redaction.apply(to: Fields(values.map { ($0.0, $0.1) }), rules, secrets)
+        #expect(kept.lines.map(\.value) == values.map(\.2))
+        #expect(Self.key(.get, "/a?p%69n=1;sid=2", [], "", rules).request == "GET /a?p%69n=***;sid=***")
+    }
+
     @Test("an answer is recorded without its content coding, and without digests of other bytes")
     func codings() throws {
         // "hello" in gzip.
@@ -114,23 +139,26 @@ import Testing
             ("Content-MD5", "x"),
             ("Content-Type", "text/plain"),
         ])
-        let plain = try #require(Redaction.apply(to: coded, of: fields, RecordingRules()))
+        let plain = try Redaction.apply(to: coded, of: fields, RecordingRules(), SecretQuery())
         #expect(plain.content == Array("hello".utf8))
         #expect(plain.fields.lines.map(\.name) == ["Content-Type"])
-        // What cannot be decoded, is longer than it may be, or is in an unknown coding, stays as it came.
+        // What cannot be decoded, or is in an unknown coding, stays as it came; what is too long is not recorded.
         let unknown = Fields([("Content-Encoding", "zstd"), ("Repr-Digest", "x")])
         for (content, fields, rules) in [
-            (Array(coded.dropLast(4)), fields, RecordingRules()), (coded, fields, RecordingRules(maximumSize: 4)),
-            (Array("x".utf8), fields, RecordingRules()), (coded, unknown, RecordingRules()),
+            (Array(coded.dropLast(4)), fields, RecordingRules()), (Array("x".utf8), fields, RecordingRules()),
+            (coded, unknown, RecordingRules()),
         ] {
-            let kept = try #require(Redaction.apply(to: content, of: fields, rules))
+            let kept = try Redaction.apply(to: content, of: fields, rules, SecretQuery())
             #expect(kept.content == content)
             #expect(kept.fields.contains(.contentEncoding) && kept.fields.combined("repr-digest") != nil)
+        }
+        #expect(throws: RedactionRefusal.tooLong(4)) {
+            try Redaction.apply(to: coded, of: fields, RecordingRules(maximumSize: 4), SecretQuery())
         }
         // A secret that may be in it is no reason to write it.
         let secret = RecordingRules(redactedMembers: [["a"]])
         let json = Fields([("Content-Encoding", "zstd"), ("Content-Type", "application/json")])
-        #expect(Redaction.apply(to: coded, of: json, secret) == nil)
+        #expect(throws: RedactionRefusal.noJSON) { try Redaction.apply(to: coded, of: json, secret, SecretQuery()) }
     }
 
     @Test("a recording is sent with the date of now, and as fresh as it was")
@@ -211,14 +239,18 @@ import Testing
         defer { pool.stop() }
         let key = Self.key()
         #expect(await folder.save(Self.recording(key, "old")))
-        let content = "\(folder.path)/\(key.name).json"
+        let name = try FileManager.default.contentsOfDirectory(atPath: folder.path).first {
+            !$0.hasSuffix(".head.json")
+        }
+        let content = "\(folder.path)/\(try #require(name))"
         let head = "\(folder.path)/\(key.name).head.json"
         try Data("edited".utf8).write(to: URL(fileURLWithPath: content))
         #expect(await folder.find(key)?.content == Array("edited".utf8))
         let text = try String(contentsOfFile: head, encoding: .utf8)
         for (old, new) in [
             ("\"status\" : 200", "\"status\" : 304"), ("\"ETag\"", "\"E Tag\""), ("2023-11-14", "yesterday"),
-            (".json\"", "/../../x\""), ("{", "["),
+            (".json\"", "/../../x\""), ("{", "["), ("GET /", "GET /other"), ("200", "\"200\""),
+            ("\"request\"", "\"asked\""),
         ] {
             try text.replacingOccurrences(of: old, with: new).write(toFile: head, atomically: true, encoding: .utf8)
             let before = troubles.read { $0.count }
@@ -226,5 +258,70 @@ import Testing
             #expect(troubles.read { $0.count } == before + 1, "\(new)")
         }
         #expect(troubles.read { $0 }.allSatisfy { $0.contains(head) || $0.contains("correct it") })
+        #expect(troubles.read { $0 }.contains { $0.contains("the value of 'status' is of another kind") })
+        #expect(troubles.read { $0 }.contains { $0.contains("'request' is missing") })
+        // A head and a content that are no files, or are links to others.
+        let manager = FileManager.default
+        for (place, isHead) in [(head, true), (content, false)] {
+            for make in [
+                { try manager.createDirectory(atPath: place, withIntermediateDirectories: true) },
+                { try manager.createSymbolicLink(atPath: place, withDestinationPath: "/etc/hostname") },
+            ] as [() throws -> Void] {
+                if !isHead { try text.write(toFile: head, atomically: true, encoding: .utf8) }
+                try manager.removeItem(atPath: place)
+                try make()
+                let before = troubles.read { $0.count }
+                #expect(await folder.find(key) == nil)
+                #expect(troubles.read { $0.count } == before + 1)
+            }
+        }
+    }
+
+    /// The head and the content of two answers are never taken for one, and a killed daemon leaves no such pair: the
+    /// content is in a file of its own, which the head names.
+    @Test func whoeverReadsWhileARecordingIsReplacedGetsOneAnswer() async throws {
+        let place = try TemporaryFolder()
+        let pool = try IOPool(threads: 3)
+        defer { pool.stop() }
+        let troubles = Monitor<[String]>([])
+        let folder = RecordingFolder(path: place.path, pool: pool) { text in troubles.update { $0.append(text) } }
+        let key = Self.key()
+        func recording(_ number: Int) -> Recording {
+            let text = String(repeating: "\(number),", count: 2000)
+            return Recording(
+                key: key,
+                recordedAt: 1_700_000_000,
+                status: 200,
+                reason: "",
+                fields: Fields([("X-Number", "\(number)")]),
+                content: Array(text.utf8)
+            )
+        }
+        #expect(await folder.save(recording(0)))
+        let torn = await withTaskGroup(of: Int.self) { group in
+            group.addTask {
+                for number in 1..<60 { _ = await folder.save(recording(number)) }
+                return 0
+            }
+            for _ in 0..<2 {
+                group.addTask {
+                    var torn = 0
+                    for _ in 0..<600 {
+                        guard let found = await folder.find(key) else {
+                            torn += 1
+                            continue
+                        }
+                        let number = found.fields.combined("x-number").flatMap { Int($0) } ?? -1
+                        if found.content != recording(number).content { torn += 1 }
+                    }
+                    return torn
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(torn == 0)
+        #expect(troubles.read { $0 }.isEmpty)
+        // The content of before is gone.
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 2)
     }
 }

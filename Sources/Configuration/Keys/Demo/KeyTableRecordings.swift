@@ -94,9 +94,9 @@ extension KeyTable {
     static let recordingKeys = [
         KeyDescriptor(
             "source",
-            .choice(AnswerSource.allCases.map(\.rawValue)),
+            .choice(AnswerSource.allCases.map(\.rawValue) + [RecordingConfiguration.demoSource]),
             default: "live",
-            "Where answers come from: live, the origin through the store; record, the origin, and each answer is recorded; replay-or-record, the recording, or else as record; replay, the recording, and nobody is ever asked.",
+            "Where answers come from: live, the origin through the store; record, the origin, and each answer is recorded; replay-or-record, the recording, or else as record; replay, the recording, and nobody is ever asked; demo, demo answers, as demo.enabled.",
             inherited: .endpoints
         ),
         KeyDescriptor(

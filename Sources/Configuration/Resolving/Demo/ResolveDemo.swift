@@ -17,11 +17,14 @@ struct DemoFolder {
 }
 
 extension Resolver {
-    /// - Parameter own: the section without what it inherited.
+    /// - Parameters:
+    ///   - own: the section without what it inherited.
+    ///   - isSource: `source: demo` switches the answers on.
     mutating func demo(
         _ reader: SectionReader,
         own: SectionReader,
         answerOf owner: DemoOwner,
+        isSource: Bool,
         daemonDemo: Bool
     ) -> DemoConfiguration {
         var result = DemoConfiguration(reader)
@@ -37,7 +40,11 @@ extension Resolver {
         result.rules = rules(reader, parameters: parameters, folder: folder, in: result.answer)
         // A status beside rules is the answer to what no rule is for, and needs no content.
         if own.entry("status") != nil, !own.items("rules").isEmpty { result.hasOwnAnswer = true }
-        let enabled = reader.entry("enabled").map { _ in reader.bool("enabled") }
+        let said = reader.entry("enabled").map { _ in reader.bool("enabled") }
+        if isSource, said == false, let place = own.place("enabled") {
+            fail(place, "'source: demo' and 'demo.enabled: false' contradict each other; remove one")
+        }
+        let enabled = isSource ? true : said
         answer(reader, owner, folder, wanted: enabled == true && reader.items("rules").isEmpty, &result)
         result.enabled = result.hasAnswer && (enabled ?? daemonDemo)
         return result
