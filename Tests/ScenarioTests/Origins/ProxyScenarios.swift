@@ -32,7 +32,7 @@ extension Scenarios {
 
         @Test func aPlainOriginIsAskedThroughTheProxyAndStored() throws {
             let proxy = try Self.proxy { request in
-                .resource(request, etag: "\"1\"", fields: [("Cache-Control", "max-age=1")], "of the proxy")
+                .resource(request, etag: "\"1\"", fields: [("Cache-Control", "max-age=2")], "of the proxy")
             }
             let daemon = try Daemon(
                 services(
@@ -53,7 +53,7 @@ extension Scenarios {
             #expect(asked.all("Proxy-Authorization") == [Self.basic])
             #expect(asked.field("X-Mine") == "1" && asked.field("Via") == "1.1 drydock")
             // What is stale is checked on the same way.
-            rest(2.1)
+            rest(3.1)
             #expect(try daemon.exchange("/api/a?b").cacheStatus?.detail == "revalidated")
             #expect(proxy.log.last?.method == "HEAD" && proxy.log.last?.target == asked.target)
             let posted = try daemon.exchange("POST", "/api/p", body: Array("content".utf8))

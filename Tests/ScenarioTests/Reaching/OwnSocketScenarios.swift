@@ -84,7 +84,7 @@ extension Scenarios {
             for command in [["purge", "--all"], ["offline", "on"], ["status"]] {
                 let (program, words) = user.command([user.binary] + command + ["-c", other])
                 let result = try Shell.run(program, words, environment: user.variables(variables), folder: "/")
-                #expect(result.end == .exited(1), "\(result.report)")
+                #expect(result.end == .exited(3), "\(result.report)")
                 #expect(
                     result.errors.contains("no daemon of \(other) was found, and none was asked"),
                     "\(result.report)"
@@ -98,7 +98,7 @@ extension Scenarios {
             let named = variables.merging([
                 "DRYDOCK_ADMIN": "unix:\(variables["XDG_RUNTIME_DIR"] ?? "")/drydock/admin.sock"
             ]) { $1 }
-            #expect(try user.drydock("purge", "--all", "-c", other, environment: named).end == .exited(1))
+            #expect(try user.drydock("purge", "--all", "-c", other, environment: named).end == .exited(3))
             #expect(
                 try user.drydock("status", environment: variables, folder: "/").output.contains("offline        no")
             )
@@ -127,7 +127,7 @@ extension Scenarios {
             #expect(try RawClient(port: port).exchange("GET", "/x", host: "127.0.0.1:\(port)").status == 404)
             let status = try user.drydock("status", environment: variables)
             #expect(status.output.contains("process \(first.process.pid)"), "\(status.report)")
-            #expect(try user.drydock("status", "-c", file, environment: variables).end == .exited(1))
+            #expect(try user.drydock("status", "-c", file, environment: variables).end == .exited(3))
             second.process.signal(SIGTERM)
             #expect(second.process.waitForEnd(seconds: 20) == .exited(0))
             #expect(try user.drydock("status", environment: variables).succeeded, "it has not taken the file along")
