@@ -14,6 +14,20 @@ package struct DemoTemplate: Sendable {
     /// It takes how often the rule has answered.
     package let countsRule: Bool
 
+    /// What a template is made of.
+    package enum Source {
+        case text(String)
+        case json(ContentTree)
+    }
+
+    /// - Throws: the first mistake and its place.
+    package init(_ source: Source, escaping: TemplateEscaping) throws(TemplateError) {
+        switch source {
+        case .text(let text): try self.init(text, escaping: escaping)
+        case .json(let tree): try self.init(tree, escaping: escaping)
+        }
+    }
+
     /// - Throws: the first mistake of the text and its place.
     package init(_ text: String, escaping: TemplateEscaping) throws(TemplateError) {
         try self.init(text, escaping, isJSON: false)

@@ -184,17 +184,15 @@ struct ExportSource {
                 notes.append(ExportNote("\(place.service)/\(name)", .leftOut, "it is no recording that can be read"))
                 continue
             }
-            let content: [UInt8]
-            do {
-                content =
-                    try recorded.content.map { file in
-                        guard !file.contains("/") else { throw Failure(message: "it is in another folder") }
-                        return try ImportFiles.read("\(folder)/\(file)")
-                    } ?? []
-            } catch {
-                let reason = "its content '\(recorded.content ?? "")' cannot be read"
-                notes.append(ExportNote("\(place.service)/\(name)", .leftOut, reason))
-                continue
+            var content: [UInt8] = []
+            if let file = recorded.content {
+                // A file of another folder is none of the recording's.
+                guard !file.contains("/"), let read = try? ImportFiles.read("\(folder)/\(file)") else {
+                    let reason = "its content '\(file)' cannot be read"
+                    notes.append(ExportNote("\(place.service)/\(name)", .leftOut, reason))
+                    continue
+                }
+                content = read
             }
             let (rule, missing) = recorded.rule(
                 service: place.service,

@@ -107,9 +107,11 @@ final class DaemonContext: Sendable {
     /// The daemon is ending: it takes no orders any more.
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    /// Every answer whose last byte has left is in the journal: it is recorded in the same turn of its loop, and each loop
-    /// takes jobs in their order.
-    func untilRecorded() async { _ = await server?.counters() }
+    /// Every answer whose last byte has left is in the journal: it is recorded in the same turn of its loop.
+    func untilRecorded() async { await untilLoopsTurned() }
+
+    /// Each loop has done the jobs that it had: it takes them in their order.
+    func untilLoopsTurned() async { _ = await server?.counters() }
 
     /// nil before the daemon listens, and after it has ended.
     var server: Server? { running.withLock { $0 } }

@@ -60,7 +60,7 @@ final class Reloader: Sendable {
             }
             let ended = try result.get()
             // Each loop takes jobs in their order: once all have counted, all have the new plan.
-            _ = await context.server?.counters()
+            await context.untilLoopsTurned()
             parts.logger.info("configuration reloaded", metadata: ["services": "\(context.plan.services.count)"])
             if ended > 0 { parts.logger.notice("\(ended) changes of demo mode ended by the reload") }
             return ended
@@ -143,7 +143,7 @@ final class Reloader: Sendable {
         }
         try result.get()
         // Each loop takes jobs in their order: once all have counted, all have the new plan.
-        _ = await context.server?.counters()
+        await context.untilLoopsTurned()
     }
 
     /// On an I/O thread.

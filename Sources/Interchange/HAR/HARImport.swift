@@ -24,6 +24,8 @@ struct HARImport {
         let method: String
         let path: String
         var variants: [Variant] = []
+        /// By the items of the query, in whatever order they came: rules ask for them in any.
+        var placeOfVariant: [Set<ContentTree.Member>: Int] = [:]
     }
 
     /// Answers to requests of one query.
@@ -128,11 +130,13 @@ struct HARImport {
             origins[place].placeOfRequest[key] = count
             origins[place].requests.append(Request(method: method, path: url.path))
         }
-        let variants = origins[place].requests[known].variants
-        // Rules ask for items in any order.
         let items = Set(query)
-        let variant = variants.firstIndex { Set($0.query) == items } ?? variants.endIndex
-        if variant == variants.endIndex { origins[place].requests[known].variants.append(Variant(query: query)) }
+        let next = origins[place].requests[known].variants.count
+        let variant = origins[place].requests[known].placeOfVariant[items] ?? next
+        if variant == next {
+            origins[place].requests[known].placeOfVariant[items] = next
+            origins[place].requests[known].variants.append(Variant(query: query))
+        }
         origins[place].requests[known].variants[variant].exchanges.append(exchange)
     }
 

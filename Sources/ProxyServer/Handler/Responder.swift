@@ -66,15 +66,8 @@ final class Responder {
         var head = answer.head
         rewriting.apply(to: &head.fields)
         if let age = answer.age { head.fields.set(.age, String(age)) }
-        if let demo = result.demo {
-            head.fields.set("Drydock-Demo", demo)
-        } else {
-            head.fields.appendMember(.via, plan.via(head.version))
-        }
-        if let faults = result.faults {
-            let said = result.demo.map { "\($0), \(faults)" }
-            head.fields.set("Drydock-Demo", said ?? faults)
-        }
+        if result.demo == nil { head.fields.appendMember(.via, plan.via(head.version)) }
+        if let draws = result.draws { head.fields.set("Drydock-Demo", draws) }
         if let status = result.cacheStatus { head.fields.append(.cacheStatus, value(of: status)) }
         CrossOrigin.apply(added, to: &head.fields)
         // Made here, from what is stored.
@@ -161,7 +154,7 @@ final class Responder {
 
     /// What the access log and the counters will say.
     func note(_ result: ServiceAnswer, _ exchange: Exchange) {
-        exchange.draft?.demo = [result.demo, result.faults].compactMap(\.self).joined(separator: ", ")
+        exchange.draft?.demo = result.draws ?? ""
         guard result.demo == nil, let status = result.answer.cacheStatus else {
             exchange.outcome.cache = result.demo == nil ? .none : .demo
             return

@@ -88,7 +88,7 @@ package struct JournalPattern: Sendable {
     /// - Returns: false where more of the body would have to be known.
     private func compare(body entry: JournalEntry, _ differences: inout [String]) -> Bool {
         var isKnown = true
-        if let text, !Self.contains(entry.body, text) {
+        if let text, !entry.body.contains(text) {
             if entry.isBodyCut { isKnown = false } else { differences.append("the body does not contain the text") }
         }
         guard let json else { return isKnown }
@@ -147,23 +147,5 @@ package struct JournalPattern: Sendable {
             }
         }
         return pattern[p...].allSatisfy { $0 == star }
-    }
-
-    private static func contains(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {
-        guard !part.isEmpty else { return true }
-        // Knuth, Morris and Pratt: no byte is looked at twice, however much the part repeats itself.
-        var lengths = [0]
-        for byte in part.dropFirst() {
-            var length = lengths[lengths.count - 1]
-            while length > 0, part[length] != byte { length = lengths[length - 1] }
-            lengths.append(part[length] == byte ? length + 1 : 0)
-        }
-        var found = 0
-        for byte in bytes {
-            while found > 0, part[found] != byte { found = lengths[found - 1] }
-            if part[found] == byte { found += 1 }
-            if found == part.count { return true }
-        }
-        return false
     }
 }

@@ -70,9 +70,7 @@ struct DemoSources {
             let file = try files.load(path)
             guard answer.isTemplate || DemoTemplate.isTemplate(path: path) else { return .file(file) }
             let type = mediaType(forPath: DemoTemplate.named(path))
-            return try template(fields, type, of: path) { escaping throws(TemplateError) in
-                try DemoTemplate(String(decoding: file.bytes, as: UTF8.self), escaping: escaping)
-            }
+            return try template(.text(String(decoding: file.bytes, as: UTF8.self)), fields, type, of: path)
         }
         if let collection = answer.collection { return try items(collection, of: name) }
         if let events = answer.events { return try self.events(events) }
@@ -81,32 +79,24 @@ struct DemoSources {
         case nil: return .none
         case .text(let text)?:
             let type = "text/plain; charset=utf-8"
-            if answer.isTemplate {
-                return try template(fields, type, of: place) { escaping throws(TemplateError) in
-                    try DemoTemplate(text, escaping: escaping)
-                }
-            }
+            if answer.isTemplate { return try template(.text(text), fields, type, of: place) }
             return .file(DemoFile(path: place, bytes: Array(text.utf8), contentType: type))
         case .json(let tree)?:
             let type = "application/json"
-            if answer.isTemplate {
-                return try template(fields, type, of: place) { escaping throws(TemplateError) in
-                    try DemoTemplate(tree, escaping: escaping)
-                }
-            }
+            if answer.isTemplate { return try template(.json(tree), fields, type, of: place) }
             return .file(DemoFile(path: place, bytes: JSONWriter.bytes(tree), contentType: type))
         }
     }
 
     private func template(
+        _ source: DemoTemplate.Source,
         _ fields: Fields,
         _ type: String,
-        of place: String,
-        _ compile: (TemplateEscaping) throws(TemplateError) -> DemoTemplate
+        of place: String
     ) throws(PlanError) -> DemoContent {
         let escaping = TemplateEscaping(contentType: fields.first(.contentType) ?? type)
         do throws(TemplateError) {
-            return .template(try compile(escaping), contentType: type)
+            return .template(try DemoTemplate(source, escaping: escaping), contentType: type)
         } catch {
             throw .template(place, error)
         }

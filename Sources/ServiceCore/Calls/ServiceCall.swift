@@ -137,6 +137,11 @@ package struct ServiceAnswer {
         self.demo = demo
     }
 
+    /// The members of Drydock-Demo; nil where nothing was drawn.
+    package var draws: String? {
+        demo == nil && faults == nil ? nil : [demo, faults].compactMap(\.self).joined(separator: ", ")
+    }
+
     /// What Cache-Status says: `detail` is the rung, where the route names rungs.
     package var cacheStatus: CacheStatus? {
         guard let rung else { return answer.cacheStatus }

@@ -20,7 +20,7 @@ struct MultipartContent {
         let plain = Self.parts(tree, files, style, boundary: "")
         for byte in plain { number = (number ^ UInt64(byte)) &* 0x100_0000_01B3 }
         var boundary = MultipartHead.boundary(number)
-        while Self.contains(plain, Array(boundary.utf8)) {
+        while plain.contains(Array(boundary.utf8)) {
             number &+= 1
             boundary = MultipartHead.boundary(number)
         }
@@ -52,16 +52,6 @@ struct MultipartContent {
         guard let upload else { return (parts, end) }
         let head = MultipartHead.bytes(boundary, upload.name, filename: upload.filename, type: uploadType)
         return (parts + head, Array("\r\n".utf8) + end)
-    }
-
-    private static func contains(_ bytes: [UInt8], _ word: [UInt8]) -> Bool {
-        guard let first = word.first else { return true }
-        var place = 0
-        while let next = bytes[place...].firstIndex(of: first) {
-            if bytes[next...].starts(with: word) { return true }
-            place = next + 1
-        }
-        return false
     }
 
     private static func parts(

@@ -61,8 +61,9 @@ extension Resolver {
 
     /// Reports the first mistake of a template, in its file where it has one.
     mutating func checkTemplate(_ reader: SectionReader, _ answer: DemoAnswerConfiguration, of label: String) {
+        guard let source = DemoTemplate.source(of: answer) else { return }
         do throws(TemplateError) {
-            try DemoTemplate.check(answer)
+            _ = try DemoTemplate(source, escaping: .none)
         } catch {
             if let file = answer.file {
                 let place = SourcePosition(file: file, line: error.line, column: error.column)
@@ -76,19 +77,19 @@ extension Resolver {
 }
 
 extension DemoTemplate {
-    /// Compiles an answer that is a template; a file that cannot be read is an error already.
-    fileprivate static func check(_ answer: DemoAnswerConfiguration) throws(TemplateError) {
+    /// What an answer that is a template is made of; nil for one that is none, or whose file cannot be read.
+    fileprivate static func source(of answer: DemoAnswerConfiguration) -> Source? {
         if let file = answer.file {
             guard answer.isTemplate || isTemplate(path: file), let loaded = try? DemoFile.load(path: file) else {
-                return
+                return nil
             }
-            _ = try DemoTemplate(String(decoding: loaded.bytes, as: UTF8.self), escaping: .none)
-        } else if answer.isTemplate {
-            switch answer.inline {
-            case .text(let text)?: _ = try DemoTemplate(text, escaping: .none)
-            case .json(let tree)?: _ = try DemoTemplate(tree, escaping: .none)
-            case nil: break
-            }
+            return .text(String(decoding: loaded.bytes, as: UTF8.self))
+        }
+        guard answer.isTemplate else { return nil }
+        switch answer.inline {
+        case .text(let text)?: return .text(text)
+        case .json(let tree)?: return .json(tree)
+        case nil: return nil
         }
     }
 }
