@@ -7,7 +7,7 @@ import Testing
 
 @testable import Configuration
 
-@Suite struct DefaultTests {
+@Suite(SharedKeyFolder()) struct DefaultTests {
     /// All but the one that the base document needs for itself.
     static let cases = KeyCase.all().filter {
         $0.key.kind.section == nil && $0.key.defaultText != nil && $0.description != "cache.disk.path"
@@ -15,13 +15,14 @@ import Testing
 
     @Test(arguments: cases)
     func ofTheTableIsTheOneThatIsResolved(_ one: KeyCase) throws {
-        let folder = try KeyFolder()
+        let folder = try #require(SharedKeyFolder.current)
         let way = one.way.map(\.name) + [one.key.name]
         var before = KeyDocuments.document(around: one)
         // A failure is there only where it is given.
         if one.way.last?.name == "failure" { before = before.setting(way.dropLast() + ["file"], to: "x.json") }
         let said = before.setting(way[...], to: one.key.defaultText ?? "")
-        #expect(try folder.load(said) == folder.load(before))
+        let (explicit, implicit) = try folder.loadBoth(said, before)
+        #expect(explicit == implicit)
     }
 
     @Test func ofTheModelAreThoseOfTheTable() throws {

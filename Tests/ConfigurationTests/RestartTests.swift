@@ -5,7 +5,7 @@ import Testing
 
 @testable import Configuration
 
-@Suite struct RestartTests {
+@Suite(SharedKeyFolder()) struct RestartTests {
     private static let cases = KeyCase.all().filter { $0.key.kind.section == nil }
 
     /// What the table says of the key, or of a section around it.
@@ -21,9 +21,9 @@ import Testing
     }
 
     @Test(arguments: cases) func isNeededWhereTheTableSaysSo(_ one: KeyCase) throws {
-        let folder = try KeyFolder()
-        let before = try folder.load(KeyDocuments.document(around: one))
-        let differences = try RestartDifference.all(in: folder.load(KeyDocuments.changed(one)), since: before)
+        let folder = try #require(SharedKeyFolder.current)
+        let (before, after) = try folder.loadBoth(KeyDocuments.document(around: one), KeyDocuments.changed(one))
+        let differences = RestartDifference.all(in: after, since: before)
         #expect(differences.isEmpty != Self.needsRestart(one), "\(differences)")
     }
 

@@ -1,6 +1,7 @@
 // What the tests of this module share: loading texts, collecting errors, a folder with files.
 
 import Foundation
+import KeySupport
 import Testing
 
 @testable import Configuration
@@ -73,6 +74,20 @@ final class Folder {
         } catch {
             return ["unexpected: \(error)"]
         }
+    }
+}
+
+/// Gives the tests of a suite one folder: where the disk is slow, a folder for each of a thousand cases takes most of
+/// their time.
+struct SharedKeyFolder: SuiteTrait, TestScoping {
+    @TaskLocal static var current: KeyFolder?
+
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable @concurrent () async throws -> Void
+    ) async throws {
+        try await Self.$current.withValue(try KeyFolder()) { try await function() }
     }
 }
 

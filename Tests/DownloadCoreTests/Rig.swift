@@ -33,6 +33,9 @@ struct Got: Sendable {
 
 let host = "http://origin.test"
 
+/// Nanoseconds that no test takes: what is not to end by itself has them.
+let patience: UInt64 = 600_000_000_000
+
 final class Rig: Sendable {
     let loops: [EventLoop]
     let pool: IOPool
@@ -99,7 +102,8 @@ final class Rig: Sendable {
             behind: [disk],
             diskMaxObject: 1 << 20,
             budget: budget,
-            clock: clock
+            clock: clock,
+            headTimeout: patience
         )
         return (core, disk)
     }
@@ -110,7 +114,7 @@ final class Rig: Sendable {
         _ fields: [(String, String)] = [],
         policy: CachePolicy = CachePolicy(),
         headFormatID: UInt64 = 1,
-        collapse: CollapseLimits = CollapseLimits()
+        collapse: CollapseLimits = CollapseLimits(wait: patience)
     ) -> CacheRequest {
         CacheRequest(
             key: key(path),
@@ -240,7 +244,7 @@ func withRig(
     shared: [any ResponseTier] = [],
     memoryMaxObject: Int = 8 << 20,
     budget: Int = 64 << 20,
-    headTimeout: UInt64 = 5_000_000_000,
+    headTimeout: UInt64 = patience,
     _ test: (Rig) async throws -> Void
 ) async throws {
     let rig = try await Rig(

@@ -12,7 +12,21 @@ import Testing
 @testable import ProxyServer
 @testable import ServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct NoDeadKeyTests {
+/// Gives the tests of a suite one folder: where the disk is slow, a folder for each of a thousand cases takes most of
+/// their time.
+struct SharedKeyFolder: SuiteTrait, TestScoping {
+    @TaskLocal static var current: KeyFolder?
+
+    func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing function: @Sendable @concurrent () async throws -> Void
+    ) async throws {
+        try await Self.$current.withValue(try KeyFolder()) { try await function() }
+    }
+}
+
+@Suite(SharedKeyFolder(), .timeLimit(.minutes(5))) struct NoDeadKeyTests {
     /// Sections are seen by their keys.
     private static let cases = KeyCase.all().filter { $0.key.kind.section == nil }
 
@@ -28,7 +42,6 @@ import Testing
 
     @Test(arguments: cases) func anotherValueHasAnotherEffect(_ one: KeyCase) async throws {
         let effect = try #require(KeyEffect.all[one.description], "say in KeyEffects.swift where its effect is seen")
-        let folder = try KeyFolder()
         var (before, after) = (KeyDocuments.document(around: one), KeyDocuments.changed(one))
         if case .demo = effect, one.key.name != "enabled" {
             let enabled = one.way.map(\.name).prefix { $0 != "demo" } + ["demo", "enabled"]
@@ -38,6 +51,7 @@ import Testing
         switch effect {
         case .scenario(let name): try Self.expectScenario(name)
         case .daemon(let value, let seen):
+            let folder = try KeyFolder()
             if let value {
                 let way = one.way.map(\.name) + [one.key.name]
                 after = after.setting(way[...], to: value.replacing("FOLDER", with: folder.path))
@@ -46,10 +60,12 @@ import Testing
             let new = try await Self.started(after, around: one, in: folder, seen)
             #expect(old != new)
         default:
+            let folder = try #require(SharedKeyFolder.current)
             let pool = try IOPool(threads: 1)
             defer { pool.stop() }
-            let old = try Self.seen(effect, one, folder.load(before), pool)
-            let new = try Self.seen(effect, one, folder.load(after), pool)
+            let loaded = try folder.loadBoth(before, after)
+            let old = try Self.seen(effect, one, loaded.0, pool)
+            let new = try Self.seen(effect, one, loaded.1, pool)
             #expect(old != new, "\(after.flow)")
         }
     }

@@ -109,7 +109,9 @@ import Testing
         if givesWay {
             kernel.isShort = true
             #expect(await eventually { engine.core.statistics.memory.bytes == 0 })
-            #expect(log.all.contains { $0.hasPrefix("notice memory given back, tasks stood still") })
+            #expect(
+                await eventually { log.all.contains { $0.hasPrefix("notice memory given back, tasks stood still") } }
+            )
         } else {
             #expect(engine.core.statistics.memory.bytes == held)
         }

@@ -51,6 +51,23 @@ func withManager(
     await manager.close()
 }
 
+/// Has the one loop of a manager answer so many downloads, one after the other: whatever else it could do there has had
+/// its turn meanwhile, again and again.
+/// - Returns: the fewest transfers that were under way while one of them was; 1 where there was no other.
+@discardableResult
+func giveTurns(_ count: Int, to manager: DownloadManager) async throws -> Int {
+    let fewest = Monitor(Int.max)
+    let other = Origin(
+        try ScriptedOrigin { request in
+            fewest.update { $0 = min($0, manager.statistics.running) }
+            return .answer(to: request, "a turn")
+        }
+    )
+    let options = DownloadManager.Options(bypassesStore: true)
+    for _ in 0..<count { _ = try await manager.download(other.url(), options: options) }
+    return fewest.read { $0 }
+}
+
 /// The origin, and the URLs on it.
 struct Origin: Sendable {
     let server: ScriptedOrigin

@@ -66,7 +66,7 @@ import Tracing
 
     @Test("A status that is kept and is no success is counted once") func keptFailures() async throws {
         let origin = Origin(try ScriptedOrigin { .answer(404, to: $0, "none") })
-        let manager = manager { $0.lifetimes = [404: .seconds(60)] }
+        let manager = manager { $0.lifetimes = [404: .seconds(600)] }
         for _ in 0..<3 { _ = await failure { try await manager.download(origin.url()) } }
         await manager.close()
         #expect(origin.server.requests() == 1)

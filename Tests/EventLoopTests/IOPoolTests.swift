@@ -3,9 +3,10 @@
 import EventLoop
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct IOPoolTests {
+@Suite(.timeLimit(.minutes(5))) struct IOPoolTests {
     /// Submits when it goes, as the file of a body does that was not stored.
     private final class Farewell: Sendable {
         private let pool: IOPool
@@ -27,7 +28,7 @@ import Testing
             let farewell = Farewell(pool, count)
             pool.submit { withExtendedLifetime(farewell) {} }
         }
-        while count.value.load(ordering: .relaxed) < 5000 { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(await eventually { count.value.load(ordering: .relaxed) == 5000 })
         pool.stop()
         #expect(pool.finished == 10_000)
     }
@@ -43,23 +44,13 @@ import Testing
         let pool = try IOPool(threads: 2)
         let gate = Gate()
         for _ in 0..<2 { pool.submit { gate.pass() } }
-        while gate.waiting < 2 { try await Task.sleep(for: .milliseconds(1)) }
-        var isStill = false
-        for _ in 0..<60_000 where !isStill {
-            isStill = !pool.isAtWork
-            try await Task.sleep(for: .milliseconds(1))
-        }
-        #expect(isStill)
+        #expect(await eventually { gate.waiting == 2 })
+        #expect(await eventually { !pool.isAtWork })
         #expect(pool.finished == 0)
         gate.open()
         let isDone = Atomic<Int>.Box()
         pool.submit { while isDone.value.load(ordering: .relaxed) == 0 {} }
-        var isAtWork = false
-        for _ in 0..<60_000 where !isAtWork {
-            isAtWork = pool.isAtWork
-            try await Task.sleep(for: .milliseconds(1))
-        }
-        #expect(isAtWork)
+        #expect(await eventually { pool.isAtWork })
         isDone.value.store(1, ordering: .relaxed)
         pool.stop()
         #expect(pool.finished == 3)

@@ -2,6 +2,7 @@
 
 import EventLoop
 import Glibc
+import TestSupport
 import Testing
 
 @Suite struct SocketTests {
@@ -37,7 +38,9 @@ import Testing
     }
 
     @Test func `of many that begin at once on one unix socket, one has it, whatever was there before`() async throws {
-        let path = "/tmp/drydock-many-\(getpid()).sock"
+        // Nobody else takes the lock of this folder.
+        let folder = try TemporaryFolder("drydock-many")
+        let path = folder.file("a.sock")
         for _ in 0..<50 {
             // Nobody listens on it any more: each finds a file that it may replace.
             Socket.close(try ListeningSocket.bind(unixPath: path, mode: 0o600).descriptor)
@@ -50,7 +53,6 @@ import Testing
             #expect(bound.count == 1)
             for socket in bound { Socket.close(socket.descriptor) }
         }
-        unlink(path)
     }
 
     @Test func `somebody who holds the folder's lock keeps nobody from a unix socket`() throws {

@@ -6,7 +6,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct FolderWatchTests {
+@Suite(.timeLimit(.minutes(5))) struct FolderWatchTests {
     /// A folder with a folder `in` and a file `in/a`, and a watch over the file.
     final class World: Sendable {
         let path: String

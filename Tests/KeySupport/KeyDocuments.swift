@@ -1,11 +1,15 @@
 // Documents in which any key of the table may be set, and another value for each.
 
 package import Configuration
+import Glibc
+import Synchronization
 import TestSupport
 
 /// A folder with the files that the values name; it is removed with its last reference.
 package final class KeyFolder: Sendable {
     private let folder: TemporaryFolder
+    /// Gives each file of ``loadBoth(_:_:)`` a name of its own.
+    private let loaded = Atomic<Int>(0)
 
     package init() throws {
         folder = try TemporaryFolder("drydock-keys")
@@ -30,6 +34,19 @@ package final class KeyFolder: Sendable {
     package func load(_ document: Tree) throws -> Configuration {
         try folder.write("main.yaml", document.flow)
         return try Configuration.load(path: file, environment: [:])
+    }
+
+    /// Loads two documents, one after the other as one file that is nobody else's and is removed: many may do so at once.
+    package func loadBoth(_ first: Tree, _ second: Tree) throws -> (Configuration, Configuration) {
+        let path = folder.file("\(loaded.add(1, ordering: .relaxed).newValue).yaml")
+        defer { unlink(path) }
+        func load(_ document: Tree) throws -> Configuration {
+            guard let file = fopen(path, "w") else { throw TestSupportError.system(call: "open", code: errno) }
+            let isWritten = fputs(document.flow, file) >= 0
+            guard fclose(file) == 0, isWritten else { throw TestSupportError.system(call: "write", code: errno) }
+            return try Configuration.load(path: path, environment: [:])
+        }
+        return (try load(first), try load(second))
     }
 }
 

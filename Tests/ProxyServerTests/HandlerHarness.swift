@@ -26,6 +26,7 @@ final class HandlerHarness: Sendable {
     let clock = WallClock()
     let core: DownloadCore
     let server: Server
+    let resolver: Resolver
     private let sink: AccessLogSink?
     private let loops: LoopGroup
     private let pool: IOPool
@@ -71,10 +72,11 @@ final class HandlerHarness: Sendable {
             budget: BodyBudget(),
             clock: clock
         )
+        resolver = Resolver(pool: pool, lifetime: remembered, lookup: lookup)
         let parts = ProxyParts(
             plan: plan,
             core: core,
-            resolver: Resolver(pool: pool, lifetime: remembered, lookup: lookup),
+            resolver: resolver,
             listeners: [socket.address],
             adminListeners: admin.map { [$0] } ?? [],
             journal: journal
@@ -102,7 +104,7 @@ final class HandlerHarness: Sendable {
             (handler as? ProxyHandler)?.update(plan)
             isDone.update { $0 = true }
         }
-        guard isDone.wait(10, until: { $0 }) else { throw TestSupportError.timedOut("the reload") }
+        guard isDone.wait(120, until: { $0 }) else { throw TestSupportError.timedOut("the reload") }
     }
 
     /// What has been counted so far; blocks until the loop has told.
@@ -115,7 +117,7 @@ final class HandlerHarness: Sendable {
             let value = (handler as? ProxyHandler).map(question)
             values.update { $0 = value }
         }
-        guard values.wait(10, until: { $0 != nil }), let value = values.read({ $0 }) else {
+        guard values.wait(120, until: { $0 != nil }), let value = values.read({ $0 }) else {
             throw TestSupportError.timedOut("the handler")
         }
         return value
@@ -141,7 +143,7 @@ final class HandlerHarness: Sendable {
             _ = try await core.purge([rule], on: pool)
             isDone.update { $0 = true }
         }
-        guard isDone.wait(10, until: { $0 }) else { throw TestSupportError.timedOut("the purge") }
+        guard isDone.wait(120, until: { $0 }) else { throw TestSupportError.timedOut("the purge") }
     }
 
     /// What is said of a request, as text, or the refusal; blocks until it is.
@@ -152,7 +154,7 @@ final class HandlerHarness: Sendable {
             let result = await server.explain(question)
             text.update { $0 = "\(result.map { "\($0)" } ?? "no handler")" }
         }
-        guard text.wait(10, until: { $0 != nil }), let text = text.read({ $0 }) else {
+        guard text.wait(120, until: { $0 != nil }), let text = text.read({ $0 }) else {
             throw TestSupportError.timedOut("the explanation")
         }
         return text
@@ -165,7 +167,7 @@ final class HandlerHarness: Sendable {
             let page = try await core.listing(on: pool).page(ListQuery())
             text.update { $0 = page.responses.map { "\($0.key) \($0.key.extras ?? "")" } }
         }
-        guard text.wait(10, until: { $0 != nil }), let text = text.read({ $0 }) else {
+        guard text.wait(120, until: { $0 != nil }), let text = text.read({ $0 }) else {
             throw TestSupportError.timedOut("the listing")
         }
         return text
@@ -185,7 +187,7 @@ final class HandlerHarness: Sendable {
                 text.update { $0 = "\(error)" }
             }
         }
-        guard text.wait(10, until: { $0 != nil }), let text = text.read({ $0 }) else {
+        guard text.wait(120, until: { $0 != nil }), let text = text.read({ $0 }) else {
             throw TestSupportError.timedOut("the batch")
         }
         return text
@@ -193,11 +195,13 @@ final class HandlerHarness: Sendable {
 
     /// Blocks until everything that has arrived is stored, or will not be.
     func settle() throws {
-        for _ in 0..<1000 {
-            if core.fillCount == 0 { return }
-            usleep(10_000)
-        }
-        throw TestSupportError.timedOut("the store")
+        let isSettled = blockUntil { core.fillCount == 0 }
+        guard isSettled else { throw TestSupportError.timedOut("the store") }
+    }
+
+    /// Blocks until the loop has turned twice: it has seen what had come to its sockets before.
+    func turn() throws {
+        for _ in 0..<2 { _ = try counters() }
     }
 
     /// Runs `body` on a thread that may block, and ends the server after it.

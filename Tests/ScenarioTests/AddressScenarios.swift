@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Addresses {
+    @Suite(.timeLimit(.minutes(10))) struct Addresses {
         private static func daemon(_ origin: ScriptedOrigin) throws -> Daemon {
             let keyed = "cache: { key: { fields: [X-Tenant] } }"
             let secure = "  - { name: far, match: { prefix: /far }, base_url: \"https://far.example/v1\" }\n"

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Admin {
+    @Suite(.timeLimit(.minutes(10))) struct Admin {
         static func origin() throws -> ScriptedOrigin {
             try ScriptedOrigin { request in
                 switch request.target {

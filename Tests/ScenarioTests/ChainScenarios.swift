@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(1))) struct Chain {
+    @Suite(.timeLimit(.minutes(10))) struct Chain {
         private static func daemon(_ rest: DaemonSettings, at place: DaemonPlace? = nil) throws -> Daemon {
             var settings = rest
             settings.name = "auto"

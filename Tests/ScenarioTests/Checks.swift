@@ -21,13 +21,9 @@ func rest(_ seconds: Double) {
     usleep(UInt32(seconds * 1_000_000))
 }
 
-/// Asks again until `holds`, at most `seconds`; says whether it held.
-func eventually(_ seconds: Double = 10, _ holds: () throws -> Bool) rethrows -> Bool {
-    for _ in 0..<Int(seconds * 20) {
-        if try holds() { return true }
-        usleep(50_000)
-    }
-    return try holds()
+/// Asks again until `holds`, for two minutes at most; says whether it held.
+func eventually(_ seconds: Double = 120, _ holds: () throws -> Bool) rethrows -> Bool {
+    try blockUntil(seconds, holds)
 }
 
 /// One member of a Cache-Status field (RFC 9211).

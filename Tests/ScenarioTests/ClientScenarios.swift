@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(3))) struct RealClients {
+    @Suite(.timeLimit(.minutes(10))) struct RealClients {
         /// A daemon that forwards to loopback, which has to be named.
         static func forwarding(_ connect: String = "") throws -> Daemon {
             try Daemon(
@@ -126,6 +126,7 @@ extension Scenarios {
                     "python3",
                     [
                         "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--disable-pip-version-check",
+                        "--timeout", "120",
                         "--index-url", "\(nginx.url)/simple/", "--dest", place, "tiny",
                     ],
                     environment: Self.proxy(daemon).merging(["PIP_CONFIG_FILE": "/dev/null", "HOME": place]) { $1 }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(1))) struct HelpTexts {
+    @Suite(.timeLimit(.minutes(10))) struct HelpTexts {
         /// As wide as a page; a terminal's width would be another on each machine.
         private static let width = ["COLUMNS": "100"]
 

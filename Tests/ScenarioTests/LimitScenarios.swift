@@ -5,12 +5,28 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Limits {
+    @Suite(.timeLimit(.minutes(10))) struct Limits {
         static func daemon(_ origin: ScriptedOrigin, limits: String = "{}", _ more: String...) throws -> Daemon {
             let lines =
                 ["- name: api", "  match: { prefix: /api }", "  base_url: \(origin.url)"] + more.map { "  \($0)" }
             let service = lines.map { "  \($0)\n" }.joined()
             return try Daemon("limits: \(limits)\nservices:\n\(service)")
+        }
+
+        /// Uses a new connection; and another one where the deadline of idle connections was over before it was used.
+        private func connected<Result>(to daemon: Daemon, _ use: (RawClient) throws -> Result) throws -> Result {
+            var result: Result?
+            _ = try eventually {
+                do {
+                    result = try use(daemon.client())
+                    return true
+                } catch RawClientError.closedWithoutAnswer {
+                    return false
+                } catch TestSupportError.system(_, let code) where code == EPIPE || code == ECONNRESET {
+                    return false
+                }
+            }
+            return try #require(result)
         }
 
         /// Blocks until the daemon ends the connection; what it answered before, if anything.
@@ -44,35 +60,42 @@ extension Scenarios {
 
         @Test func aHeadHasADeadlineThatDripsDoNotExtend() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
-            let daemon = try Self.daemon(origin, limits: "{ head_timeout: 1s, idle: 60s }")
-            let client = try daemon.client()
+            let daemon = try Self.daemon(origin, limits: "{ head_timeout: 500ms, idle: 10m }")
             let begin = ContinuousClock.now
-            for byte in Array("GET /api/x HT".utf8) {
-                guard (try? client.send([byte])) != nil else { break }
-                usleep(150_000)
-            }
+            let client = try daemon.client()
+            try client.send("GET /api/")
+            // A byte now and then, until the daemon says something or ends the connection.
+            #expect(
+                eventually {
+                    guard client.isIdle else { return true }
+                    try? client.send("x")
+                    return false
+                }
+            )
             let status = try statusAtTheEnd(client)
             #expect(status == 408 || status == nil)
-            #expect(begin.duration(to: .now) >= .seconds(1))
+            #expect(begin.duration(to: .now) >= .milliseconds(500))
             #expect(origin.requests() == 0)
         }
 
         @Test func anIdleConnectionIsEnded() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
-            let daemon = try Self.daemon(origin, limits: "{ idle: 1s }")
-            let client = try daemon.client()
-            _ = try client.exchange("/api/x")
+            let daemon = try Self.daemon(origin, limits: "{ idle: 300ms, head_timeout: 2m }")
             let begin = ContinuousClock.now
+            let client = try connected(to: daemon) { client throws in
+                #expect(try client.exchange("/api/x").status == 200)
+                return client
+            }
             #expect(try client.isClosedByServer())
-            #expect(begin.duration(to: .now) >= .milliseconds(900))
+            #expect(begin.duration(to: .now) >= .milliseconds(300))
         }
 
         @Test func aBodyHasALeastRate() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
-            let daemon = try Self.daemon(origin, limits: "{ idle: 60s, body_rate: 64KiB }")
-            let client = try daemon.client(seconds: 40)
-            try client.send("POST /api/in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nslow")
+            let daemon = try Self.daemon(origin, limits: "{ idle: 10m, body_rate: 64KiB }")
+            let client = try daemon.client()
             let begin = ContinuousClock.now
+            try client.send("POST /api/in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nslow")
             let status = try statusAtTheEnd(client)
             #expect(status == 408 || status == nil)
             // The grace is ten seconds.
@@ -83,12 +106,12 @@ extension Scenarios {
         @Test(arguments: ["first_byte", "total"])
         func aSilentOriginIs504(_ deadline: String) throws {
             let origin = try ScriptedOrigin { _ in .never }
-            let daemon = try Self.daemon(origin, "timeout: { \(deadline): 500ms }")
+            let daemon = try Self.daemon(origin, "timeout: { \(deadline): 200ms }")
             let begin = ContinuousClock.now
             let answer = try daemon.exchange("/api/x")
             expectProblem(answer, 504)
             #expect(answer.field("Proxy-Status")?.contains("timeout") == true)
-            #expect(begin.duration(to: .now) >= .milliseconds(500))
+            #expect(begin.duration(to: .now) >= .milliseconds(200))
         }
 
         @Test func anOriginThatStopsInTheMiddleIsCutOff() throws {
@@ -98,7 +121,7 @@ extension Scenarios {
                     .pattern(50, from: 0), .hang,
                 ])
             }
-            let daemon = try Self.daemon(origin, "timeout: { idle: 500ms }")
+            let daemon = try Self.daemon(origin, "timeout: { idle: 200ms }")
             let answer = try daemon.exchange("/api/x")
             #expect(answer.status == 200)
             #expect(answer.end == .cut)
@@ -106,23 +129,39 @@ extension Scenarios {
         }
 
         @Test func eventStreamsAreNotCutOffByTheIdleDeadline() throws {
-            let origin = try ScriptedOrigin { _ in
-                OriginReply([
-                    OriginReply.head(
-                        200,
-                        fields: [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")]
-                    ),
-                    OriginReply.text("9\r\ndata: 1\n\n\r\n"), .pause(milliseconds: 1500),
-                    OriginReply.text("9\r\ndata: 2\n\n\r\n0\r\n\r\n"),
-                ])
+            let gate = Gate()
+            let origin = try ScriptedOrigin { request in
+                switch request.target {
+                case "/fine": return .answer("fine")
+                case "/stops":
+                    return OriginReply([
+                        OriginReply.head(200, fields: [("Content-Length", "100")]), .pattern(50, from: 0), .hang,
+                    ])
+                default:
+                    let fields = [("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")]
+                    return OriginReply([
+                        OriginReply.head(200, fields: fields), OriginReply.text("9\r\ndata: 1\n\n\r\n"), .wait(gate),
+                        OriginReply.text("9\r\ndata: 2\n\n\r\n0\r\n\r\n"),
+                    ])
+                }
             }
-            let daemon = try Self.daemon(origin, limits: "{ idle: 500ms }", "timeout: { idle: 500ms }")
-            let client = try daemon.client()
-            try client.request("GET", "/api/events")
-            #expect(try client.readHead().status == 200)
+            let daemon = try Self.daemon(origin, limits: "{ idle: 300ms }", "timeout: { idle: 300ms }")
+            let client = try connected(to: daemon) { client throws in
+                try client.request("GET", "/api/events")
+                #expect(try client.readHead().status == 200)
+                return client
+            }
             var text = [UInt8]()
             #expect(try client.readBody(upTo: 9) { text += $0 } == nil)
             #expect(String(decoding: text, as: UTF8.self) == "data: 1\n\n")
+            // Both deadlines are over for others that began to be silent later.
+            let idle = try connected(to: daemon) { client throws in
+                #expect(try client.exchange("/api/fine").status == 200)
+                return client
+            }
+            #expect(try idle.isClosedByServer())
+            #expect(try connected(to: daemon) { try $0.exchange("/api/stops").end } == .cut)
+            gate.open()
             #expect(try client.readBody { text += $0 } == .complete)
             #expect(String(decoding: text, as: UTF8.self) == "data: 1\n\ndata: 2\n\n")
         }
@@ -136,13 +175,19 @@ extension Scenarios {
                 working.add(-1)
                 return .answer("fine", fields: [("Cache-Control", "no-store")])
             }
-            let daemon = try Self.daemon(origin, "max_concurrent: 2", "max_queue: { length: 3, wait: 30s }")
+            let daemon = try Self.daemon(origin, "max_concurrent: 2", "max_queue: { length: 3, wait: 10m }")
+            let refused = Counter()
             Threads.start("conductor") {
-                _ = working.wait(for: 2)
-                rest(1)
+                // Whoever is not refused works then, or waits for a place.
+                refused.wait(for: 3)
+                working.wait(for: 2)
                 gate.open()
             }
-            let statuses = try Threads.run(8) { try daemon.exchange("/api/\($0)").status }
+            let statuses = try Threads.run(8) { index in
+                let status = try daemon.exchange("/api/\(index)").status
+                if status == 503 { refused.add() }
+                return status
+            }
             #expect(statuses.count { $0 == 200 } == 5)
             #expect(statuses.count { $0 == 503 } == 3)
             #expect(most.read { $0 } <= 2)
@@ -160,7 +205,7 @@ extension Scenarios {
                 return OriginReply([OriginReply.text(head), .pattern(4 << 20, from: 0), .hang])
             }
             var settings = services(
-                service("api", origin.url, "max_concurrent: 1", "max_queue: { length: 10, wait: 10s }")
+                service("api", origin.url, "max_concurrent: 1", "max_queue: { length: 10, wait: 10m }")
             )
             settings.disk = nil
             let daemon = try Daemon(settings)
@@ -168,14 +213,19 @@ extension Scenarios {
             try first.request("GET", "/api/first")
             #expect(origin.waitForRequests(1))
             first.reset()
-            rest(0.3)
+            #expect(try eventually { try daemon.metric("drydock_errors_total{kind=\"aborted\"}") == 1 })
             gate.open()
             #expect(try daemon.exchange("/api/second").text == "fine")
         }
 
         @Test func whoWaitsTooLongInTheQueueIsToldSo() throws {
             let origin = try ScriptedOrigin { _ in .never }
-            let daemon = try Self.daemon(origin, "max_concurrent: 1", "max_queue: { length: 10, wait: 300ms }")
+            let daemon = try Self.daemon(
+                origin,
+                "max_concurrent: 1",
+                "max_queue: { length: 10, wait: 300ms }",
+                "timeout: { first_byte: none }"
+            )
             let first = try daemon.client()
             try first.request("GET", "/api/first")
             #expect(origin.waitForRequests(1))

@@ -6,16 +6,16 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(3))) struct RealOrigin {
+    @Suite(.timeLimit(.minutes(10))) struct RealOrigin {
         static let bigSize = 64 << 20
         static let names = ["page.html", "data.json", "pixel.png", "big.bin"]
 
-        /// An nginx whose `/fresh` may be kept ten minutes and whose `/short` may be kept one second.
+        /// An nginx whose `/fresh` may be kept ten minutes and whose `/short` may be kept one minute.
         static func nginx() throws -> NginxOrigin {
             let nginx = try NginxOrigin(
                 server: """
                     location /fresh/ { add_header Cache-Control "max-age=600"; }
-                    location /short/ { add_header Cache-Control "max-age=1"; }
+                    location /short/ { add_header Cache-Control "max-age=60"; }
                     """
             )
             for folder in ["fresh", "short"] {
@@ -25,6 +25,17 @@ extension Scenarios {
             }
             try nginx.place.writePattern("root/fresh/big.bin", count: bigSize)
             return nginx
+        }
+
+        /// A daemon whose clock `expire` moves.
+        private static func daemon(_ services: String...) throws -> Daemon {
+            try Daemon(DaemonSettings("clock: { movable: true }\nservices:\n" + services.joined()))
+        }
+
+        /// Moves the clock on, until what may be kept for a minute is stale.
+        private func expire(_ daemon: Daemon) throws {
+            let moved = try daemon.command("clock", "advance", "100s")
+            #expect(moved.succeeded, "\(moved.report)")
         }
 
         static let pixel: [UInt8] = Array(
@@ -94,10 +105,10 @@ extension Scenarios {
 
         @Test func staleIsRevalidatedByOneHead() throws {
             let nginx = try Self.nginx()
-            let daemon = try Daemon(services(service("files", nginx.url)))
+            let daemon = try Self.daemon(service("files", nginx.url))
             let first = try daemon.exchange("/files/short/pixel.png")
             #expect(first.body == Self.pixel)
-            rest(2.2)
+            try expire(daemon)
             let second = try daemon.exchange("/files/short/pixel.png")
             #expect(second.body == Self.pixel)
             #expect(second.cacheStatus?.forwarded == "stale")
@@ -111,9 +122,9 @@ extension Scenarios {
 
         @Test func staleIsRevalidatedByConditionalGetWhereConfigured() throws {
             let nginx = try Self.nginx()
-            let daemon = try Daemon(services(service("files", nginx.url, "cache: { revalidate: conditional }")))
+            let daemon = try Self.daemon(service("files", nginx.url, "cache: { revalidate: conditional }"))
             _ = try daemon.exchange("/files/short/page.html")
-            rest(2.2)
+            try expire(daemon)
             let second = try daemon.exchange("/files/short/page.html")
             #expect(second.status == 200)
             #expect(second.text.contains("Hello."))
@@ -124,10 +135,10 @@ extension Scenarios {
 
         @Test func aChangeIsFetchedOnce() throws {
             let nginx = try Self.nginx()
-            let daemon = try Daemon(services(service("files", nginx.url)))
+            let daemon = try Self.daemon(service("files", nginx.url))
             _ = try daemon.exchange("/files/short/data.json")
             try nginx.write("short/data.json", #"{"users": [1, 2, 3, 4, 5]}"#)
-            rest(2.2)
+            try expire(daemon)
             let answers = try Threads.run(20) { _ in try daemon.exchange("/files/short/data.json") }
             for answer in answers { #expect(answer.text == #"{"users": [1, 2, 3, 4, 5]}"#) }
             #expect(answers.contains { $0.cacheStatus?.detail == "replaced" })
@@ -137,14 +148,12 @@ extension Scenarios {
 
         @Test func withoutItsOriginItAnswersStaleWhereConfiguredElse502() throws {
             let nginx = try Self.nginx()
-            let daemon = try Daemon(
-                services(
-                    service("files", nginx.url, "cache: { stale_if_error: 1d }"),
-                    service("strict", nginx.url, "cache: { stale_if_error: 0s }")
-                )
+            let daemon = try Self.daemon(
+                service("files", nginx.url, "cache: { stale_if_error: 1d }"),
+                service("strict", nginx.url, "cache: { stale_if_error: 0s }")
             )
             for name in ["files", "strict"] { _ = try daemon.exchange("/\(name)/short/page.html") }
-            rest(2.2)
+            try expire(daemon)
             nginx.stop()
 
             let stale = try daemon.exchange("/files/short/page.html")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios.RealClients {
-    @Suite(.timeLimit(.minutes(3))) struct Packages {
+    @Suite(.timeLimit(.minutes(10))) struct Packages {
         @Test func aptUpdatesAndDownloads() throws {
             let nginx = try Scenarios.RealClients.nginx()
             try makePackages(nginx)
@@ -84,6 +84,7 @@ extension Scenarios.RealClients {
                 Acquire::http::Proxy "\(daemon.url)";
                 Acquire::Languages "none";
                 Acquire::Retries "0";
+                Acquire::http::Timeout "120";
 
                 """
             )

@@ -143,7 +143,7 @@ enum ReadmeLines {
 }
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(5))) struct Readme {
+    @Suite(.timeLimit(.minutes(10))) struct Readme {
         @Test func everyBlockIsKnown() throws {
             let readme = ReadmeLines.readme
             #expect(readme.unknown == [], "neither commands nor a file that the text before it names")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Refusals {
+    @Suite(.timeLimit(.minutes(10))) struct Refusals {
         static func daemon(_ origin: ScriptedOrigin) throws -> Daemon {
             try Daemon(services(service("api", origin.url)))
         }
@@ -17,7 +17,7 @@ extension Scenarios {
             let daemon = try Self.daemon(origin)
             for row in rows[table] ?? [] {
                 // Pipelined behind it, so that a refusal that goes on reading would be seen at the origin.
-                let client = try daemon.client(seconds: 5)
+                let client = try daemon.client()
                 try client.send(row.text + "GET /api/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 do {
                     let answer = try client.readResponse(method: "POST")
@@ -39,8 +39,9 @@ extension Scenarios {
             let daemon = try Self.daemon(origin)
             let bytes = Array("POST /api/in HTTP/1.1\r\nHost: localhost\r\nX : y\r\n\r\n".utf8)
             for offset in 1..<bytes.count {
-                let client = try daemon.client(seconds: 5)
+                let client = try daemon.client()
                 try client.send(Array(bytes[..<offset]))
+                // So that the pieces arrive one by one, as a rule: the answer is the same where they do not.
                 usleep(1000)
                 // The refusal may come before the rest, and the rest then meets a closed connection.
                 try? client.send(Array(bytes[offset...]))
@@ -53,7 +54,7 @@ extension Scenarios {
             let origin = try ScriptedOrigin { _ in .answer("stored", fields: [("Cache-Control", "max-age=600")]) }
             let daemon = try Self.daemon(origin)
             _ = try daemon.exchange("/api/a")
-            let client = try daemon.client(seconds: 5)
+            let client = try daemon.client()
             let inner = "GET /api/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
             try client.request("GET", "/api/a", body: Array(inner.utf8))
             #expect(try client.readResponse().text == "stored")
@@ -65,7 +66,7 @@ extension Scenarios {
         @Test func nothingIsReadAfterARequestThatAskedToClose() throws {
             let origin = try ScriptedOrigin { request in .answer(request.target) }
             let daemon = try Self.daemon(origin)
-            let client = try daemon.client(seconds: 5)
+            let client = try daemon.client()
             try client.send(
                 "GET /api/one HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
                     + "GET /api/two HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -77,7 +78,8 @@ extension Scenarios {
 
         @Test func pipelinedRequestsAreAnsweredInOrder() throws {
             let origin = try ScriptedOrigin { request in
-                OriginReply([.pause(milliseconds: request.target == "/0" ? 300 : 1)])
+                // Whoever did not wait for the first answer would be before it, as a rule.
+                OriginReply([.pause(milliseconds: request.target == "/0" ? 50 : 1)])
                     .then(.answer(request.target, fields: [("Cache-Control", "no-store")]))
             }
             let daemon = try Self.daemon(origin)
@@ -169,26 +171,33 @@ extension Scenarios {
                 #expect(try daemon.exchange(target).text == "/%C3%BC?%E2%82%AC")
             }
             #expect(origin.requests() == 1)
-            let client = try daemon.client(seconds: 5)
+            let client = try daemon.client()
             try client.send(Array("GET /api/".utf8) + [0xC3] + Array(" HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
             #expect(try client.readResponse().status == 400)
         }
 
         @Test func aClientThatEndsItsSideGetsItsAnswer() throws {
+            let gates = ["GET": Gate(), "POST": Gate()]
             let origin = try ScriptedOrigin { request in
-                OriginReply([.pause(milliseconds: 200)]).then(
-                    .answer(to: request, "\(request.method) \(request.bodyLength)")
-                )
+                if request.target == "/a" { gates[request.method]?.wait() }
+                return .answer(to: request, "\(request.method) \(request.bodyLength)")
             }
-            let daemon = try Self.daemon(origin)
+            var settings = services(service("api", origin.url))
+            settings.loops = "1"
+            let daemon = try Daemon(settings)
             let requests = [
                 ("GET /api/a HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET 0"),
                 ("POST /api/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello", "POST 5"),
             ]
             for (text, expected) in requests {
-                let client = try daemon.client(seconds: 20)
+                let client = try daemon.client()
                 try client.send(text)
+                let method = String(text.prefix { $0 != " " })
+                #expect(origin.waitForRequests(1, method: method, target: "/a"))
                 client.finishSending()
+                // The loop sees the end no later than it answers somebody else who asks afterwards.
+                for _ in 0..<3 { #expect(try daemon.exchange("/api/other").text == "GET 0") }
+                gates[method]?.open()
                 #expect(try client.readResponse().text == expected)
                 #expect(try client.isClosedByServer())
             }

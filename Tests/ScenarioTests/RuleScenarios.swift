@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Rules {
+    @Suite(.timeLimit(.minutes(10))) struct Rules {
         @Test func reverseModeAnswersOnlyForKnownHosts() throws {
             let origin = try ScriptedOrigin { request in .answer("for \(request.target)") }
             let daemon = try Daemon(

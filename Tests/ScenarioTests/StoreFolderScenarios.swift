@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct StoreFolder {
+    @Suite(.timeLimit(.minutes(10))) struct StoreFolder {
         /// Every path below a folder with its permissions, date and content.
         private func picture(_ path: String) -> [String] {
             let files = FileManager.default
@@ -21,7 +21,7 @@ extension Scenarios {
         private func run(_ verb: String, at place: DaemonPlace) throws -> ShellResult {
             let text = DaemonSettings("services: []").text(at: place)
             try place.folder.write("drydock.yaml", text)
-            return try Shell.run(Daemon.binary(), [verb, "-c", place.configuration], seconds: 20)
+            return try Shell.run(Daemon.binary(), [verb, "-c", place.configuration])
         }
 
         @Test("A bare git repository is refused by check and serve, and stays as it is", arguments: ["check", "serve"])
@@ -90,7 +90,7 @@ extension Scenarios {
             for (version, part) in [("99 shared", "newer version"), ("1 private", "uses the library")] {
                 try place.folder.write("cache/version", "drydock \(version)\n")
                 for verb in ["check", "serve"] {
-                    let result = try Shell.run(Daemon.binary(), [verb, "-c", place.configuration], seconds: 20)
+                    let result = try Shell.run(Daemon.binary(), [verb, "-c", place.configuration])
                     #expect(result.end == .exited(1) && result.errors.contains(part), "\(result.report)")
                 }
             }
@@ -115,8 +115,7 @@ extension Scenarios {
             let result = try Shell.run(
                 Daemon.binary(),
                 ["serve", "http://127.0.0.1:1"],
-                environment: variables,
-                seconds: 20
+                environment: variables
             )
             #expect(result.end == .exited(1), "\(result.report)")
             #expect(result.errors.contains("\(folder.path)/drydock/serve is not empty"), "\(result.report)")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Tunnels {
+    @Suite(.timeLimit(.minutes(10))) struct Tunnels {
         @Test func httpsThroughConnect() throws {
             let folder = try TemporaryFolder()
             let files = try TLSFiles(in: folder)
@@ -235,13 +235,25 @@ extension Scenarios {
         }
 
         @Test func anUpgradeWithoutADeadlineWaits() throws {
+            let gate = Gate()
             let origin = try ScriptedOrigin { _ in
-                rest(0.5)
+                gate.wait()
                 return .answer("late")
             }
-            let daemon = try Daemon(services(service("ws", origin.url, "timeout: { first_byte: none }")))
+            let daemon = try Daemon(
+                services(
+                    service("ws", origin.url, "timeout: { first_byte: none }"),
+                    service("quick", origin.url, "timeout: { first_byte: 200ms }")
+                )
+            )
             let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
-            #expect(try daemon.exchange("/ws/x", fields: upgrade).text == "late")
+            let client = try daemon.client()
+            try client.request("GET", "/ws/x", host: "127.0.0.1:\(daemon.port)", fields: upgrade)
+            #expect(origin.waitForRequests(1))
+            // It still waits when one that began later has waited too long.
+            #expect(try daemon.exchange("/quick/x", fields: upgrade).status == 504)
+            gate.open()
+            #expect(try client.readResponse().text == "late")
         }
 
         /// A data frame of RFC 6455 section 5.2, final and binary.

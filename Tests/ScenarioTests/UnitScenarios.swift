@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Unit {
+    @Suite(.timeLimit(.minutes(10))) struct Unit {
         static func root(file: StaticString = #filePath) -> String {
             let source = URL(fileURLWithPath: "\(file)").resolvingSymlinksInPath()
             return source.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path

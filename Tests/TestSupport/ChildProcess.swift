@@ -76,8 +76,8 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Blocks until the process has ended; nil when `seconds` (default 20) passed first.
-    package func waitForEnd(seconds: Double = 20) -> ProcessEnd? {
+    /// Blocks until the process has ended; nil when `seconds` (default 120) passed first.
+    package func waitForEnd(seconds: Double = 120) -> ProcessEnd? {
         end.wait(seconds) { $0 != nil }
         return end.read { $0 }
     }

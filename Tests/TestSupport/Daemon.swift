@@ -81,7 +81,7 @@ package final class Daemon: Sendable {
 
     /// Writes the configuration, starts `drydock serve -c FILE` and waits for READY.
     ///
-    /// - Throws: `TestSupportError.failed` with the daemon's own output when it ends or says nothing for 20 s.
+    /// - Throws: `TestSupportError.failed` with the daemon's own output when it ends or says nothing for two minutes.
     package convenience init(
         _ settings: DaemonSettings,
         at place: DaemonPlace? = nil,
@@ -122,11 +122,14 @@ package final class Daemon: Sendable {
     /// Everything the process wrote to its standard output and standard error, over all its starts.
     package var output: String { place.folder.text("stdout.log") }
     package var errors: String { place.folder.text("stderr.log") }
-    /// The access log, a line per answer.
-    package var accessLog: [String] { readText(place.accessLog).split(separator: "\n").map(String.init) }
+    /// The access log, a line per answer; without a line whose end is not written yet.
+    package var accessLog: [String] {
+        let text = readText(place.accessLog)
+        return text[..<(text.lastIndex(of: "\n") ?? text.startIndex)].split(separator: "\n").map(String.init)
+    }
 
     /// A new connection to the daemon.
-    package func client(seconds: Double = 20, receiveBuffer: Int? = nil) throws -> RawClient {
+    package func client(seconds: Double = 120, receiveBuffer: Int? = nil) throws -> RawClient {
         try RawClient(port: port, seconds: seconds, receiveBuffer: receiveBuffer)
     }
 
@@ -150,7 +153,7 @@ package final class Daemon: Sendable {
 
     package func command(_ arguments: [String]) throws -> ShellResult {
         let admin = ["DRYDOCK_ADMIN": "unix:\(place.adminSocket)"]
-        return try Shell.run(try Daemon.binary(), arguments, environment: admin, seconds: 20)
+        return try Shell.run(try Daemon.binary(), arguments, environment: admin)
     }
 
     /// The value of a metric, written as `/metrics` has it: `drydock_cache_total{outcome="hit"}`.
@@ -173,7 +176,7 @@ package final class Daemon: Sendable {
 
     /// Ends it by `signal` (SIGTERM drains, SIGKILL does not) and says how it ended; nil after `seconds`.
     @discardableResult
-    package func end(_ number: Int32 = SIGTERM, seconds: Double = 30) -> ProcessEnd? {
+    package func end(_ number: Int32 = SIGTERM, seconds: Double = 120) -> ProcessEnd? {
         signal(number)
         return process.waitForEnd(seconds: seconds)
     }
@@ -188,7 +191,7 @@ package final class Daemon: Sendable {
     }
 
     private func waitUntilReady(after readies: Int = 0) throws {
-        for _ in 0..<200 {
+        for _ in 0..<1200 {
             if notify.wait(for: "READY=1", count: readies + 1, seconds: 0.1) { return }
             if !process.isRunning { break }
         }

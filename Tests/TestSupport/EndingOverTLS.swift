@@ -68,10 +68,12 @@ package final class EndingOverTLS: Sendable {
             output: log,
             errors: folder.file("ending.log")
         )
-        for _ in 0..<400 {
-            if (try? RawClient(port: port)) != nil { return }
-            usleep(10_000)
+        var listens = false
+        _ = blockUntil {
+            listens = (try? RawClient(port: port)) != nil
+            return listens || !child.isRunning
         }
+        guard !listens else { return }
         throw TestSupportError.failed("python3 does not listen: \(folder.text("ending.log"))")
     }
 

@@ -59,9 +59,9 @@ package final class Gate: Sendable {
     /// Whether it was opened.
     package var isOpened: Bool { isOpen.read { $0 } }
 
-    /// Blocks until the gate is open; `false` when `seconds` (default 60) passed first.
+    /// Blocks until the gate is open; `false` when `seconds` (default 120) passed first.
     @discardableResult
-    package func wait(seconds: Double = 60) -> Bool {
+    package func wait(seconds: Double = 120) -> Bool {
         isOpen.wait(seconds) { $0 }
     }
 }
@@ -78,9 +78,9 @@ package final class Counter: Sendable {
         count.update { $0 += amount }
     }
 
-    /// Blocks until the count is at least `goal`; `false` when `seconds` (default 60) passed first.
+    /// Blocks until the count is at least `goal`; `false` when `seconds` (default 120) passed first.
     @discardableResult
-    package func wait(for goal: Int, seconds: Double = 60) -> Bool {
+    package func wait(for goal: Int, seconds: Double = 120) -> Bool {
         count.wait(seconds) { $0 >= goal }
     }
 }

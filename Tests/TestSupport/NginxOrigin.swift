@@ -58,11 +58,12 @@ package final class NginxOrigin: Sendable {
             errors: folder.file("error.log")
         )
         child.update { $0 = process }
-        for _ in 0..<400 {
-            if (try? RawClient(port: port)) != nil { return }
-            guard process.isRunning else { break }
-            usleep(10_000)
+        var listens = false
+        _ = blockUntil {
+            listens = (try? RawClient(port: port)) != nil
+            return listens || !process.isRunning
         }
+        guard !listens else { return }
         throw TestSupportError.failed("nginx does not listen on \(port)\n\(folder.text("error.log"))")
     }
 
@@ -73,7 +74,7 @@ package final class NginxOrigin: Sendable {
             return child
         }
         process?.signal(SIGTERM, group: true)
-        if process?.waitForEnd(seconds: 10) == nil { process?.signal(SIGKILL, group: true) }
+        if process?.waitForEnd() == nil { process?.signal(SIGKILL, group: true) }
     }
 
     /// How many requests its log holds, of all or of those with this method and path.
@@ -97,11 +98,11 @@ package final class NginxOrigin: Sendable {
         syncs.add()
         let mark = "/.sync-\(syncs.value)"
         _ = try RawClient(port: port).exchange("GET", mark)
-        for _ in 0..<400 {
-            if folder.text("access.log").contains("\(mark) ") { return }
-            usleep(5000)
+        let isWritten = blockUntil {
+            let log = folder.text("access.log")
+            return log.contains("\(mark) ") && log.hasSuffix("\n")
         }
-        throw TestSupportError.timedOut("nginx does not write its log")
+        guard isWritten else { throw TestSupportError.timedOut("nginx does not write its log") }
     }
 
     private static func configuration(

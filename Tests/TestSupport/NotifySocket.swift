@@ -38,9 +38,9 @@ package final class NotifySocket: Sendable {
     /// Every line so far: `READY=1`, `STATUS=...`, `RELOADING=1`, `MONOTONIC_USEC=...`, `STOPPING=1`.
     package var received: [String] { lines.read { $0 } }
 
-    /// Blocks until `count` lines with this beginning have come; `false` when `seconds` (default 20) passed first.
+    /// Blocks until `count` lines with this beginning have come; `false` when `seconds` (default 120) passed first.
     @discardableResult
-    package func wait(for beginning: String, count: Int = 1, seconds: Double = 20) -> Bool {
+    package func wait(for beginning: String, count: Int = 1, seconds: Double = 120) -> Bool {
         lines.wait(seconds) { $0.count { $0.hasPrefix(beginning) } >= count }
     }
 }

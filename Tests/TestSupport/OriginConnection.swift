@@ -74,7 +74,7 @@ final class OriginConnection {
     }
 
     private func tunnel(to port: Int) throws {
-        let far = try Sockets.connect(port: port, seconds: 60)
+        let far = try Sockets.connect(port: port, seconds: 120)
         defer { close(far) }
         let near = descriptor
         let isOver = Monitor(false)
@@ -92,7 +92,7 @@ final class OriginConnection {
         defer {
             // Wakes the thread, which must not use a descriptor that is closed.
             shutdown(far, Int32(SHUT_WR))
-            if !isOver.wait(60, until: { $0 }) { shutdown(far, Int32(SHUT_RDWR)) }
+            if !isOver.wait(120, until: { $0 }) { shutdown(far, Int32(SHUT_RDWR)) }
         }
         while try start < filled || fill() {
             try buffer[start..<filled].withUnsafeBytes { try Sockets.writeAll(far, $0) }

@@ -38,7 +38,7 @@ package struct OriginReply: Sendable {
         case pattern(Int, from: Int)
         /// One byte that is urgent, and so no part of what is read (RFC 9293 section 3.8.5).
         case urgent(UInt8)
-        /// Waits until the gate opens, at most 60 s.
+        /// Waits until the gate opens, at most two minutes.
         case wait(Gate)
         case pause(milliseconds: UInt32)
         /// Ends the connection now, with FIN.

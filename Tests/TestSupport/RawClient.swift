@@ -31,15 +31,15 @@ package final class RawClient {
     /// Heads that were read before the response as a whole was asked for.
     var early: [RawHead] = []
 
-    /// Connects to 127.0.0.1; every send and receive is bounded by `seconds` (default 20).
-    package init(port: Int, seconds: Double = 20, receiveBuffer: Int? = nil) throws {
+    /// Connects to 127.0.0.1; every send and receive is bounded by `seconds` (default 120).
+    package init(port: Int, seconds: Double = 120, receiveBuffer: Int? = nil) throws {
         buffer = .allocate(byteCount: 128 * 1024, alignment: 16)
         descriptor = -1
         descriptor = try Sockets.connect(port: port, seconds: seconds, receiveBuffer: receiveBuffer)
     }
 
     /// Connects to a unix stream socket.
-    package init(unix path: String, seconds: Double = 20) throws {
+    package init(unix path: String, seconds: Double = 120) throws {
         buffer = .allocate(byteCount: 128 * 1024, alignment: 16)
         descriptor = -1
         descriptor = try Sockets.connect(unix: path, seconds: seconds)

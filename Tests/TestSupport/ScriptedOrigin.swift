@@ -48,19 +48,19 @@ package final class ScriptedOrigin: Sendable {
         state.read { ScriptedOrigin.count($0.log, method, target) }
     }
 
-    /// Blocks until so many requests have come; `false` when `seconds` (default 20) passed first.
+    /// Blocks until so many requests have come; `false` when `seconds` (default 120) passed first.
     @discardableResult
     package func waitForRequests(
         _ count: Int,
         method: String? = nil,
         target: String? = nil,
-        seconds: Double = 20
+        seconds: Double = 120
     ) -> Bool {
         state.wait(seconds) { ScriptedOrigin.count($0.log, method, target) >= count }
     }
 
     /// Blocks until its peers have ended all but so many connections; `false` when `seconds` passed first.
-    package func waitForEnds(allBut count: Int, seconds: Double = 20) -> Bool {
+    package func waitForEnds(allBut count: Int, seconds: Double = 120) -> Bool {
         state.wait(seconds) { $0.open.count <= count }
     }
 

@@ -32,14 +32,14 @@ package enum Shell {
     ///
     /// - Parameters:
     ///   - environment: added to the clean environment.
-    ///   - seconds: after that it is killed (default 60).
+    ///   - seconds: after that it is killed (default 120).
     package static func run(
         _ program: String,
         _ arguments: [String] = [],
         environment: [String: String] = [:],
         folder: String? = nil,
         input: [UInt8] = [],
-        seconds: Double = 60
+        seconds: Double = 120
     ) throws -> ShellResult {
         let place = try TemporaryFolder("shell")
         let inputPath = input.isEmpty ? "/dev/null" : try place.write("input", input)
@@ -55,7 +55,7 @@ package enum Shell {
         let end = child.waitForEnd(seconds: seconds)
         if end == nil {
             child.signal(SIGKILL, group: true)
-            _ = child.waitForEnd(seconds: 5)
+            _ = child.waitForEnd()
         }
         return ShellResult(end: end, output: place.text("output"), errors: place.text("errors"))
     }
@@ -69,7 +69,7 @@ package enum Shell {
         _ arguments: [String] = [],
         environment: [String: String] = [:],
         folder: String? = nil,
-        seconds: Double = 60
+        seconds: Double = 120
     ) throws -> String {
         let result = try run(program, arguments, environment: environment, folder: folder, seconds: seconds)
         guard result.succeeded else {

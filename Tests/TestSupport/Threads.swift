@@ -15,10 +15,10 @@ package enum Threads {
     /// Runs `body` on `count` threads at once and returns their results in order.
     ///
     /// - Throws: the first error that any of them threw, after all have ended; `TestSupportError.timedOut` when
-    ///   they have not all ended after `seconds` (default 120).
+    ///   they have not all ended after `seconds` (default 300).
     package static func run<Result: Sendable>(
         _ count: Int,
-        seconds: Double = 120,
+        seconds: Double = 300,
         _ body: @escaping @Sendable (Int) throws -> Result
     ) throws -> [Result] {
         let outcomes = Monitor([Int: Swift.Result<Result, any Error>]())

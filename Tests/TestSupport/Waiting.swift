@@ -1,4 +1,6 @@
-// Waiting for what happens behind an answer.
+// Waiting for what happens behind an answer: for a state, with a bound that is never reached when all is well.
+
+import Glibc
 
 /// Polls until something holds, for two minutes at most: a sanitizer makes everything ten times slower.
 /// - Returns: false where it never held.
@@ -8,4 +10,19 @@ package func eventually(_ holds: () async -> Bool) async -> Bool {
         try? await Task.sleep(nanoseconds: 2_000_000)
     }
     return false
+}
+
+/// As `eventually`, for tests that may block: polls often at first, and then twenty times a second. It has a name of its
+/// own, since in an expectation of an asynchronous test the compiler would take it for the other one.
+/// - Parameter seconds: how long it rests between its looks in all; what the looks take does not count, so that a
+///   machine that is busy has more time.
+package func blockUntil(_ seconds: Double = 120, _ holds: () throws -> Bool) rethrows -> Bool {
+    var (rested, rest) = (0.0, 0.001)
+    while try !holds() {
+        guard rested < seconds else { return false }
+        usleep(UInt32(rest * 1_000_000))
+        rested += rest
+        rest = min(rest * 1.5, 0.05)
+    }
+    return true
 }

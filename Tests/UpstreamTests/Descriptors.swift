@@ -20,17 +20,6 @@ enum Descriptors {
         return Glibc.poll(&poll, 1, 0) > 0
     }
 
-    /// Whether nothing leads to the port any more, within a bounded wait.
-    static func areGone(to port: Int) -> Bool {
-        for _ in 0..<400 {
-            if connected(to: port).isEmpty { return true }
-            Threads.rest()
-        }
-        return false
-    }
-}
-
-extension Threads {
-    /// A short rest of this thread, within a bounded loop.
-    static func rest() { usleep(5000) }
+    /// Whether it comes to pass that nothing leads to the port any more.
+    static func areGone(to port: Int) -> Bool { blockUntil { connected(to: port).isEmpty } }
 }

@@ -1,6 +1,7 @@
 // A loop with an upstream client, and what one transfer came to: what the tests of this module stand on.
 
 import EventLoop
+import Glibc
 import HTTPWire
 import TestSupport
 
@@ -172,9 +173,33 @@ final class Rig: Sendable {
             result.update { $0 = value }
         }
         while true {
-            result.wait(60) { $0 != nil }
+            result.wait(120) { $0 != nil }
             if let value = result.read({ $0 }) { return value }
         }
+    }
+
+    /// Returns when the loop has turned twice: it has seen what had come to its sockets before.
+    func turn() {
+        for _ in 0..<2 { sync { _ in } }
+    }
+
+    /// Whether a number comes to stand still for some time, in which the loop turns.
+    func comesToRest(_ number: () -> Int) -> Bool {
+        var (last, looks) = (number(), 0)
+        return blockUntil {
+            usleep(5000)
+            turn()
+            let next = number()
+            (last, looks) = (next, next == last ? looks + 1 : 0)
+            return looks == 10
+        }
+    }
+
+    /// Has a name looked up before a deadline counts that.
+    func know(_ host: String, port: Int) {
+        let isKnown = Gate()
+        _ = resolver.ask(host, port: UInt16(port), rules: .any) { _ in isKnown.open() }
+        isKnown.wait()
     }
 
     /// Starts a transfer; `prepare` sets the delegate's script.
@@ -205,7 +230,7 @@ final class Rig: Sendable {
         _ request: UpstreamRequest,
         source: @escaping @Sendable () -> (any RequestBodySource)? = { nil },
         prepare: @escaping @Sendable (Recorder) -> Void = { _ in },
-        seconds: Double = 20
+        seconds: Double = 120
     ) -> Heard {
         let (heard, number) = start(request, source: source, prepare: prepare)
         heard.wait(seconds) { $0.isOver }

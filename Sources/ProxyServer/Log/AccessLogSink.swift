@@ -44,16 +44,18 @@ package final class AccessLogSink: Sendable {
     private static let pendingLimit = 8 << 20
     /// Bytes of lines that are handed to the writer without waiting for more.
     private static let handOver = 32 << 10
-    /// At the end, half seconds in which the reader of a pipe reads nothing, until the rest is dropped.
-    private static let lastWaits = 6
     private let state: Mutex<State>
     private let formatCode: Atomic<UInt8>
     private let isPassingIDs: Atomic<Bool>
     private let pool: IOPool
+    private let lastWaits: Int
 
+    /// - Parameter lastWaits: at the end, half seconds in which the reader of a pipe reads nothing, until the rest is
+    ///   dropped; 6 by default.
     /// - Throws: `SystemError` naming the file where it cannot be opened.
-    package init(_ configuration: LogConfiguration, pool: IOPool) throws(SystemError) {
+    package init(_ configuration: LogConfiguration, pool: IOPool, lastWaits: Int = 6) throws(SystemError) {
         self.pool = pool
+        self.lastWaits = lastWaits
         formatCode = Atomic(Self.code(configuration))
         isPassingIDs = Atomic(Self.passesIDs(configuration))
         state = Mutex(State(target: try Self.open(configuration.access)))
@@ -236,7 +238,7 @@ package final class AccessLogSink: Sendable {
             let isOver = state.withLock { state in
                 guard state.isEnding else { return false }
                 waits += 1
-                if waits >= Self.lastWaits { state.isGivenUp = true }
+                if waits >= lastWaits { state.isGivenUp = true }
                 return state.isGivenUp
             }
             if isOver { return false }

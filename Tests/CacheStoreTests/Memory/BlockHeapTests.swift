@@ -19,7 +19,10 @@ import Testing
             memset(bytes, Int32(mark), count)
         }
 
-        var isWhole: Bool { UnsafeRawBufferPointer(start: bytes, count: count).allSatisfy { $0 == mark } }
+        /// The first byte is `mark`, and each of the others is what the one before it is.
+        var isWhole: Bool {
+            count == 0 || bytes.load(as: UInt8.self) == mark && memcmp(bytes, bytes + 1, count - 1) == 0
+        }
     }
 
     /// Takes and gives back at random, and looks at every byte before it goes.

@@ -114,7 +114,7 @@ import Testing
         let before = threadNanoseconds()
         let body = Self.ask(collection, "PATCH", "/1", "{\(members("2")),\"m7\":null}".replacing("\"m7\":2,", with: ""))
             .body
-        #expect(threadNanoseconds() - before < 4_000_000_000)
+        #expect(threadNanoseconds() - before < 20_000_000_000)
         #expect(
             body.hasPrefix("{\"id\":1,\"m0\":2,") && body.contains("\"m6\":2,\"m8\":2")
                 && body.hasSuffix("\"m79999\":2}")

@@ -2,13 +2,14 @@
 
 import DemoMode
 import Policies
+import TestSupport
 import Testing
 
 private let ms: UInt64 = 1_000_000
 
 @Suite struct LatencyTests {
     /// So many draws of a rule, in rising order.
-    private static func sorted(_ latency: LatencyPolicy, count: UInt64) throws -> [UInt64] {
+    private static func sorted(_ latency: LatencyPolicy, count: Int) throws -> [UInt64] {
         let rule = FaultPolicy(name: "slow", seed: 7, latency: latency)
         let plan = try #require(FaultPlan([FaultPlan.Rule(rule)]))
         let ordinals = DrawOrdinals()
@@ -25,8 +26,9 @@ private let ms: UInt64 = 1_000_000
     @Test(.timeLimit(.minutes(5))) func aTableOfPercentilesIsDrawnFrom() throws {
         let points = [(50.0, 80 * ms), (90, 200 * ms), (99, 1000 * ms)]
         let table = LatencyPolicy(.percentiles(points.map { .init(percentile: $0.0, latency: $0.1) }))
-        let drawn = try Self.sorted(table, count: 1_000_000)
-        #expect(drawn.count == 1_000_000)
+        let count = Thoroughness.attempts(1_000_000)
+        let drawn = try Self.sorted(table, count: count)
+        #expect(drawn.count == count)
         for (percentile, latency) in points { Self.expect(drawn, at: percentile, latency) }
         // Half of the first one at 0, twice the last one at 100.
         Self.expect(drawn, at: 25, 60 * ms)
@@ -41,7 +43,10 @@ private let ms: UInt64 = 1_000_000
         Self.expect(normal, at: 15.866, 200 * ms)
         Self.expect(normal, at: 97.725, 350 * ms)
         Self.expect(normal, at: 99.865, 400 * ms)
-        let lognormal = try Self.sorted(LatencyPolicy(.lognormal(median: 80 * ms, p99: 900 * ms)), count: 1_000_000)
+        let lognormal = try Self.sorted(
+            LatencyPolicy(.lognormal(median: 80 * ms, p99: 900 * ms)),
+            count: Thoroughness.attempts(1_000_000)
+        )
         Self.expect(lognormal, at: 50, 80 * ms)
         Self.expect(lognormal, at: 99, 900 * ms)
         // One and two deviations of its logarithm, ln(900/80) / 2.326.

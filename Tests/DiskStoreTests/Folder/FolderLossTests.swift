@@ -7,7 +7,7 @@ import HTTPCaching
 import HTTPWire
 import LoopSupport
 import StoreSupport
-import Synchronization
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -146,14 +146,14 @@ import Testing
         try await withPool { pool, _ in
             let tier = try await open(pool)
             for number in 0..<10 { try await tier.store(pattern(1000), key(number)) }
-            let isFree = Latch()
+            let isFree = Gate()
             for _ in 0..<2 { pool.submit { isFree.wait() } }
             for number in 0..<5 { tier.remove(key(number)) }
             rmdir("\(path)/tmp")
             #expect(tier.restorer.restore() == .restored)
             await tier.settle()
             #expect(tier.statistics.objects == 5)
-            isFree.set()
+            isFree.open()
             await tier.remover.flush()
             for number in 0..<10 { #expect(await tier.bytes(key(number)) == (number < 5 ? nil : pattern(1000))) }
             // A response that comes later is none of those that wait.
@@ -220,10 +220,7 @@ import Testing
             await #expect(throws: DiskTierError.self) { try await tier.emptier.removeAll() }
             tier.close()
             // Temporaries go behind.
-            for _ in 0..<2000 where Set(Folder.files(below: path)) != files {
-                try await loop.sleep(nanoseconds: 5_000_000)
-            }
-            #expect(Set(Folder.files(below: path)) == files)
+            #expect(await eventually { Set(Folder.files(below: path)) == files })
             for number in 0..<5 { #expect(await other.bytes(key(number)) == pattern(300)) }
             other.close()
             let again = try await DiskTier.open(path: path, limits: ample, pool: pool)
@@ -413,17 +410,5 @@ import Testing
             #expect(told.all.isEmpty)
             tier.close()
         }
-    }
-}
-
-/// Sendable: its state is atomic.
-private final class Latch: Sendable {
-    private let isSet = Atomic<Bool>(false)
-
-    func set() { isSet.store(true, ordering: .releasing) }
-
-    /// For a minute at most; blocks.
-    func wait() {
-        for _ in 0..<60_000 where !isSet.load(ordering: .acquiring) { usleep(1000) }
     }
 }

@@ -110,8 +110,7 @@ import Testing
     func `a file that somebody else touches is looked at again`(way: String) async throws {
         try await withOpenFile { tier, entry, _ in
             let file = try onlyFile(path)
-            // The kernel's clock of files ticks some hundred times a second.
-            usleep(20_000)
+            letFileClockTick()
             switch way {
             case "removed": #expect(unlink(file) == 0)
             case "cut": #expect(truncate(file, 5000) == 0)
@@ -136,7 +135,7 @@ import Testing
     func `a file that was changed since it was verified is verified again`(position: Int) async throws {
         try await withOpenFile { tier, entry, _ in
             let file = try onlyFile(path)
-            usleep(20_000)
+            letFileClockTick()
             let descriptor = open(file, O_WRONLY)
             #expect(pwrite(descriptor, [patternByte(position) ^ 1], 1, off_t(4096 + position)) == 1)
             close(descriptor)
@@ -162,12 +161,12 @@ import Testing
             #expect(try await readByLoading() > size)
             #expect(try await readByLoading() < 8192)
             let entry = try #require(tier.lookup(key(1)).first)
-            usleep(20_000)
+            letFileClockTick()
             #expect(await tier.writer.freshen(entry, head: storedHead([("X-New", "1")])))
             #expect(try await readByLoading() < 8192)
             #expect(try await readByLoading() < 8192)
             // Another time of change, the same bytes.
-            usleep(20_000)
+            letFileClockTick()
             #expect(chmod(try onlyFile(path), 0o640) == 0)
             #expect(try await readByLoading() > size)
             #expect(try await readByLoading() < 8192)
@@ -284,4 +283,16 @@ import Testing
             #expect(none.count == 0)
         }
     }
+}
+
+/// Changes of files have another time than those before: a tick of the kernel's clock of files, some hundred times a
+/// second, comes between them.
+private func letFileClockTick() {
+    func now() -> timespec {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        return time
+    }
+    let start = now()
+    while case let time = now(), time.tv_sec == start.tv_sec, time.tv_nsec == start.tv_nsec { usleep(1000) }
 }

@@ -7,6 +7,7 @@ import HTTPWire
 import LoopSupport
 import StoreSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -78,10 +79,7 @@ import Testing
             #expect(text.contains(SystemError("", code: fault.code).named), "\(text)")
             #expect(tier.statistics.troubles == 3)
             // Nothing is left of it, and nothing stays reserved.
-            for _ in 0..<4000 where !Folder.names(in: "\(path)/tmp").isEmpty {
-                try await loop.sleep(nanoseconds: 5_000_000)
-            }
-            #expect(Folder.names(in: "\(path)/tmp").isEmpty)
+            #expect(await eventually { Folder.names(in: "\(path)/tmp").isEmpty })
             #expect(Folder.files(below: "\(path)/objects").isEmpty)
             #expect(tier.parts.state.withLock { $0.table.reserved } == 0)
             files.fail(nil)
@@ -364,7 +362,7 @@ import Testing
             // Ten files are owed; what is given back shows only later, as where files are being sent.
             files.setAvailable((1 << 20) - 10 * 12288)
             tier.tend()
-            while tier.parts.state.withLock({ $0.isTrimming }) { await Task.yield() }
+            #expect(await eventually { tier.parts.state.withLock { !$0.isTrimming } })
             #expect(tier.statistics.objects == 30)
             #expect(told.kinds == [.full])
             #expect(told.all.first?.text.contains("min_free") == true)
@@ -376,7 +374,7 @@ import Testing
             #expect(left < 30 && left > 0)
             files.setAvailable(1 << 30)
             tier.tend()
-            while tier.parts.state.withLock({ $0.isTrimming }) { await Task.yield() }
+            #expect(await eventually { tier.parts.state.withLock { !$0.isTrimming } })
             try await tier.store(pattern(4000), key(99))
             #expect(tier.statistics.objects == left + 1)
             tier.close()

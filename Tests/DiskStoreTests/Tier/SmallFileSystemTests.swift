@@ -6,6 +6,7 @@ import HTTPCaching
 import HTTPWire
 import StoreSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -86,10 +87,7 @@ struct SmallFileSystemTests {
             await #expect(throws: DiskTierError.self) { try await tier.store(pattern(100_000), key(40)) }
             #expect(!tier.room.mayTake(200_000) && Set(told.kinds).isSubset(of: [.full, .index, .unwritable]))
             // Behind.
-            for _ in 0..<2000 where !Folder.names(in: "\(system.path)/cache/tmp").isEmpty {
-                try await loop.sleep(nanoseconds: 5_000_000)
-            }
-            #expect(Folder.names(in: "\(system.path)/cache/tmp").isEmpty)
+            #expect(await eventually { Folder.names(in: "\(system.path)/cache/tmp").isEmpty })
             #expect(tier.parts.state.withLock { $0.table.reserved } == 0)
             system.empty()
             try await tier.store(pattern(100_000), key(41))

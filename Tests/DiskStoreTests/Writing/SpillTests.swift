@@ -7,6 +7,7 @@ import HTTPWire
 import LoopSupport
 import StoreSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -85,10 +86,7 @@ import Testing
             #expect(tier.lookup(key(1)).isEmpty)
             #expect(Folder.files(below: "\(path)/objects").isEmpty)
             // The temporary file goes behind.
-            for _ in 0..<4000 where !Folder.names(in: "\(path)/tmp").isEmpty {
-                try await loop.sleep(nanoseconds: 5_000_000)
-            }
-            #expect(Folder.names(in: "\(path)/tmp").isEmpty)
+            #expect(await eventually { Folder.names(in: "\(path)/tmp").isEmpty })
             #expect(tier.parts.state.withLock { $0.table.reserved } == 0)
             tier.close()
         }

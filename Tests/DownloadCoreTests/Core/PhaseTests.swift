@@ -80,7 +80,7 @@ struct PlaceholderTests {
     func inTime() async throws {
         try await withRig(loops: 2) { rig in
             rig.origin.answers { _ in .whole() }
-            let first = await rig.get(rig.waiting(timeout: 60_000_000_000))
+            let first = await rig.get(rig.waiting(timeout: patience))
             #expect(first.text == "hello" && first.cache == "fwd=uri-miss; fwd-status=200; stored")
             let head = Valve()
             rig.origin.answers { _ in .whole(head: head) }
@@ -97,7 +97,7 @@ struct PlaceholderTests {
     func somethingIsStored() async throws {
         try await withRig { rig in
             rig.origin.answers { _ in .whole(200, [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]) }
-            _ = await rig.get(rig.waiting(timeout: 60_000_000_000))
+            _ = await rig.get(rig.waiting(timeout: patience))
             #expect(await rig.get(rig.waiting()).cache.hasPrefix("hit"))
             rig.clock.advance(seconds: 6100)
             let head = Valve()
@@ -227,7 +227,7 @@ struct PlaceholderTests {
             head.open()
             #expect(await rig.settle())
             rig.origin.answers { _ in .whole() }
-            #expect(await rig.get(rig.waiting(timeout: 60_000_000_000)).text == "hello")
+            #expect(await rig.get(rig.waiting(timeout: patience)).text == "hello")
         }
     }
 }

@@ -156,7 +156,7 @@ struct CollapsingTests {
             rig.origin.answers { _ in .whole(head: head) }
             var tasks: [Task<Got, Never>] = []
             for _ in 0..<6 {
-                tasks.append(await rig.start(rig.ask(collapse: CollapseLimits(waiters: limit))))
+                tasks.append(await rig.start(rig.ask(collapse: CollapseLimits(wait: patience, waiters: limit))))
             }
             #expect(await eventually { rig.origin.count == 6 - limit })
             head.open()

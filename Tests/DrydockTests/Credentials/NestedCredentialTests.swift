@@ -6,7 +6,7 @@ import HTTPTypes
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct NestedCredentialTests {
+@Suite(.timeLimit(.minutes(5))) struct NestedCredentialTests {
     /// A manager that its own closures can reach.
     private final class Reach: Sendable {
         private let held = Monitor<DownloadManager?>(nil)

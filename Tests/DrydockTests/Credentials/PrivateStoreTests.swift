@@ -156,7 +156,7 @@ import Testing
             try ScriptedOrigin { request in
                 .answer(
                     to: request,
-                    fields: [("Cache-Control", "private, max-age=60"), ("Vary", "Authorization")],
+                    fields: [("Cache-Control", "private, max-age=600"), ("Vary", "Authorization")],
                     "text"
                 )
             }

@@ -56,13 +56,22 @@ import Testing
 
     /// The daemon prints these for `config/demo.yaml`; Documentation/demo.md shows two of them.
     @Test func theyHaveTheNamesThatTheDaemonPrints() async throws {
-        let transport = try demo {
-            $0.latency = .milliseconds(100) ... .milliseconds(400)
-            $0.failure = .init(chance: 0.2, file: "error.json")
-            $0.seed = 37
-        }
+        let clock = ManualClock()
+        let transport = try demo(
+            {
+                $0.latency = .milliseconds(100) ... .milliseconds(400)
+                $0.failure = .init(chance: 0.2, file: "error.json")
+                $0.seed = 37
+            },
+            clock: clock
+        )
         var said: [String?] = []
-        for _ in 0..<5 { said.append(try await transport.ask("/users/7").head.field("Drydock-Demo")) }
+        for _ in 0..<5 {
+            let asking = Task { try await transport.ask("/users/7").head.field("Drydock-Demo") }
+            try await clock.waitForSleepers(1)
+            clock.advance(by: .milliseconds(400))
+            said.append(try await asking.value)
+        }
         #expect(said[0] == "endpoint=user; outcome=success; status=200; latency=387ms; draw=96baee85284f7951.1")
         #expect(said[4] == "endpoint=user; outcome=failure; status=503; latency=160ms; draw=96baee85284f7951.5")
     }

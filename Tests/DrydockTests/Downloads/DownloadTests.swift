@@ -100,7 +100,7 @@ import Testing
         let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
-            $0.staleWhileRevalidate = .seconds(60)
+            $0.staleWhileRevalidate = .seconds(600)
         } _: {
             resource.reply($0)
         } _: { manager, origin in
@@ -251,18 +251,28 @@ import Testing
     }
 
     @Test func noTimeoutRunsBeforeItsTurn() async throws {
+        let gate = Gate()
         try await withManager {
             $0.maximumFetches = 1
-            $0.timeouts.firstByte = .milliseconds(400)
+            $0.timeouts.firstByte = .milliseconds(200)
+            // An origin that answers at once, on a busy machine, may pass it in its turn: then it has another one.
+            $0.retry = DownloadManager.Retry(count: 1000, delay: .zero, causes: [.timeout], budget: 1)
         } _: { request in
-            OriginReply([.pause(milliseconds: 100)]).then(.answer(to: request, "hello"))
+            if request.target == "/first" { gate.wait() }
+            return .answer(to: request, "hello")
         } _: { manager, origin in
-            // The last of them waits for longer than the timeout.
-            try await withThrowingTaskGroup(of: DownloadResult.self) { group in
-                for number in 0..<10 { group.addTask { try await manager.download(origin.url("/\(number)")) } }
-                for try await result in group { #expect(result.outcome == .downloaded) }
-            }
-            #expect(origin.server.requests() == 10)
+            let options = DownloadManager.Options(timeouts: .init())
+            let first = Task { try await manager.download(origin.url("/first"), options: options) }
+            #expect(await origin.isAsked(1))
+            let others = (1..<10).map { number in Task { try await manager.download(origin.url("/\(number)")) } }
+            #expect(await eventually { manager.statistics.waiting == 9 })
+            // They wait for longer than the timeout; that nothing happens meanwhile is all that shows.
+            try await Task.sleep(for: .milliseconds(400))
+            #expect(manager.statistics.waiting == 9 && manager.statistics.retries == 0)
+            #expect(origin.server.requests() == 1)
+            gate.open()
+            for task in [first] + others { #expect(try await task.value.outcome == .downloaded) }
+            #expect(await eventually { origin.server.requests() == 10 + manager.statistics.retries })
         }
     }
 
@@ -306,7 +316,7 @@ import Testing
     }
 
     @Test func soManyFetchesAndNoMore() async throws {
-        let (running, most) = (Monitor(0), Monitor(0))
+        let (gate, running, most) = (Gate(), Monitor(0), Monitor(0))
         try await withManager {
             $0.maximumFetches = 3
         } _: { request in
@@ -315,12 +325,16 @@ import Testing
                 return count
             }
             most.update { $0 = max($0, now) }
-            usleep(5_000)
+            gate.wait()
             running.update { $0 -= 1 }
             return .answer(to: request, "hello")
         } _: { manager, origin in
             try await withThrowingTaskGroup(of: DownloadResult.self) { group in
                 for number in 0..<30 { group.addTask { try await manager.download(origin.url("/\(number)")) } }
+                #expect(await eventually { manager.statistics.waiting == 27 })
+                #expect(await origin.isAsked(3))
+                #expect(origin.server.requests() == 3)
+                gate.open()
                 for try await _ in group {}
             }
             #expect(origin.server.requests() == 30)

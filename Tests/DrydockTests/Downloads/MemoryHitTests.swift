@@ -74,7 +74,7 @@ import Testing
         let core = try await manager.engine().core
         var isCompared = false
         // A second that passes in between changes ages: then they are compared again.
-        for _ in 0..<20 where !isCompared {
+        for _ in 0..<1000 where !isCompared {
             lines.update { $0 = [] }
             let began = core.clock.now()
             let hits = core.statistics.memory.hits

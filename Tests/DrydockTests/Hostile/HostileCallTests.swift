@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct HostileCallTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileCallTests {
     // MARK: - Hooks
 
     @Test func aVetoThatNeverComesDoesNotKeepACallFromItsEnd() async throws {

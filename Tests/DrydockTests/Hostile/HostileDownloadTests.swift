@@ -7,7 +7,7 @@ import HTTPTypes
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct HostileDownloadTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileDownloadTests {
     /// Halves of a body, the second one behind a gate.
     private static func halves(_ gate: Gate, of size: Int = 200_000) -> OriginReply {
         OriginReply([

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2))) struct HostileTaskTests {
+@Suite(.timeLimit(.minutes(5))) struct HostileTaskTests {
     private struct Broken: Error {}
 
     @Test func aClosureThatNeverReturnsHasNoSlotOnceItIsCancelled() async throws {

@@ -274,7 +274,7 @@ import Testing
         } _: { request in
             request.target == "/never"
                 ? .answer(to: request, fields: [("Cache-Control", "no-store")], "a")
-                : .answer(to: request, fields: [("Cache-Control", "max-age=60")], "a")
+                : .answer(to: request, fields: [("Cache-Control", "max-age=600")], "a")
         } _: { manager, origin in
             for path in ["/never", "/never", "/fresh", "/fresh"] { _ = try await manager.download(origin.url(path)) }
             #expect(origin.server.log.map(\.target) == ["/never", "/never", "/fresh"])

@@ -241,7 +241,7 @@ import Testing
             #expect(manager.statistics.requests == 0)
             async let first = manager.download(origin.url("/1"))
             async let second = manager.download(origin.url("/2"))
-            #expect(await eventually { manager.statistics.waiting == 1 })
+            #expect(await eventually { manager.statistics.waiting == 1 && manager.statistics.requests == 1 })
             #expect(manager.statistics.running == 1)
             #expect(manager.statistics.downloads == 2)
             #expect(manager.statistics.requests == 1)

@@ -1,9 +1,12 @@
 // Stored responses that go, or are no longer valid, by prefix, form, tag and age; and those that are pinned.
 
-import Drydock
+import DownloadCore
+import EventLoop
 import Foundation
 import TestSupport
 import Testing
+
+@testable import Drydock
 
 @Suite struct PurgeTests {
     private static let paths = ["/a/1", "/a/2", "/b/1", "/b/2"]
@@ -111,6 +114,8 @@ import Testing
             #expect(origin.server.requests() == count)
             // The first of the others has made room.
             #expect(await eventually { (try? await manager.state(of: origin.url("/0"))) == .absent })
+            // The time is counted in whole seconds.
+            try await manager.engine().core.clock.advance(seconds: 1)
             #expect(
                 await eventually {
                     _ = try? await manager.store.remove(.olderThan(.zero))

@@ -70,7 +70,7 @@ import Testing
         let folder = try TemporaryFolder("drydock-seeds")
         try await withManager { request in
             // RFC 9111 section 3.5: what may be stored of a request with Authorization.
-            .answer(to: request, fields: [("Cache-Control", "public, max-age=60")], "mine")
+            .answer(to: request, fields: [("Cache-Control", "public, max-age=600")], "mine")
         } _: { manager, origin in
             var own = origin.asking("/own")
             own.headerFields[.authorization] = "Basic YTpi"

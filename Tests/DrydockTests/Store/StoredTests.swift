@@ -1,9 +1,12 @@
 // What a manager knows of what is stored, seeds included, and how it goes.
 
-import Drydock
+import DownloadCore
+import EventLoop
 import Foundation
 import TestSupport
 import Testing
+
+@testable import Drydock
 
 @Suite struct StoredTests {
     @Test(arguments: [false, true]) func states(onDisk: Bool) async throws {
@@ -111,7 +114,8 @@ import Testing
             for path in ["/a", "/b"] { _ = try await manager.download(origin.url(path)) }
             #expect(try await manager.remove(olderThan: .seconds(3600)) == 0)
             #expect(try await manager.download(origin.url("/a")).outcome == .stillValid)
-            // The time is counted in whole seconds: a moment later all is older than no time at all.
+            // The time is counted in whole seconds: a second later all is older than no time at all.
+            try await manager.engine().core.clock.advance(seconds: 1)
             #expect(
                 await eventually {
                     _ = try? await manager.remove(olderThan: .zero)
@@ -245,6 +249,7 @@ import Testing
         let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
+            $0.checkPause = .seconds(600)
         } _: {
             resource.reply($0)
         } _: { manager, origin in

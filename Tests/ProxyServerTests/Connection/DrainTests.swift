@@ -28,29 +28,27 @@ import Testing
             idleClosed.update { $0 = isClosed ?? false }
         }
         await withTaskExecutorPreference(BlockingExecutor.shared) {
-            #expect(harness.observations.seen.wait(10) { $0.waiting == 1 })
-            #expect(idleReady.wait(for: 1, seconds: 10))
+            #expect(harness.observations.seen.wait(120) { $0.waiting == 1 })
+            #expect(idleReady.wait(for: 1))
         }
         let drained = Counter()
         let drain = Task(executorPreference: BlockingExecutor.shared) {
-            await harness.server.drain(grace: 20_000_000_000)
+            await harness.server.drain(grace: 600_000_000_000)
             drained.add()
         }
         await withTaskExecutorPreference(BlockingExecutor.shared) {
-            #expect(idleClosed.wait(10) { $0 != nil })
+            #expect(idleClosed.wait(120) { $0 != nil })
             #expect(idleClosed.read { $0 } == true)
             #expect(drained.value == 0)
             #expect(throws: (any Error).self) { try RawClient(port: harness.port).exchange("/late") }
         }
         // Each loop hears of it by itself.
         for context in harness.server.contexts {
-            for _ in 0..<1000 where await context.run({ context, _ in context.isDraining }) != true {
-                try await Task.sleep(for: .milliseconds(10))
-            }
+            #expect(await eventually { await context.run { context, _ in context.isDraining } == true })
         }
         await withTaskExecutorPreference(BlockingExecutor.shared) {
             harness.gate.open()
-            #expect(busy.wait(10) { $0 != nil })
+            #expect(busy.wait(120) { $0 != nil })
         }
         let response = try #require(try busy.read { $0 }?.get())
         #expect(response.text == "opened")
@@ -73,12 +71,12 @@ import Testing
         }
         // One whose head has not come whole, and one that wants nothing.
         let clients = try await withTaskExecutorPreference(BlockingExecutor.shared) {
-            #expect(harness.observations.seen.wait(10) { $0.waiting == 1 })
+            #expect(harness.observations.seen.wait(120) { $0.waiting == 1 })
             let (begun, idle) = (try harness.client(), try harness.client())
             _ = try idle.exchange("/a")
             let before = harness.received
             try begun.send("GET /b HTTP/1.1\r\n")
-            #expect(harness.eventually { harness.received > before && harness.server.limits.open == 3 })
+            #expect(blockUntil { harness.received > before && harness.server.limits.open == 3 })
             return (begun, idle)
         }
         defer { withExtendedLifetime(clients) {} }
@@ -93,8 +91,8 @@ import Testing
         #expect(waiting.read { $0.first?.count } == 2 && cut.count == 2)
         #expect(cut.contains { $0.request == nil }, "its head has not come whole")
         await withTaskExecutorPreference(BlockingExecutor.shared) {
-            #expect(result.wait(10) { $0 != nil })
-            #expect(harness.observations.seen.wait(10) { $0.cancelled == 1 })
+            #expect(result.wait(120) { $0 != nil })
+            #expect(harness.observations.seen.wait(120) { $0.cancelled == 1 })
         }
         #expect(throws: RawClientError.self) { try result.read { $0 }?.get() }
         harness.loops.stop()
@@ -103,7 +101,7 @@ import Testing
 
     @Test func `what is waited for is counted by its kind`() {
         let all = [WaitedFor.Kind.request, .tunnel, .request, .command].map {
-            WaitedFor(kind: $0, client: "127.0.0.1", since: Monotonic.now())
+            WaitedFor(kind: $0, client: "127.0.0.1", since: .max)
         }
         #expect(WaitedFor.summary(all) == "2 requests, 1 tunnel and 1 command")
         #expect(WaitedFor.summary(Array(all[..<2])) == "1 request and 1 tunnel")

@@ -52,7 +52,7 @@ import Testing
                 isCounted: false
             )
         }
-        #expect(result.wait(60) { $0.isClosed })
+        #expect(result.wait(120) { $0.isClosed })
         return result.read { $0 }
     }
 

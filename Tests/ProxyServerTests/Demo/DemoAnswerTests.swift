@@ -126,7 +126,7 @@ import Testing
                 base_url: http://127.0.0.1:1
                 source: demo
                 demo: { body: played }
-                endpoints: [{ name: live, path: /live, source: live, timeout: { connect: 1s } }]
+                endpoints: [{ name: live, path: /live, source: live, timeout: { connect: 2m } }]
             """
         try await HandlerHarness.run(text) { harness throws in
             let client = try harness.client()

@@ -19,8 +19,9 @@ private final class Crowd {
     }
 
     static let paths = 100
-    /// Answers at `/late/N` come after ten seconds and N times a hundred milliseconds.
-    static func latency(_ path: Int) -> Int { 10_000 + path * 100 }
+    /// Answers at `/late/N` come after a second and N times ten milliseconds: the loop answers nobody before all have
+    /// asked, however long that takes.
+    static func latency(_ path: Int) -> Int { 1000 + path * 10 }
 
     private var result = Result()
     /// Monotonic nanoseconds; 0 where no answer is awaited.
@@ -119,7 +120,7 @@ private final class LoneRequest: Transport {
         #if DRYDOCK_SANITIZED
             let count = 5000
         #else
-            let count = 100_000
+            let count = Thoroughness.attempts(100_000)
         #endif
         let rules = (0..<Crowd.paths).map { path in
             "      - { name: late-\(path), path: /\(path), demo: { body: late, latency: \(Crowd.latency(path))ms } }\n"

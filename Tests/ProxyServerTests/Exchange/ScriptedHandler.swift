@@ -167,7 +167,7 @@ final class ScriptedHandler: ExchangeHandler {
     private func waitAtGate(_ exchange: Exchange) async throws {
         let gate = self.gate
         observations.seen.update { $0.waiting += 1 }
-        _ = try await pool.run { gate.wait(seconds: 20) }
+        _ = try await pool.run { gate.wait() }
         try await text(exchange, "opened")
     }
 
@@ -176,7 +176,7 @@ final class ScriptedHandler: ExchangeHandler {
         if exchange.request.target == "/wait/bound" { exchange.endWithClient() }
         observations.seen.update { $0.waiting += 1 }
         do {
-            try await loop.sleep(nanoseconds: 20_000_000_000)
+            try await loop.sleep(nanoseconds: 600_000_000_000)
         } catch {
             let isGone = exchange.isClientGone
             observations.seen.update { $0.cancelled += isGone ? 1 : 0 }
@@ -213,7 +213,7 @@ final class ScriptedHandler: ExchangeHandler {
             host: authority.host,
             port: authority.port ?? 443,
             rules: rules,
-            timeout: 2_000_000_000
+            timeout: 120_000_000_000
         )
         do throws(UpstreamError) {
             let addresses = try await client.dialler.addresses(of: target, on: loop)
@@ -229,14 +229,14 @@ final class ScriptedHandler: ExchangeHandler {
 
     private func upgrade(_ exchange: Exchange, port: UInt16, on loop: isolated EventLoop) async {
         let isImpatient = exchange.request.fields.contains("Impatient")
-        let timeout: UInt64 = isImpatient ? 100_000_000 : 20_000_000_000
+        let minutes: UInt64 = 120_000_000_000
         let request = UpstreamRequest(
             method: exchange.request.method,
             path: "/socket",
             fields: UpgradeTunnel.requestFields(exchange.request.fields),
             terms: UpstreamTerms(
                 url: "http://127.0.0.1:\(port)",
-                timeouts: Timeouts(connect: 2_000_000_000, firstByte: timeout, idle: timeout)
+                timeouts: Timeouts(connect: minutes, firstByte: isImpatient ? 100_000_000 : minutes, idle: minutes)
             ),
             isUpgrade: true
         )

@@ -25,14 +25,14 @@ final class ScriptedPeer {
         return Listening(descriptor: socket.descriptor, port: Int(socket.address.port))
     }
 
-    /// Accepts one connection, bounded by 20 s, and stops listening.
+    /// Accepts one connection, bounded by two minutes, and stops listening.
     init(acceptingOn listening: Listening) throws {
         var wait = pollfd(fd: listening.descriptor, events: Int16(POLLIN), revents: 0)
-        _ = poll(&wait, 1, 20_000)
+        _ = poll(&wait, 1, 120_000)
         descriptor = accept(listening.descriptor, nil, nil)
         Glibc.close(listening.descriptor)
         guard descriptor >= 0 else { throw TestSupportError.timedOut("accept") }
-        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        var limit = timeval(tv_sec: 120, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
@@ -65,10 +65,10 @@ final class ScriptedPeer {
         }
     }
 
-    /// Whether nothing comes for a tenth of a second.
+    /// Whether nothing more has come so far.
     var isSilent: Bool {
         var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        return received.isEmpty && poll(&wait, 1, 100) == 0
+        return received.isEmpty && poll(&wait, 1, 0) == 0
     }
 
     func send(_ bytes: [UInt8]) throws {

@@ -89,17 +89,25 @@ final class ServerHarness: Sendable {
         return try client.exchange(method, target)
     }
 
-    /// Looks every 10 ms, for at most a minute; blocks.
-    func eventually(_ holds: () -> Bool) -> Bool {
-        for _ in 0..<6000 {
-            if holds() { return true }
-            usleep(10_000)
-        }
-        return holds()
-    }
-
     /// Bytes read from clients so far; the counters are asked on their loops, so not on a loop.
     var received: UInt64 { counters[.bytesIn] }
+
+    /// Blocks until every loop has turned twice: it has seen what had come to its sockets before.
+    func turn() {
+        for _ in 0..<2 { _ = counters }
+    }
+
+    /// Blocks until a number has stood still for some time, in which the loops have turned; says whether it has.
+    func comesToRest(_ number: () -> UInt64) -> Bool {
+        var (last, looks) = (number(), 0)
+        return blockUntil {
+            usleep(10_000)
+            turn()
+            let next = number()
+            (last, looks) = (next, next == last ? looks + 1 : 0)
+            return looks == 10
+        }
+    }
 
     /// The counters of all loops; blocks, so not on a loop.
     var counters: CounterValues {
@@ -109,7 +117,7 @@ final class ServerHarness: Sendable {
             let values = await server.counters()
             result.update { $0 = values }
         }
-        result.wait(10) { $0 != nil }
+        result.wait(120) { $0 != nil }
         return result.read { $0 } ?? CounterValues()
     }
 

@@ -195,7 +195,8 @@ import Testing
             harness.clock.advance(seconds: 601)
             let stale = try harness.exchange("GET", "/s/x")
             #expect(stale.status == 502)
-            #expect(stale.field("Cache-Status")?.contains("hit; ttl=-1; detail=refreshing") == true)
+            // Every second counts that a busy machine lets pass.
+            #expect(stale.field("Cache-Status")?.contains(/hit; ttl=-\d+; detail=refreshing/) == true)
         }
     }
 
@@ -204,7 +205,7 @@ import Testing
         let body = String(repeating: "0123456789abcdef", count: 4 << 16)
         let gate = Monitor(false)
         let origin = try ScriptedOrigin { request in
-            _ = gate.wait(20, until: { $0 })
+            _ = gate.wait(120, until: { $0 })
             return .answer(to: request, fields: [("Cache-Control", "max-age=600")], body)
         }
         let faults = "{ first: 1, fault: { stalled_body: { after: 4B } } }"
@@ -230,7 +231,7 @@ import Testing
     @Test func othersThatWaitForTheSameResponseSeeNothingOfIt() async throws {
         let gate = Monitor(false)
         let origin = try ScriptedOrigin { request in
-            _ = gate.wait(20, until: { $0 })
+            _ = gate.wait(120, until: { $0 })
             return .answer(to: request, fields: [("Cache-Control", "max-age=600")], Self.body)
         }
         let faults = "{ first: 1, fault: { close: { after: 4B } } }"
@@ -281,8 +282,7 @@ import Testing
             try client.request("GET", "/s/x")
             #expect(try client.readHead().status == 200)
             client.close()
-            for _ in 0..<1000 where try harness.counters()[.errorAborted] == 0 { usleep(10_000) }
-            #expect(try harness.counters()[.errorAborted] == 1)
+            #expect(try blockUntil { try harness.counters()[.errorAborted] == 1 })
         }
     }
 

@@ -148,7 +148,7 @@ private let cases = [
             lines.append("\(answer.framing) \(answer.end) \(answer.body.count) \(answer.body.hashValue)")
         }
         client.close()
-        for _ in 0..<1000 where try harness.counters().connections > 0 { usleep(10_000) }
+        try harness.waitForConnections(0)
         let after = try harness.counters()
         return (lines, isHot, Counter.allCases.map { after[$0] &- before[$0] })
     }
@@ -215,7 +215,7 @@ private let cases = [
             #expect(try Self.isHot(Self.warm(harness).head))
             #expect(origin.requests() == 1)
             let url = "\(origin.url)/x"
-            // The kernel's clock of files ticks some hundred times a second.
+            // At least for one tick of the kernel's clock of files.
             usleep(20_000)
             switch how {
             case "invalidated": harness.core.invalidate(CacheKey(service: "s", url: url))
@@ -305,12 +305,14 @@ private let cases = [
     /// takes no more of this one.
     private static func awaitFullSocket(_ harness: HandlerHarness) throws {
         var (hits, turns) = (try harness.counters()[.cacheHit], 0)
-        for _ in 0..<3000 where turns < 50 {
-            usleep(10_000)
-            let now = try harness.counters()[.cacheHit]
-            (hits, turns) = (now, now == hits ? turns + 1 : 0)
+        let isFull = try blockUntil {
+            for _ in 0..<5 {
+                let now = try harness.counters()[.cacheHit]
+                (hits, turns) = (now, now == hits ? turns + 1 : 0)
+            }
+            return turns >= 50
         }
-        try #require(turns == 50)
+        try #require(isFull)
     }
 
     @Test func `a slow client gets every byte, and one that leaves is counted`() async throws {
@@ -343,7 +345,7 @@ private let cases = [
                     }
                     client.close()
                 }
-                for _ in 0..<1000 where try harness.counters().connections > 0 { usleep(10_000) }
+                try harness.waitForConnections(0)
                 let after = try harness.counters()
                 #expect(after[.errorAborted] == before[.errorAborted] + (isLeaving ? 1 : 0))
             }

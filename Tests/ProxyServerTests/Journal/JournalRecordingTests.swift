@@ -1,6 +1,5 @@
 // What of requests and answers is recorded, and that nothing is while the journal is off.
 
-import Glibc
 import TestSupport
 import Testing
 
@@ -27,7 +26,7 @@ import Testing
 
     /// The entries that there are as soon as there are so many.
     private static func entries(_ journal: Journal, _ count: Int) throws -> [JournalEntry] {
-        for _ in 0..<1000 where journal.extent.entries < count { usleep(10_000) }
+        #expect(blockUntil { journal.extent.entries >= count })
         var cursor = journal.start
         return journal.page(&cursor).map(\.entry)
     }

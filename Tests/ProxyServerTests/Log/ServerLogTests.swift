@@ -203,7 +203,7 @@ private final class KeptLog: Sendable {
                 let answer = try harness.exchange(method, target, fields: fields, body: body)
                 #expect(answer.status == 200, "\(target) \(answer.text)")
                 // The last line comes when the last byte has gone.
-                #expect(log.kept.wait(10) { $0.last?.hasPrefix("debug answered ") == true && $0.count > before })
+                #expect(log.kept.wait(120) { $0.last?.hasPrefix("debug answered ") == true && $0.count > before })
                 try harness.settle()
                 let lines = Array(log.lines[before...])
                 #expect(lines.allSatisfy { $0.contains(" id=\(id)") }, "\(lines)")
@@ -282,7 +282,7 @@ private final class KeptLog: Sendable {
             """
         try await HandlerHarness.run(text, daemonLog: log.serverLog(.debug)) { harness throws in
             #expect(try harness.get("/gone/x").status == 502)
-            #expect(log.kept.wait(10) { $0.last?.hasPrefix("debug answered ") == true })
+            #expect(log.kept.wait(120) { $0.last?.hasPrefix("debug answered ") == true })
             #expect(
                 log.lines.contains { $0.hasPrefix("debug the origin failed ") && $0.contains("error=") },
                 "\(log.lines)"
@@ -290,7 +290,7 @@ private final class KeptLog: Sendable {
             #expect(log.lines.last?.contains("status=502") == true && log.lines.last?.contains("error=") == true)
             log.kept.update { $0 = [] }
             let lost = try harness.get("/lost")
-            #expect(log.kept.wait(10) { $0.last?.hasPrefix("debug answered ") == true })
+            #expect(log.kept.wait(120) { $0.last?.hasPrefix("debug answered ") == true })
             let id = try #require(lost.field("X-Request-Id"))
             #expect(log.lines.count == 2 && log.lines.allSatisfy { $0.contains("id=\(id)") }, "\(log.lines)")
             #expect(log.lines.last?.contains("error=no service matches /lost") == true, "\(log.lines)")

@@ -29,6 +29,8 @@ private struct Case: CustomTestStringConvertible, Sendable {
     let hasLength: Bool
     /// How long a head may take. Long, but where this is looked at: a busy machine must not decide what the answer is.
     let firstByte: String
+    /// Where the reply has a pause: it goes on when the client has so many bytes of the content.
+    let goesOnAfter: Int?
 
     var testDescription: String { name }
 
@@ -36,12 +38,14 @@ private struct Case: CustomTestStringConvertible, Sendable {
         _ name: String,
         _ text: String,
         hasLength: Bool = true,
-        firstByte: String = "60s",
+        firstByte: String = "2m",
+        goesOnAfter: Int? = nil,
         _ reply: @escaping @Sendable (OriginRequest) -> OriginReply
     ) {
         self.name = name
         self.hasLength = hasLength
         self.firstByte = firstByte
+        self.goesOnAfter = goesOnAfter
         self.text = text.split(separator: "|").map { $0 + "\r\n\r\n" }.joined()
         methods = text.split(separator: "|").map { String($0.prefix { $0 != " " }) }
         self.reply = reply
@@ -61,6 +65,9 @@ extension OriginReply {
     }
 }
 
+/// Stands for a wait until the client has what has come so far.
+private let pause = OriginReply.Step.pause(milliseconds: 0)
+
 private func raw(_ head: String, _ rest: OriginReply.Step...) -> OriginReply {
     OriginReply([OriginReply.text("HTTP/1.1 \(head)\r\nDate: \(date.1)\r\nCache-Control: no-store\r\n\r\n")] + rest)
 }
@@ -75,8 +82,8 @@ private let cases: [Case] = [
     Case("much, and more than its length", get) { _ in
         OriginReply([.bytes(raw("200 OK\r\nContent-Length: 200000").wire + [UInt8](repeating: 97, count: 200_009))])
     },
-    Case("much, its head first", get) { _ in
-        raw("200 OK\r\nContent-Length: 200000", .pause(milliseconds: 20), .pattern(200_000, from: 0))
+    Case("much, its head first", get, goesOnAfter: 0) { _ in
+        raw("200 OK\r\nContent-Length: 200000", pause, .pattern(200_000, from: 0))
     },
     // In one write: in how many chunks it goes on depends on how many reads it comes in.
     Case("chunks", get, hasLength: false) { _ in
@@ -172,23 +179,23 @@ private let cases: [Case] = [
     Case("no head", get) { _ in .cut },
     Case("half a head", get) { _ in OriginReply([OriginReply.text("HTTP/1.1 200 OK\r\nContent-"), .cut]) },
     Case("a head that is none", get) { _ in .raw("HTTP/1.1 200 OK\r\nNa(me: value\r\n\r\n") },
-    Case("a body that is cut", get) { _ in
-        raw("200 OK\r\nContent-Length: 10", OriginReply.text("hello"), .pause(milliseconds: 50), .cut)
+    Case("a body that is cut", get, goesOnAfter: 5) { _ in
+        raw("200 OK\r\nContent-Length: 10", OriginReply.text("hello"), pause, .cut)
     },
-    Case("chunks that are cut", get) { _ in
-        raw("200 OK\r\nTransfer-Encoding: chunked", OriginReply.text("5\r\nhello\r\n"), .pause(milliseconds: 50), .cut)
+    Case("chunks that are cut", get, goesOnAfter: 5) { _ in
+        raw("200 OK\r\nTransfer-Encoding: chunked", OriginReply.text("5\r\nhello\r\n"), pause, .cut)
     },
     Case("a chunk that is none", get) { _ in
         raw("200 OK\r\nTransfer-Encoding: chunked", OriginReply.text("5\r\nhello\r\nxyz\r\n"))
     },
-    Case("a mebibyte that is cut", get) { _ in
-        raw("200 OK\r\nContent-Length: 2000000", .pattern(1 << 20, from: 0), .pause(milliseconds: 50), .cut)
+    Case("a mebibyte that is cut", get, goesOnAfter: 1 << 20) { _ in
+        raw("200 OK\r\nContent-Length: 2000000", .pattern(1 << 20, from: 0), pause, .cut)
     },
-    Case("too late", get, firstByte: "500ms") { _ in .never },
+    Case("too late", get, firstByte: "100ms") { _ in .never },
 ]
 
 @Suite(.timeLimit(.minutes(5))) struct DirectTests {
-    private static func services(_ origin: ScriptedOrigin, _ rest: String = "", firstByte: String = "60s") -> String {
+    private static func services(_ origin: ScriptedOrigin, _ rest: String = "", firstByte: String = "2m") -> String {
         """
         defaults: { timeout: { first_byte: \(firstByte) } }
         services:
@@ -204,7 +211,8 @@ private let cases: [Case] = [
         _ prefix: String,
         _ methods: [String],
         _ text: String,
-        _ way: Way
+        _ way: Way,
+        goesOn: (RawClient) throws -> [UInt8] = { _ in [] }
     ) throws -> (lines: [String], counted: [UInt64], direct: Int) {
         let (before, direct) = (try harness.counters(), try harness.direct())
         let client = try harness.client()
@@ -213,13 +221,16 @@ private let cases: [Case] = [
         var lines: [String] = []
         do {
             for method in methods {
-                let answer = try client.readResponse(method: method)
-                for head in answer.interim + [answer.head] {
+                let final = try client.readHead(method: method)
+                for head in client.interim + [final] {
                     lines.append("\(head.version) \(head.status) \(head.reason)")
                     lines += head.fields.map { "\($0.name): \($0.value)" }.filter { !$0.hasPrefix("Date: ") }
                 }
-                lines += answer.trailers.map { "trailer \($0.name): \($0.value)" }
-                lines.append("\(answer.framing) \(answer.end) \(answer.body.count) \(answer.body.hashValue)")
+                var body = try goesOn(client)
+                let end = try client.readBody { body += $0 }
+                lines += client.trailers.map { "trailer \($0.name): \($0.value)" }
+                // How it is framed is in the fields.
+                lines.append("\(end) \(body.count) \(body.hashValue)")
             }
             lines.append("closed: \(try client.isClosedByServer())")
         } catch {
@@ -235,13 +246,31 @@ private let cases: [Case] = [
 
     @Test(arguments: cases)
     fileprivate func `both ways give the same answer`(one: Case) async throws {
-        let origin = try ScriptedOrigin { one.reply($0) }
+        let held = Monitor(Gate?.none)
+        let origin = try ScriptedOrigin { request in
+            let steps = one.reply(request).steps.map { step -> OriginReply.Step in
+                guard case .pause = step else { return step }
+                let gate = Gate()
+                held.update { $0 = gate }
+                return .wait(gate)
+            }
+            return OriginReply(steps)
+        }
         try await HandlerHarness.run(Self.services(origin, firstByte: one.firstByte)) { harness throws in
+            func result(_ prefix: String, _ way: Way) throws -> (lines: [String], counted: [UInt64], direct: Int) {
+                try Self.result(harness, prefix, one.methods, one.text, way) { client in
+                    guard let count = one.goesOnAfter else { return [] }
+                    var body: [UInt8] = []
+                    _ = try client.readBody(upTo: count) { body += $0 }
+                    held.read { $0 }?.open()
+                    return body
+                }
+            }
             for prefix in one.hasLength ? ["/none", "/plain"] : ["/none"] {
                 // The Host is known then, and that nothing of these keys can be stored.
-                let first = try Self.result(harness, prefix, one.methods, one.text, .waiting)
-                let waiting = try Self.result(harness, prefix, one.methods, one.text, .waiting)
-                let direct = try Self.result(harness, prefix, one.methods, one.text, .direct)
+                let first = try result(prefix, .waiting)
+                let waiting = try result(prefix, .waiting)
+                let direct = try result(prefix, .direct)
                 #expect(direct.lines == waiting.lines)
                 #expect(direct.counted == waiting.counted)
                 #expect(waiting.direct == 0)
@@ -341,14 +370,18 @@ private let cases: [Case] = [
         let gate = Gate()
         let origin = try Self.stalling(gate)
         defer { gate.open() }
-        let text = Self.services(origin, ", max_concurrent: 1, max_queue: { length: 1, wait: 20s }")
+        let text = Self.services(origin, ", max_concurrent: 1, max_queue: { length: 1, wait: 2m }")
         try await HandlerHarness.run(text) { harness throws in
             _ = try harness.get("/none/x")
             for target in ["/head", "/body"] {
                 let before = try harness.counters()
                 let client = try harness.client()
                 try client.request("GET", "/none" + target)
-                if target == "/body" { _ = try client.readHead() } else { origin.waitForRequests(1, target: target) }
+                if target == "/body" {
+                    _ = try client.readHead()
+                } else {
+                    #expect(origin.waitForRequests(1, target: target))
+                }
                 client.reset()
                 try harness.waitForConnections(0)
                 let after = try harness.counters()
@@ -365,12 +398,12 @@ private let cases: [Case] = [
         let origin = try ScriptedOrigin { request in
             request.target == "/slow" ? OriginReply([.wait(gate)]).then(.answer("late")) : .answer("hello")
         }
-        let text = Self.services(origin, ", max_concurrent: 1, max_queue: { length: 1, wait: 20s }")
+        let text = Self.services(origin, ", max_concurrent: 1, max_queue: { length: 1, wait: 2m }")
         try await HandlerHarness.run(text) { harness throws in
             _ = try harness.get("/none/x")
             let (first, second) = (try harness.client(), try harness.client())
             try first.request("GET", "/none/slow")
-            origin.waitForRequests(1, target: "/slow")
+            #expect(origin.waitForRequests(1, target: "/slow"))
             try second.request("GET", "/none/x")
             #expect(try harness.direct() == 1)
             gate.open()
@@ -385,11 +418,12 @@ private let cases: [Case] = [
         try await HandlerHarness.run(Self.services(origin)) { harness throws in
             _ = try harness.get("/none/x")
             for fields in [[], [("Connection", "close")]] {
+                let before = try harness.counters()[.bytesOut]
                 let client = try RawClient(port: harness.port, receiveBuffer: 4096)
                 try client.request("GET", "/none/x", fields: fields)
                 _ = try client.readHead()
                 // More than the sockets' buffers and the queue hold has to wait meanwhile.
-                pauseBriefly()
+                try harness.comesToRest(beyond: before) { $0[.bytesOut] }
                 var received = 0
                 let end = try client.readBody { piece in
                     #expect(Pattern.matches(piece, at: received))
@@ -446,7 +480,7 @@ private let cases: [Case] = [
                     #expect(try client.readHead().status == 200)
                     #expect(try client.readBody(upTo: 3) { _ in } == nil)
                 } else {
-                    origin.waitForRequests(1, target: target)
+                    #expect(origin.waitForRequests(1, target: target))
                 }
                 #expect(harness.core.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 1))
                 if target == "/body" {
@@ -470,12 +504,19 @@ extension HandlerHarness {
 
     /// Blocks until so many connections are open.
     func waitForConnections(_ count: UInt64) throws {
-        for _ in 0..<1000 {
-            if try counters().connections == count { return }
-            pauseBriefly()
+        let areSo = try blockUntil { try counters().connections == count }
+        guard areSo else { throw TestSupportError.timedOut("the connections") }
+    }
+
+    /// Blocks until a counter has passed `floor` and has then stood still for some time, in which the loop has turned.
+    func comesToRest(beyond floor: UInt64, _ number: (CounterValues) -> UInt64) throws {
+        var (last, looks) = (floor, 0)
+        let isAtRest = try blockUntil {
+            usleep(10_000)
+            let next = number(try counters())
+            (last, looks) = (next, next == last && next > floor ? looks + 1 : 0)
+            return looks == 6
         }
-        throw TestSupportError.timedOut("the connections")
+        guard isAtRest else { throw TestSupportError.timedOut("the counter, which stands at \(last)") }
     }
 }
-
-private func pauseBriefly() { usleep(10_000) }

@@ -127,7 +127,7 @@ import Testing
                 let client = try RawClient(port: harness.port, receiveBuffer: 4096)
                 try client.request("GET", "/none/hang/\(Self.length)")
                 _ = try client.readHead()
-                try Self.waitUntilStill { try harness.counters()[.bytesOut] }
+                try harness.comesToRest(beyond: before[.bytesOut] + 1 << 16) { $0[.bytesOut] }
                 let moved = try harness.counters()[.bytesSpliced]
                 #expect(moved > before[.bytesSpliced])
                 if isCancelled {
@@ -145,17 +145,6 @@ import Testing
                 }
                 client.close()
             }
-        }
-    }
-
-    /// Waits until a number has grown, and then stays the same for a while; at most 20 s.
-    private static func waitUntilStill(_ number: () throws -> UInt64) throws {
-        var (last, turns) = (try number(), 0)
-        for _ in 0..<400 where turns < 6 {
-            usleep(10_000)
-            let next = try number()
-            turns = next == last && next > 1 << 16 ? turns + 1 : 0
-            last = next
         }
     }
 }

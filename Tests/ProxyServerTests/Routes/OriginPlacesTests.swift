@@ -134,9 +134,10 @@ struct OriginPlacesTests {
         try Shell.must("cp", [folder.file("cache/rules"), folder.file("again/rules")])
         try Shell.must("sh", ["-c", "rm -f '\(folder.file("again"))'/index.sqlite*"])
         try await HandlerHarness.run(text, disk: folder.file("again")) { harness throws in
-            for _ in 0..<1000 where try harness.listed().count(where: { $0.contains("/kept") }) < ways.count {
-                usleep(10_000)
+            let areListed = try blockUntil {
+                try harness.listed().count(where: { $0.contains("/kept") }) >= ways.count
             }
+            #expect(areListed)
             for way in ways {
                 #expect(try !Self.isHit(harness, way, "/x"), "\(way)")
                 #expect(try Self.isHit(harness, way, "/kept"), "\(way)")

@@ -126,11 +126,11 @@ import Testing
                 base_url: service:inner
                 headers: { set: { X-Rule: outer } }
                 auth: { bearer: token }
-                timeout: { first_byte: 2s }
+              - { name: late, match: { prefix: /late }, base_url: service:inner, timeout: { first_byte: 200ms } }
               - name: hurried
                 match: { prefix: /hurried }
                 base_url: service:inner
-                timeout: { first_byte: none, total: 1s }
+                timeout: { first_byte: none, total: 200ms }
               - name: inner
                 match: { prefix: /inner }
                 base_url: "\(origin.url)"
@@ -138,7 +138,7 @@ import Testing
                 endpoints:
                   - { name: x, path: /x }
                   - { name: post, path: /x, method: POST }
-                  - { name: slow, path: /slow, demo: { enabled: true, status: 204, latency: 20s..20s } }
+                  - { name: slow, path: /slow, demo: { enabled: true, status: 204, latency: 10m..10m } }
             """
         try await HandlerHarness.run(text) { harness throws in
             #expect(try harness.get("/outer/x").text == "outer,Bearer token")
@@ -168,7 +168,7 @@ import Testing
                     "\(text)"
                 )
             }
-            let late = try harness.get("/outer/slow")
+            let late = try harness.get("/late/slow")
             #expect(late.status == 504)
             #expect(late.text.contains("first_byte"))
             let hurried = try harness.get("/hurried/slow")

@@ -9,7 +9,7 @@ import Upstream
 
 @testable import ProxyServer
 
-@Suite(.timeLimit(.minutes(2))) struct TunnelDialTests {
+@Suite(.timeLimit(.minutes(5))) struct TunnelDialTests {
     private static let upgrade = [("Connection", "Upgrade"), ("Upgrade", "websocket")]
 
     private static func lookup(_ hosts: String...) -> Resolver.Lookup {
@@ -37,7 +37,7 @@ import Upstream
         let silent = try SilentListener("127.0.0.4", port: origin.port)
         defer { silent.close() }
         let lookup = Self.lookup("127.0.0.4", "127.0.0.1")
-        try await HandlerHarness.run(Self.within("2s") + Self.forward, lookup: lookup) { harness throws in
+        try await HandlerHarness.run(Self.within("2m") + Self.forward, lookup: lookup) { harness throws in
             let client = try Self.connect(harness, origin.port)
             #expect(try client.readHead(method: "CONNECT").status == 200)
             #expect(try client.exchange("/x").text == "here")
@@ -49,7 +49,7 @@ import Upstream
         let origin = try ScriptedOrigin { .answer(403, to: $0, "here") }
         let silent = try SilentListener("127.0.0.4", port: origin.port)
         defer { silent.close() }
-        let text = Self.service("http://several.test:\(origin.port)", ", timeout: { connect: 2s }")
+        let text = Self.service("http://several.test:\(origin.port)", ", timeout: { connect: 2m }")
         try await HandlerHarness.run(text, lookup: Self.lookup("127.0.0.4", "127.0.0.1")) { harness throws in
             #expect(try harness.client().exchange("/ws/x", fields: Self.upgrade).text == "here")
         }
@@ -61,6 +61,7 @@ import Upstream
         defer { silent.close() }
         let lookup = Self.lookup("127.0.0.4")
         try await HandlerHarness.run(Self.within("50ms") + Self.forward, lookup: lookup) { harness throws in
+            try harness.know("several.test", silent.port)
             let answer = try Self.connect(harness, silent.port).readResponse(method: "CONNECT")
             #expect(answer.status == 504)
             #expect(answer.field("Proxy-Status")?.contains("error=connection_timeout") == true)
@@ -74,7 +75,7 @@ import Upstream
         let gate = Gate()
         defer { gate.open() }
         let lookup: Resolver.Lookup = { _, _ in
-            gate.wait(seconds: 20)
+            gate.wait()
             return .notFound
         }
         let text = Self.within("50ms") + Self.forward + "\n" + Self.service("http://several.test:81")
@@ -102,7 +103,7 @@ import Upstream
             second.close()
         }
         let lookup = Self.lookup("127.0.0.4", "127.0.0.5")
-        try await HandlerHarness.run(Self.forward, lookup: lookup) { harness throws in
+        try await HandlerHarness.run(Self.within("2m") + Self.forward, lookup: lookup) { harness throws in
             let client = try Self.connect(harness, port)
             #expect(try harness.comesTo(sockets: 2))
             client.close()
@@ -127,12 +128,15 @@ import Upstream
 }
 
 extension HandlerHarness {
-    /// Whether so many sockets to origins come to be open, tunnels left out; blocks for at most 20 s.
+    /// Whether so many sockets to origins come to be open, tunnels left out; blocks.
     fileprivate func comesTo(sockets count: Int) throws -> Bool {
-        for _ in 0..<2000 {
-            if try ask({ $0.client.connectionCount }) == count { return true }
-            usleep(10_000)
-        }
-        return false
+        try blockUntil { try ask({ $0.client.connectionCount }) == count }
+    }
+
+    /// Has a name looked up before a deadline counts that; blocks.
+    fileprivate func know(_ host: String, _ port: Int) throws {
+        let isKnown = Gate()
+        _ = resolver.ask(host, port: UInt16(port), rules: .any) { _ in isKnown.open() }
+        guard isKnown.wait() else { throw TestSupportError.timedOut("the name") }
     }
 }

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Access {
+    @Suite(.timeLimit(.minutes(10))) struct Access {
         private static let rules = [
             "deny: [{ name: writes, method: [POST, PUT, DELETE] }, { path: /admin/* }, { fields: { X-Debug: \"*\" } }]"
         ]

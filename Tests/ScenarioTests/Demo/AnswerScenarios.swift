@@ -209,7 +209,7 @@ extension Scenarios {
             try place.folder.write("drydock.yaml", "services: 3\n")
             #expect(eventually { daemon.errors.contains("reload refused") })
             #expect(try daemon.exchange("/s").text == "two")
-            let url = try Shell.run(try Daemon.binary(), ["serve", "--watch", "http://127.0.0.1:9"], seconds: 20)
+            let url = try Shell.run(try Daemon.binary(), ["serve", "--watch", "http://127.0.0.1:9"])
             #expect(!url.succeeded && url.report.contains("--watch needs a configuration file"), "\(url.report)")
         }
     }

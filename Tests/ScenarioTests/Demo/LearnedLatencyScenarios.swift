@@ -92,7 +92,7 @@ extension Scenarios {
             let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: place)
             #expect(daemon.errors.contains("latencies.json.broken now, and learning begins anew"))
             #expect(try daemon.exchange("/shop/slow").text == "live")
-            _ = daemon.end()
+            #expect(daemon.end() == .exited(0))
             let aside = try String(contentsOfFile: place.folder.file("latencies.json.broken"), encoding: .utf8)
             #expect(aside == "no latencies")
             let kept = try String(contentsOfFile: place.folder.file("latencies.json"), encoding: .utf8)

@@ -61,7 +61,7 @@ final class ClientSide {
         while let client = idle.popLast() {
             if client.isIdle { return client }
         }
-        return try RawClient(port: port, seconds: 10)
+        return try RawClient(port: port)
     }
 
     static func bytes(_ body: ScriptBody) -> [UInt8] {

@@ -54,7 +54,7 @@ extension Scenarios.Scripted {
                 "scenario wrong\n  origin /\n    Cache-Control: max-age=60\n    ETag: \"1\"\n    body one\n  settle\n"
             let parser = ScriptParser(file: "wrong", text: start + script + "\n")
             #expect(parser.errors.isEmpty, "\(script)\n\(parser.errors)")
-            let failures = try fleet.run(try #require(parser.scenarios.first)).failures
+            let failures = try fleet.run(try #require(parser.scenarios.first))
             #expect(Set(failures.map(\.way)) == Set(ScriptFiles.ways), "\(script)\n\(failures)")
             for failure in failures {
                 #expect(failure.place == ScriptPlace(file: "wrong", line: line), "\(script)\n\(failure)")
@@ -68,7 +68,7 @@ extension Scenarios.Scripted {
         let text =
             "scenario name\n  origin /\n    body one\n  get //localhost/\n  asked\n    GET /\n      Host: ~ localhost:\n"
         let scenario = try #require(ScriptParser(file: "name", text: text).scenarios.first)
-        let failures = try fleet.run(scenario).failures
+        let failures = try fleet.run(scenario)
         #expect(failures.map(\.way) == ScriptFiles.ways.filter { $0.mode == .reverse }, "\(failures)")
         for failure in failures { #expect(failure.message.contains("takes “only forward”")) }
     }
@@ -77,6 +77,6 @@ extension Scenarios.Scripted {
         let fleet = try #require(Fleet.current)
         let text = "scenario own\n  own daemon\n  origin /\n    body one\n  get /\n    body one\n"
         let scenario = try #require(ScriptParser(file: "own", text: text).scenarios.first)
-        for _ in 0..<2 { #expect(try fleet.run(scenario).failures.isEmpty) }
+        for _ in 0..<2 { #expect(try fleet.run(scenario).isEmpty) }
     }
 }

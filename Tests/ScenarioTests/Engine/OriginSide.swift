@@ -40,10 +40,10 @@ final class OriginSide: Sendable {
     let state: Monitor<State>
     private let server: ScriptedOrigin
 
-    init() throws {
+    init(_ clock: StillClock) throws {
         let state = Monitor(State())
         self.state = state
-        server = try ScriptedOrigin { request in OriginSide.reply(to: request, state) }
+        server = try ScriptedOrigin { request in OriginSide.reply(to: request, state, clock) }
     }
 
     var authority: String { server.authority }
@@ -99,9 +99,9 @@ final class OriginSide: Sendable {
         }
     }
 
-    /// What came since the last call, at least `count` requests where they come within 10 s.
+    /// What came since the last call, once it is `count` requests, or where they do not come.
     func takeAsked(_ count: Int) -> [Asked] {
-        state.wait(10) { $0.asked.count >= count }
+        state.wait(ScriptFiles.patience) { $0.asked.count >= count }
         return state.update { state in
             defer { state.asked = [] }
             return state.asked
@@ -111,7 +111,11 @@ final class OriginSide: Sendable {
     /// RFC 9110 section 9.2.2.
     private static let idempotent: Set<String> = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]
 
-    private static func reply(to request: OriginRequest, _ state: Monitor<State>) -> OriginReply {
+    private static func reply(
+        to request: OriginRequest,
+        _ state: Monitor<State>,
+        _ clock: StillClock
+    ) -> OriginReply {
         let found = state.update { state -> (Block, Int64)? in
             var path = request.target
             if path != "*" {
@@ -130,7 +134,7 @@ final class OriginSide: Sendable {
             }
             state.asked.append(asked)
             if block == nil { state.unexpected.append("\(request.method) \(path)") }
-            return block.map { ($0, Int64(time(nil)) + state.ahead) }
+            return block.map { ($0, clock.second + state.ahead) }
         }
         guard let (block, now) = found else {
             return .answer(404, to: request, fields: [("Cache-Control", "no-store")], "no script")

@@ -91,7 +91,7 @@ final class ScenarioRun {
     }
 
     private func settle(at place: ScriptPlace) throws {
-        if try !admin.waitUntilSettled() { fail(place, "a fetch is still under way after 10 s") }
+        if try !admin.waitUntilSettled() { fail(place, "a fetch is still under way") }
     }
 
     private func send(_ request: RequestScript) throws -> SentRequest {

@@ -42,20 +42,6 @@ struct Scenario: Sendable, CustomTestStringConvertible {
     var saysWhatIsAsked: Bool {
         steps.contains { if case .asked = $0.action { true } else { false } }
     }
-
-    /// Something in it is told by the second: a move of the clock, a date, an age, a time to live.
-    var countsSeconds: Bool {
-        steps.contains { step in
-            switch step.action {
-            case .clock: true
-            case .origin(let script): script.fields.contains { $0.value.contains("{") }
-            case .ask(let request, let expectations): request.isDated || expectations.contains { $0.isOfSeconds }
-            case .start(_, let request): request.isDated
-            case .finish(_, let expectations): expectations.contains { $0.isOfSeconds }
-            default: false
-            }
-        }
-    }
 }
 
 struct ScriptStep: Sendable {
@@ -142,8 +128,6 @@ struct RequestScript: Sendable {
     var body: ScriptBody?
     var isChunked = false
     var trailers: [ScriptField] = []
-
-    var isDated: Bool { fields.contains { $0.value.contains("{") } }
 }
 
 /// What a field's joined value must be.
@@ -173,17 +157,6 @@ struct Expectation: Sendable {
 
     var place: ScriptPlace
     var what: What
-
-    /// It counts seconds: an age, a time to live, a date.
-    var isOfSeconds: Bool {
-        guard case .field(let name, let test) = what else { return false }
-        let value =
-            switch test {
-            case .equals(let text), .contains(let text), .lacks(let text): text
-            case .absent: ""
-            }
-        return name.lowercased() == "age" || value.contains("ttl=") || value.contains("{")
-    }
 }
 
 /// One request that the origin must have received.

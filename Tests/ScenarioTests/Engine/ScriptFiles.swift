@@ -38,6 +38,10 @@ struct ScriptFiles: Sendable {
     /// `DRYDOCK_SCENARIO_FIRST=1`: nothing more runs after the first scenario that fails.
     static var endsAtFirstFailure: Bool { ProcessInfo.processInfo.environment["DRYDOCK_SCENARIO_FIRST"] == "1" }
 
+    /// For how many seconds a script waits for what is to come: less where it is expected to fail, and a failure is
+    /// all that is looked for.
+    static var patience: Double { endsAtFirstFailure ? 10 : 120 }
+
     /// `DRYDOCK_SCENARIO_WAYS`: the ways in which they run, such as `reverse head|forward conditional`; else all.
     static var ways: [Way] {
         guard let chosen = chosenWays else { return Way.all }

@@ -15,14 +15,14 @@ final class Fleet: Sendable {
 
     init() throws {
         if let wrong = ScriptFiles.wrongChoice { throw TestSupportError.failed(wrong) }
-        rigs = try ways.map { Monitor(try WayRig($0)) }
+        let clock = try StillClock()
+        rigs = try ways.map { Monitor(try WayRig($0, clock)) }
     }
 
     /// Runs a scenario in every way that it allows, at once.
-    func run(_ scenario: Scenario) throws -> ScenarioOutcome {
+    func run(_ scenario: Scenario) throws -> [ScenarioFailure] {
         let rigs = zip(ways, rigs).filter { scenario.runs(in: $0.0) }.map(\.1)
-        let outcomes = try Threads.run(rigs.count) { index in rigs[index].update { $0.run(scenario) } }
-        return ScenarioOutcome(failures: outcomes.flatMap(\.failures), repeated: outcomes.flatMap(\.repeated))
+        return try Threads.run(rigs.count) { index in rigs[index].update { $0.run(scenario) } }.flatMap { $0 }
     }
 }
 
@@ -40,22 +40,14 @@ struct SharedFleet: SuiteTrait, TestScoping {
 }
 
 extension Scenarios {
-    @Suite(SharedFleet(), .timeLimit(.minutes(2))) struct Scripted {
+    @Suite(SharedFleet(), .timeLimit(.minutes(10))) struct Scripted {
         @Test(arguments: ScriptFiles.rules.chosen) func holds(_ scenario: Scenario) throws {
             let fleet = try #require(Fleet.current)
             if ScriptFiles.endsAtFirstFailure, fleet.hasFailed.read({ $0 }) { return }
-            let outcome = try fleet.run(scenario)
-            if !outcome.failures.isEmpty { fleet.hasFailed.update { $0 = true } }
-            for failure in outcome.failures {
+            let failures = try fleet.run(scenario)
+            if !failures.isEmpty { fleet.hasFailed.update { $0 = true } }
+            for failure in failures {
                 Issue.record("\(failure) — \(scenario.title)", sourceLocation: Self.location(failure.place))
-            }
-            for failure in outcome.repeated {
-                // Not a failure, but said: what fails now and then is to be seen.
-                Issue.record(
-                    "run once more, since a second began: \(failure) — \(scenario.title)",
-                    severity: .warning,
-                    sourceLocation: Self.location(failure.place)
-                )
             }
         }
 

@@ -12,13 +12,6 @@ struct ScenarioFailure: Error, CustomStringConvertible {
     var description: String { "\(place) [\(way)] \(message)" }
 }
 
-/// What came of a scenario in one or more ways.
-struct ScenarioOutcome {
-    var failures: [ScenarioFailure] = []
-    /// For each run that did not count, the first that did not hold in it.
-    var repeated: [ScenarioFailure] = []
-}
-
 /// Used by one thread at a time.
 final class WayRig {
     /// Where the clock begins, in seconds ahead of the system's: a Date of the scripts is never so old that it could be
@@ -29,37 +22,23 @@ final class WayRig {
 
     let way: Way
     let origin: OriginSide
+    private let clock: StillClock
     private var running: (daemon: Daemon, client: ClientSide, admin: AdminSide)?
     private var count = 0
     /// The daemon's clock is so many seconds ahead.
     private(set) var ahead: Int64 = 0
 
-    init(_ way: Way) throws {
+    init(_ way: Way, _ clock: StillClock) throws {
         self.way = way
-        origin = try OriginSide()
+        self.clock = clock
+        origin = try OriginSide(clock)
     }
 
     /// Seconds since 1970, as the daemon counts them.
-    var now: Int64 { Int64(time(nil)) + ahead }
+    var now: Int64 { clock.second + ahead }
 
     /// Runs a scenario; what did not hold, up to the end of the first step that did not.
-    ///
-    /// Ages count in whole seconds of the daemon's running clock: a scenario that counts them, that failed and in which
-    /// a second began is run again on another path, and the outcome says so.
-    func run(_ scenario: Scenario) -> ScenarioOutcome {
-        let start = Date()
-        var outcome = ScenarioOutcome()
-        while true {
-            let second = time(nil)
-            outcome.failures = runOnce(scenario)
-            guard let first = outcome.failures.first, scenario.countsSeconds, time(nil) != second,
-                outcome.repeated.count < 4, Date().timeIntervalSince(start) < 8
-            else { return outcome }
-            outcome.repeated.append(first)
-        }
-    }
-
-    private func runOnce(_ scenario: Scenario) -> [ScenarioFailure] {
+    func run(_ scenario: Scenario) -> [ScenarioFailure] {
         do {
             if scenario.hasOwnDaemon { running = nil }
             defer { if scenario.hasOwnDaemon { running = nil } }
@@ -83,7 +62,7 @@ final class WayRig {
 
     private func started() throws -> (daemon: Daemon, client: ClientSide, admin: AdminSide) {
         if let running, running.daemon.process.isRunning { return running }
-        let daemon = try Daemon(way.settings(origin: origin.url))
+        let daemon = try clock.daemon(way.settings(origin: origin.url))
         ahead = 0
         let parts = (daemon, ClientSide(port: daemon.port), try AdminSide(daemon))
         running = parts
@@ -105,7 +84,7 @@ final class AdminSide {
 
     init(_ daemon: Daemon) throws {
         self.daemon = daemon
-        client = try RawClient(unix: daemon.place.adminSocket, seconds: 10)
+        client = try RawClient(unix: daemon.place.adminSocket)
     }
 
     func advanceClock(_ seconds: Int64) throws { try post("/v1/clock?advance=\(seconds)s") }
@@ -120,21 +99,16 @@ final class AdminSide {
         for _ in 0..<5 { _ = try client.exchange("/healthz") }
     }
 
-    /// Waits until no fetch and no check is under way; at most 10 s, but never for fewer than 100 looks, lest a machine
-    /// that stood still be taken for a daemon that does.
+    /// Waits until no fetch and no check is under way.
     func waitUntilSettled() throws -> Bool {
-        let limit = Date(timeIntervalSinceNow: 10)
-        var looks = 0
-        repeat {
-            looks += 1
+        try eventually(ScriptFiles.patience) {
             try waitUntilSeen()
             let metrics = try client.exchange("/metrics").text
             guard metrics.contains("\ndrydock_fills ") else {
                 throw TestSupportError.missing("the metric drydock_fills, by which a script settles")
             }
-            if metrics.contains("\ndrydock_fills 0\n") { return true }
-        } while Date() < limit || looks < 100
-        return false
+            return metrics.contains("\ndrydock_fills 0\n")
+        }
     }
 
     /// What `drydock explain` prints.
@@ -142,8 +116,7 @@ final class AdminSide {
         try Shell.run(
             Daemon.binary(),
             ["explain", url] + fields.flatMap { ["-H", "\($0.0): \($0.1)"] },
-            environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"],
-            seconds: 10
+            environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
         )
     }
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Pins {
+    @Suite(.timeLimit(.minutes(10))) struct Pins {
         @Test func onlyAPinnedKeyIsAsked() throws {
             let folder = try TemporaryFolder()
             let files = try TLSFiles(in: folder)

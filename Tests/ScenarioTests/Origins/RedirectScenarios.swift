@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Redirects {
+    @Suite(.timeLimit(.minutes(10))) struct Redirects {
         private static func nginx() throws -> NginxOrigin {
             let nginx = try NginxOrigin(
                 location: "add_header Cache-Control \"max-age=60\";",

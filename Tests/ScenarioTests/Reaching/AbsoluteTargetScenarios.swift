@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(3))) struct AbsoluteTargets {
+    @Suite(.timeLimit(.minutes(10))) struct AbsoluteTargets {
         @Test func httpProxyDoesNotStandBeforeTheDaemonItself() throws {
             let origin = try ScriptedOrigin { .answer("for \($0.target)") }
             let daemon = try Daemon(services(service("api", origin.url)))

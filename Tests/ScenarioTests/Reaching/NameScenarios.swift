@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(3))) struct Names {
+    @Suite(.timeLimit(.minutes(10))) struct Names {
         /// curl, told that a name is this machine's.
         private func curl(_ name: String, _ daemon: Daemon, _ path: String, _ more: String...) throws -> ShellResult {
             let place = "\(name):\(daemon.port)"
@@ -150,7 +150,7 @@ extension Scenarios {
     }
 
     @Suite(
-        .timeLimit(.minutes(3)),
+        .timeLimit(.minutes(10)),
         .enabled(if: NetworkPair.isPossible, "needs root, and a kernel that lets it make network namespaces")
     )
     struct TwoHosts {
@@ -179,7 +179,7 @@ extension Scenarios {
 
         private func ask(_ host: NetworkPair.Host, _ url: String, proxy: String? = nil) throws -> ShellResult {
             let environment = proxy.map { ["http_proxy": $0] } ?? [:]
-            return try host.run("curl", "-sS", "-m", "10", "-w", " %{http_code}", url, environment: environment)
+            return try host.run("curl", "-sS", "-w", " %{http_code}", url, environment: environment)
         }
 
         /// As one container asks another by the name of its service.
@@ -190,7 +190,7 @@ extension Scenarios {
                 let run = try ask(network.client, "http://\(name):8080/shop/x")
                 #expect(run.output == "played 200", "\(name) \(run.report)")
             }
-            let head = try network.client.run("curl", "-sSi", "-m", "10", "http://drydock:8080/shop/x")
+            let head = try network.client.run("curl", "-sSi", "http://drydock:8080/shop/x")
             #expect(head.output.contains("drydock; hit"), "\(head.report)")
             let refused = try ask(network.client, "http://evil.example:8080/shop/x")
             #expect(refused.output.hasSuffix(" 421") && refused.output.contains("write hosts:"), "\(refused.report)")
@@ -222,8 +222,6 @@ extension Scenarios {
             let clear = try network.client.run(
                 "curl",
                 "-sS",
-                "-m",
-                "10",
                 "-w",
                 " %{http_code}",
                 "--request-target",
@@ -272,8 +270,6 @@ extension Scenarios {
                 try network.client.run(
                     "curl",
                     "-sS",
-                    "-m",
-                    "10",
                     "-w",
                     " %{http_code}",
                     "-H",

@@ -14,7 +14,7 @@ final class NetworkPair: Sendable {
 
         /// Runs a program on this host to its end.
         func run(_ command: String..., environment: [String: String] = [:]) throws -> ShellResult {
-            try Shell.run("ip", launcher.dropFirst() + command, environment: environment, seconds: 30)
+            try Shell.run("ip", launcher.dropFirst() + command, environment: environment)
         }
     }
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct OwnSocket {
+    @Suite(.timeLimit(.minutes(10))) struct OwnSocket {
         /// A file that says nothing of commands.
         private static func write(_ user: PlainUser, _ name: String = "drydock.yaml") throws -> (
             file: String, port: Int
@@ -53,7 +53,7 @@ extension Scenarios {
                 )
             )
             daemon.process.signal(SIGTERM)
-            #expect(daemon.process.waitForEnd(seconds: 20) == .exited(0))
+            #expect(daemon.process.waitForEnd() == .exited(0))
             let none = try user.drydock("status", environment: variables, folder: "/")
             #expect(
                 none.end == .exited(3) && none.errors.contains("\(folder)/admin.sock: No such file"),
@@ -71,7 +71,7 @@ extension Scenarios {
             let status = try user.drydock("status", "-c", file)
             #expect(status.output.contains("process \(daemon.process.pid)"), "\(status.report)")
             daemon.process.signal(SIGTERM)
-            #expect(daemon.process.waitForEnd(seconds: 20) == .exited(0))
+            #expect(daemon.process.waitForEnd() == .exited(0))
         }
 
         @Test("no command goes to the daemon of another file")
@@ -129,7 +129,7 @@ extension Scenarios {
             #expect(status.output.contains("process \(first.process.pid)"), "\(status.report)")
             #expect(try user.drydock("status", "-c", file, environment: variables).end == .exited(3))
             second.process.signal(SIGTERM)
-            #expect(second.process.waitForEnd(seconds: 20) == .exited(0))
+            #expect(second.process.waitForEnd() == .exited(0))
             #expect(try user.drydock("status", environment: variables).succeeded, "it has not taken the file along")
             // With an address of its own, as the line says.
             let own = variables.merging(["DRYDOCK_ADMIN": "unix:\(user.home.file("second.sock"))"]) { $1 }

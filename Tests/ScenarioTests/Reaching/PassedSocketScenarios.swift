@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct PassedSockets {
+    @Suite(.timeLimit(.minutes(10))) struct PassedSockets {
         /// Listens as systemd does, gives the sockets the descriptors from 3 on, and becomes the program:
         /// NAME=ADDRESS... -- PROGRAM...
         private static let launcher = """
@@ -46,7 +46,7 @@ extension Scenarios {
         private func refused(_ sockets: [String], _ text: String, at place: DaemonPlace) throws -> String {
             try place.folder.write("drydock.yaml", text)
             let command = launcher(sockets) + [try Daemon.binary(), "serve", "-c", place.configuration]
-            let run = try Shell.run(command[0], Array(command.dropFirst()), folder: place.folder.path, seconds: 20)
+            let run = try Shell.run(command[0], Array(command.dropFirst()), folder: place.folder.path)
             #expect(run.end == .exited(1), "\(run.report)")
             return run.errors
         }

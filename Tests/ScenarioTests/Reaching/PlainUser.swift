@@ -69,8 +69,7 @@ struct PlainUser {
             words,
             environment: variables(environment),
             folder: folder ?? home.path,
-            input: Array(input.utf8),
-            seconds: 20
+            input: Array(input.utf8)
         )
     }
 
@@ -111,7 +110,7 @@ final class PlainDaemon {
             errors: log.file("errors")
         )
         // What a start says ends with where commands go.
-        _ = eventually(20) { !process.isRunning || says("commands are taken") }
+        _ = eventually { !process.isRunning || says("commands are taken") }
     }
 
     deinit { process.signal(SIGKILL, group: true) }

@@ -36,8 +36,11 @@ final class ExampleReader {
     init(_ name: String, base: String, _ environment: [String: String]) throws {
         let example = try #require(ExamplePage.examples.first { $0.path == "config/examples/\(name)" }, "\(name)")
         let place = try DaemonPlace()
-        let own = "listen: 127.0.0.1:\(place.port)\nadmin: { listen: \"unix:\(place.adminSocket)\" }\n"
+        let own =
+            "listen: 127.0.0.1:\(place.port)\nadmin: { listen: \"unix:\(place.adminSocket)\" }\nclock: { movable: true }\n"
+        // However slowly failures come, they are counted together.
         let text = example.text.replacing("listen: localhost:8080\n", with: own)
+            .replacing("breaker: { failures: 6,", with: "breaker: { failures: 6, window: 10m,")
         try place.folder.write("no-picture.svg", readText(ExamplePage.root + "/config/examples/no-picture.svg"))
         daemon = try Daemon(text: text, at: place, environment: environment)
         self.base = base
@@ -51,11 +54,24 @@ final class ExampleReader {
     var isAtEnd: Bool { lines.isEmpty }
 
     /// Types the next line, which has to begin so, and compares what it prints with what the page quotes.
-    /// - Parameter origin: what stands for the origin's URL in the output.
-    func type(_ beginning: String, origin: String = "") throws {
+    /// - Parameters:
+    ///   - origin: what stands for the origin's URL in the output.
+    ///   - renew: where what the page quotes holds for a short time only, brings it about once more.
+    func type(_ beginning: String, origin: String = "", renew: (() throws -> Void)? = nil) throws {
         let line = lines.removeFirst()
         #expect(line.command.hasPrefix(beginning), "the page goes on with \(line.command)")
-        let result = try Shell.run("sh", ["-c", own(line.command)], environment: environment, seconds: 60)
+        func typed() throws -> ShellResult {
+            try Shell.run("sh", ["-c", own(line.command)], environment: environment)
+        }
+        var result = try typed()
+        if let renew {
+            _ = try eventually {
+                if line.isQuoted(named(result.output, origin)) { return true }
+                try renew()
+                result = try typed()
+                return false
+            }
+        }
         #expect(result.succeeded, "\(line.command): \(result.report)")
         compare(line, result.output, origin)
     }
@@ -73,7 +89,7 @@ final class ExampleReader {
             errors: folder.file("terminal.err")
         )
         return { [self] in
-            #expect(child.waitForEnd(seconds: 60) == .exited(0), "\(line.command): \(folder.text("terminal.err"))")
+            #expect(child.waitForEnd() == .exited(0), "\(line.command): \(folder.text("terminal.err"))")
             compare(line, folder.text("terminal.out"), "")
         }
     }
@@ -82,8 +98,12 @@ final class ExampleReader {
         command.replacing("localhost:8080", with: "127.0.0.1:\(daemon.port)")
     }
 
+    private func named(_ output: String, _ origin: String) -> String {
+        origin.isEmpty ? output : output.replacing(origin, with: base)
+    }
+
     private func compare(_ line: ReadmeText.Line, _ output: String, _ origin: String) {
-        let output = origin.isEmpty ? output : output.replacing(origin, with: base)
+        let output = named(output, origin)
         #expect(
             line.isQuoted(output) && !line.quoted.isEmpty,
             "\(line.command): the page quotes \(line.quoted), and it prints \(output)"

@@ -58,12 +58,12 @@ final class ReadmeWorld: Sendable {
         )
     }
 
-    /// Waits for the end, at most two minutes, and says what each step came to, by its name.
+    /// Waits for the end, at most ten minutes, and says what each step came to, by its name.
     func results() -> (steps: [String: StepResult], report: String) {
-        let end = child.waitForEnd(seconds: 120)
+        let end = child.waitForEnd(seconds: 600)
         if end == nil {
             child.signal(SIGKILL, group: true)
-            _ = child.waitForEnd(seconds: 5)
+            _ = child.waitForEnd()
         }
         var steps: [String: StepResult] = [:]
         for part in folder.text("output").replacing("\r\n", with: "\n").components(separatedBy: "\n@@step ").dropFirst()
@@ -130,7 +130,7 @@ final class ReadmeWorld: Sendable {
             chmod 700 \(runtime) '\(inside)/home'
             chown -R \(reader.user):\(reader.user) \(runtime) '\(inside)/home'
             /usr/sbin/nginx -p '\(inside)/nginx' -c '\(inside)/nginx/nginx.conf' -g 'daemon off;' &
-            for attempt in {1..400}; do
+            for attempt in {1..2400}; do
                 if (: < /dev/tcp/192.88.99.3/80) 2> /dev/null; then break; fi
                 sleep 0.05
             done
@@ -190,7 +190,7 @@ final class ReadmeWorld: Sendable {
         step() { printf '\\n@@step %s\\n' "$1"; }
         code() { printf '\\n@@code %s\\n' "$?"; }
         listening() {
-            for attempt in $(seq 600); do
+            for attempt in $(seq 2400); do
                 kill -0 "$daemon" || break
                 if bash -c ': < /dev/tcp/127.0.0.1/8080' 2> /dev/null; then return 0; fi
                 sleep 0.05

@@ -19,7 +19,7 @@ struct Recipe: Sendable, CustomTestStringConvertible {
 }
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(3))) struct Recipes {
+    @Suite(.timeLimit(.minutes(10))) struct Recipes {
         /// What the page calls the origin.
         static let base = "https://api.example.com"
 
@@ -81,8 +81,7 @@ final class RecipeReader {
             "sh",
             ["-c", command],
             environment: environment,
-            folder: place.folder.path,
-            seconds: 60
+            folder: place.folder.path
         )
         let output = result.output.replacing("127.0.0.1:\(place.port)", with: "localhost:8080")
         #expect(line.isQuoted(output), "\(line.command): the page quotes \(line.quoted), and it is \(result.report)")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Drift {
+    @Suite(.timeLimit(.minutes(10))) struct Drift {
         /// An origin that answers as it is told, with what it was told last.
         private final class Origin: Sendable {
             let answers = Monitor<[String: OriginReply]>([:])
@@ -148,6 +148,7 @@ extension Scenarios {
                     return count
                 }
                 most.update { $0 = max($0, count) }
+                // So that those that are asked at once meet here, as a rule.
                 usleep(2000)
                 now.update { $0 -= 1 }
                 return .answer("a")

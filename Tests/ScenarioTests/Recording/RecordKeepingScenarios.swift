@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct RecordKeeping {
+    @Suite(.timeLimit(.minutes(10))) struct RecordKeeping {
         private static func daemon(_ origin: ScriptedOrigin, _ folder: TemporaryFolder, _ keys: String) throws -> Daemon
         {
             let recordings = "recordings: { dir: \(folder.path)/recordings, redact: { json: [token] } }"

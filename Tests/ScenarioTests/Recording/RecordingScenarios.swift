@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Recording {
+    @Suite(.timeLimit(.minutes(10))) struct Recording {
         private static func origin() throws -> ScriptedOrigin {
             try ScriptedOrigin { request in
                 switch (request.method, request.target) {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Contents {
+    @Suite(.timeLimit(.minutes(10))) struct Contents {
         private static let json = [("Content-Type", "application/json")]
 
         /// Answers with the fields that speak of the content, and with the content.
@@ -134,14 +134,14 @@ extension Scenarios {
                 .answer(200, to: request, "\(request.bodyLength) \(request.field("Content-Length") ?? "none")")
             }
             let daemon = try Self.daemon(origin, "body: { encode: multipart, max: 1KiB, upload: { name: file } }")
-            let client = try daemon.client(seconds: 60)
+            let client = try daemon.client()
             let host = "Host: 127.0.0.1:\(daemon.port)\r\n"
             try client.send("POST /api/e HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\n\r\n")
             let piece = [UInt8](repeating: 0x61, count: 64 * 1024)
             try client.send("10000\r\n")
             try client.send(piece + Array("\r\n".utf8))
             // The first bytes are at the origin before the last ones were sent.
-            #expect(first.wait(20) { $0 > 32 * 1024 })
+            #expect(first.wait(120) { $0 > 32 * 1024 })
             for _ in 0..<31 {
                 try client.send("10000\r\n")
                 try client.send(piece + Array("\r\n".utf8))

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 extension Scenarios {
-    @Suite(.timeLimit(.minutes(2))) struct Targets {
+    @Suite(.timeLimit(.minutes(10))) struct Targets {
         private static let people =
             "{ name: user, path: /users/:id, to: /v2/people/:id?expand=:expand, params: { expand: none } }"
 

@@ -66,7 +66,7 @@ extension Scenarios {
             #expect(try daemon.command("reload").succeeded)
             #expect(try daemon.exchange("\(other.url)/b").text == "other")
             gate.open()
-            #expect(first.wait(20) { $0 == 200 })
+            #expect(first.wait(120) { $0 == 200 })
         }
     }
 }

@@ -7,14 +7,14 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(5))) struct Queue {
         private static func waiting(_ daemon: Daemon, _ name: String, _ count: Int) throws -> Bool {
-            try eventually(60) {
+            try eventually {
                 let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
                 return text.contains("drydock_service_waiting_by_class{class=\"\(name)\"} \(count)\n")
             }
         }
 
         private static func call(_ daemon: Daemon, _ target: String) throws -> RawClient {
-            let client = try daemon.client(seconds: 120)
+            let client = try daemon.client()
             try client.request("GET", target, host: "127.0.0.1:\(daemon.port)")
             return client
         }

@@ -148,7 +148,7 @@ extension Scenarios {
             #expect(slow.waitForRequests(1, method: "GET", target: "/c"))
             // It is written down every other second.
             let file = "\(daemon.place.cache)/jobs/2.json"
-            #expect(eventually(30) { readText(file).components(separatedBy: "\"downloaded\"").count == 3 })
+            #expect(eventually { readText(file).components(separatedBy: "\"downloaded\"").count == 3 })
             try daemon.restart(SIGKILL)
             #expect(slow.waitForRequests(2, method: "GET", target: "/c"))
             closed.open()
@@ -270,12 +270,25 @@ extension Scenarios {
             #expect(try daemon.exchange("/api/a").cacheStatus?.isHit == true)
             #expect(try daemon.command("jobs").output.contains("often"))
             #expect(daemon.errors.contains("batch done"))
-            try daemon.rewrite(services(service("api", origin.url)))
+            settings.rest =
+                services(service("api", origin.url)).rest + """
+                    prefetch:
+                      - { name: other, urls: [/api/d], every: 1s, force: true }
+
+                    """
+            try daemon.rewrite(settings)
             #expect(try daemon.command("reload").succeeded)
-            rest(1.2)
-            let count = origin.requests()
-            rest(2.2)
-            #expect(origin.requests() == count)
+            // A turn that had begun is over.
+            let isOver = try eventually {
+                let lines = try daemon.command("jobs").output.split(separator: "\n")
+                return !lines.contains { $0.hasSuffix("often") && ($0.contains("running") || $0.contains("queued")) }
+            }
+            #expect(isOver)
+            let count = origin.requests(target: "/a") + origin.requests(target: "/b")
+            let turns = origin.requests(target: "/d")
+            // Two turns of another schedule with the same pause are further apart than two of it.
+            #expect(origin.waitForRequests(turns + 2, target: "/d"))
+            #expect(origin.requests(target: "/a") + origin.requests(target: "/b") == count)
         }
 
         @Test("what a command does not understand it says, with its place; so does the API")

@@ -46,8 +46,10 @@ extension Scenarios {
                     output: folder.file("events"),
                     errors: folder.file("errors")
                 )
-                guard try eventually(20, { try daemon.metric("drydock_event_listeners") > before && !events.isEmpty })
-                else { throw TestSupportError.failed("nobody listens: \(folder.text("errors"))") }
+                let listens = try eventually {
+                    try daemon.metric("drydock_event_listeners") > before && !events.isEmpty
+                }
+                guard listens else { throw TestSupportError.failed("nobody listens: \(folder.text("errors"))") }
             }
 
             var errors: String { folder.text("errors") }
@@ -66,7 +68,7 @@ extension Scenarios {
                 events.filter { $0.event != "progress" && !($0.event == "state" && $0.call == nil) }.map(\.event)
             }
 
-            func hears(_ names: [String]) -> Bool { eventually(30) { self.names == names } }
+            func hears(_ names: [String]) -> Bool { eventually { self.names == names } }
         }
 
         private static func origin() throws -> ScriptedOrigin {
@@ -97,7 +99,7 @@ extension Scenarios {
             #expect(Set(calls.compactMap(\.call)) == [1, 2])
             listener.process.signal(SIGINT)
             #expect(listener.process.waitForEnd() == .exited(0))
-            #expect(try eventually(20) { try daemon.metric("drydock_event_listeners") == 0 })
+            #expect(try eventually { try daemon.metric("drydock_event_listeners") == 0 })
         }
 
         @Test func threeRetriesAreFourStarts() throws {
@@ -120,14 +122,14 @@ extension Scenarios {
             let daemon = try Daemon(services(service("api", origin.url)))
             let listener = try Listener(daemon)
             let clients = try (0..<10).map { _ in
-                let client = try daemon.client(seconds: 60)
+                let client = try daemon.client()
                 try client.request("GET", "/api/a", host: "127.0.0.1:\(daemon.port)")
                 return client
             }
             #expect(listener.hears(["busy", "started"]))
             gate.open()
             for client in clients { #expect(try client.readResponse().text == "fine") }
-            #expect(eventually(20) { listener.events.last?.event == "idle" })
+            #expect(eventually { listener.events.last?.event == "idle" })
             #expect(listener.events.count { $0.event == "started" } == origin.requests())
         }
 
@@ -139,7 +141,7 @@ extension Scenarios {
             let listener = try Listener(daemon)
             #expect(try daemon.command("prefetch", "/api/a").succeeded)
             #expect(try daemon.command("run", "all").succeeded)
-            #expect(eventually(20) { listener.events.count { $0.event == "finished" } == origin.requests() })
+            #expect(eventually { listener.events.count { $0.event == "finished" } == origin.requests() })
             let urls = listener.events.filter { $0.event == "finished" && $0.method == "GET" }.map(\.url)
             #expect(Set(urls) == ["\(origin.url)/a", "\(origin.url)/b"])
         }
@@ -159,16 +161,16 @@ extension Scenarios {
             let origin = try Self.origin()
             origin.stop()
             let daemon = try Daemon(services(service("api", origin.url, "park: 10m")))
-            let client = try daemon.client(seconds: 60)
+            let client = try daemon.client()
             try client.request("GET", "/api/a", host: "127.0.0.1:\(daemon.port)")
-            #expect(try eventually(30) { try daemon.metric("drydock_parked_calls") == 1 })
+            #expect(try eventually { try daemon.metric("drydock_parked_calls") == 1 })
             // Whoever comes now hears that it waits.
             let listener = try Listener(daemon, "--service", "api")
             #expect(listener.events.first?.state == "busy")
-            #expect(eventually(20) { listener.events.contains { $0.state == "parked" && $0.attempt ?? 0 >= 1 } })
+            #expect(eventually { listener.events.contains { $0.state == "parked" && $0.attempt ?? 0 >= 1 } })
             try origin.restart()
             #expect(try client.readResponse().text == "fine")
-            #expect(eventually(20) { listener.events.last?.event == "idle" })
+            #expect(eventually { listener.events.last?.event == "idle" })
             let events = listener.events.filter { $0.call != nil }
             #expect(Set(events.map(\.call)).count == 1)
             let end = try #require(events.last)
@@ -186,7 +188,7 @@ extension Scenarios {
             let origin = try ScriptedOrigin { _ in OriginReply([.wait(gate), .cut]) }
             let daemon = try Daemon(services(service("api", origin.url)))
             let listener = try Listener(daemon)
-            let client = try daemon.client(seconds: 60)
+            let client = try daemon.client()
             try client.request("GET", "/api/a", host: "127.0.0.1:\(daemon.port)")
             #expect(listener.hears(["busy", "started"]))
             #expect(try daemon.command("cancel", "--all").succeeded)
@@ -207,7 +209,7 @@ extension Scenarios {
             }
             let secret = "query: { key: { value: s3cret, secret: true } }"
             let daemon = try Daemon(services(service("api", origin.url, "cache: { mode: \(mode) }", secret)))
-            let client = try daemon.client(seconds: 60)
+            let client = try daemon.client()
             try client.request("GET", "/api/a", host: "127.0.0.1:\(daemon.port)")
             _ = try client.readHead()
             let listener = try Listener(daemon)
@@ -227,8 +229,11 @@ extension Scenarios {
             let daemon = try Daemon(services(service("api", origin.url, endpoints), service("web", origin.url)))
             let api = try Listener(daemon, "--service", "api")
             let user = try Listener(daemon, "--service", "api", "--endpoint", "user")
-            for path in ["/web/a", "/api/a", "/api/users/1"] { #expect(try daemon.exchange(path).status == 200) }
             let once = ["busy", "started", "finished", "idle"]
+            for path in ["/web/a", "/api/a"] { #expect(try daemon.exchange(path).status == 200) }
+            // The next call begins when the service is idle again.
+            #expect(api.hears(once))
+            #expect(try daemon.exchange("/api/users/1").status == 200)
             #expect(api.hears(once + once))
             #expect(user.hears(["busy", "idle"] + once))
             #expect(api.events.allSatisfy { $0.service == "api" })
@@ -248,13 +253,13 @@ extension Scenarios {
         @Test func aReaderThatDoesNotRead() throws {
             let origin = try ScriptedOrigin { .answer(to: $0, "fine") }
             let daemon = try Daemon(services(service("api", origin.url, "cache: { mode: none }")))
-            let lazy = try RawClient(unix: daemon.place.adminSocket, seconds: 120)
+            let lazy = try RawClient(unix: daemon.place.adminSocket)
             try lazy.request("GET", "/v1/events", host: "localhost")
             let head = try lazy.readHead()
             #expect(head.status == 200 && head.field("Content-Type") == "application/jsonl")
             func ask(_ number: Int) throws {
                 _ = try Threads.run(8, seconds: 240) { _ in
-                    let client = try daemon.client(seconds: 60)
+                    let client = try daemon.client()
                     for _ in 0..<number / 8 {
                         let answer = try client.exchange("GET", "/api/a", host: "127.0.0.1:\(daemon.port)")
                         guard answer.text == "fine" else { throw TestSupportError.failed("\(answer)") }
@@ -292,7 +297,7 @@ extension Scenarios {
             let other = try Listener(daemon)
             #expect(try daemon.metric("drydock_event_listeners") == 2)
             listener.process.signal(SIGKILL)
-            #expect(try eventually(20) { try daemon.metric("drydock_event_listeners") == 1 })
+            #expect(try eventually { try daemon.metric("drydock_event_listeners") == 1 })
             #expect(try daemon.exchange("/api/a").text == "fine")
             #expect(other.hears(["busy", "started", "finished", "idle"]))
         }
@@ -300,7 +305,7 @@ extension Scenarios {
         @Test func moreThanMayListen() throws {
             let daemon = try Daemon(services(service("api", "http://127.0.0.1:9")))
             let readers = try (0..<16).map { _ in
-                let reader = try RawClient(unix: daemon.place.adminSocket, seconds: 60)
+                let reader = try RawClient(unix: daemon.place.adminSocket)
                 try reader.request("GET", "/v1/events", host: "localhost")
                 #expect(try reader.readHead().status == 200)
                 return reader
@@ -308,22 +313,30 @@ extension Scenarios {
             let refused = try daemon.command("events")
             #expect(refused.end == .exited(1) && refused.errors.contains("16 listen to events already"))
             readers[0].close()
-            #expect(try eventually(20) { try daemon.metric("drydock_event_listeners") == 15 })
+            #expect(try eventually { try daemon.metric("drydock_event_listeners") == 15 })
             _ = try Listener(daemon)
         }
 
         @Test func theEndOfTheDaemonIsThatOfTheStream() throws {
             let origin = try Self.origin()
-            var settings = services(service("api", origin.url))
-            settings.rest += "limits: { idle: 1s }\n"
+            let settings = services(service("api", origin.url))
             let daemon = try Daemon(settings)
             let listener = try Listener(daemon)
-            // Nothing happens for longer than a connection may be idle.
-            rest(2.5)
+            // Nothing happens for longer than a connection may be idle: another one, which did something later, is ended.
+            let idle = try RawClient(unix: daemon.place.adminSocket)
+            #expect(try idle.exchange("/healthz").status == 200)
+            for (reloads, limits) in [(1, "limits: { idle: 1s }\n"), (2, "")] {
+                var other = settings
+                other.rest += limits
+                try daemon.rewrite(other)
+                daemon.signal(SIGHUP)
+                #expect(daemon.notify.wait(for: "READY=1", count: reloads + 1))
+                if reloads == 1 { #expect(try idle.isClosedByServer()) }
+            }
             #expect(try daemon.exchange("/api/a").text == "fine")
             #expect(listener.hears(["busy", "started", "finished", "idle"]))
             // One that does not read holds nothing up.
-            let lazy = try RawClient(unix: daemon.place.adminSocket, seconds: 60)
+            let lazy = try RawClient(unix: daemon.place.adminSocket)
             try lazy.request("GET", "/v1/events", host: "localhost")
             #expect(try lazy.readHead().status == 200)
             #expect(daemon.end() == .exited(0))

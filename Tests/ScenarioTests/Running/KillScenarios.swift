@@ -8,6 +8,8 @@ extension Scenarios {
     @Suite(.timeLimit(.minutes(10))) struct Kills {
         /// How often the daemon is killed.
         static let kills = 200
+        /// How many answers it gives between two kills, at most.
+        static let answers = 100
         static let resources = 100
         static let sizes = [0, 1, 700, 5000, 66_000, 262_144, 300_000, 700_000]
 
@@ -110,7 +112,7 @@ extension Scenarios {
                     var client: RawClient?
                     while stop.value == 0 {
                         do {
-                            let connection = try client ?? daemon.client(seconds: 10)
+                            let connection = try client ?? daemon.client()
                             client = connection
                             try Self.ask(connection, daemon, Int.random(in: 0..<Self.resources), seen)
                         } catch {
@@ -123,7 +125,10 @@ extension Scenarios {
                 }
             }
             for _ in 0..<Self.kills {
-                usleep(UInt32.random(in: 0..<180_000))
+                // After so many answers, and then at any moment of the next ones.
+                let answers = seen.read { $0.whole } + Int.random(in: 0..<Self.answers)
+                #expect(seen.wait(120) { $0.whole >= answers })
+                usleep(UInt32.random(in: 0..<2_000))
                 try daemon.restart(SIGKILL)
             }
             stop.add()

@@ -18,8 +18,10 @@ extension Scenarios {
             let stop = Counter()
             defer { stop.add() }
             let finished = Monitor<[Set<String>]?>(nil)
+            // The last plan that each client has seen.
+            let last = Monitor([Int: Int]())
             Threads.start("load") {
-                let plans = try? Threads.run(8) { index -> Set<String> in
+                let plans = try? Threads.run(8, seconds: 600) { index -> Set<String> in
                     let client = try daemon.client()
                     var plans = Set<String>()
                     var asked = 0
@@ -30,6 +32,7 @@ extension Scenarios {
                             throw TestSupportError.failed("\(answer.head)")
                         }
                         plans.insert(answer.text)
+                        last.update { $0[index] = Int(answer.text) }
                     }
                     return plans
                 }
@@ -40,10 +43,10 @@ extension Scenarios {
                 daemon.signal(SIGHUP)
                 try #require(daemon.notify.wait(for: "RELOADING=1", count: plan))
                 try #require(daemon.notify.wait(for: "READY=1", count: plan + 1))
-                rest(0.1)
+                try #require(last.wait(120) { seen in (0..<8).allSatisfy { seen[$0] == plan } })
             }
             stop.add()
-            #expect(finished.wait(30) { $0 != nil })
+            #expect(finished.wait(120) { $0 != nil })
             let plans = finished.read { $0 ?? [] }
             #expect(plans.count == 8, "a request failed during a reload")
             #expect(plans.allSatisfy { $0.contains("10") })
@@ -68,13 +71,13 @@ extension Scenarios {
                 )
                 defer { process.signal(SIGKILL, group: true) }
                 // Without a rest between two looks, and without an end of its own but the process's.
-                while process.isRunning, (try? RawClient(port: place.port, seconds: 1)) == nil {}
+                while process.isRunning, (try? RawClient(port: place.port)) == nil {}
                 process.signal(SIGHUP)
                 #expect(notify.wait(for: "RELOADING=1"))
                 #expect(notify.wait(for: "READY=1", count: 2))
                 #expect(process.isRunning, "\(place.folder.text("stderr.log"))")
                 process.signal(SIGTERM)
-                #expect(process.waitForEnd(seconds: 20) == .exited(0))
+                #expect(process.waitForEnd() == .exited(0))
             }
         }
 
@@ -131,18 +134,17 @@ extension Scenarios {
             daemon.signal(SIGTERM)
             #expect(daemon.notify.wait(for: "STOPPING=1"))
             #expect(try idle.isClosedByServer())
-            let refused = eventually(5) { (try? daemon.client(seconds: 1)) == nil }
+            let refused = eventually { (try? daemon.client()) == nil }
             #expect(refused, "the daemon still accepts while it drains")
             // A reload that comes too late changes nothing.
             daemon.signal(SIGHUP)
-            rest(0.3)
-            #expect(daemon.process.isRunning)
             gate.open()
             var bytes = 0
             #expect(try client.readBody { bytes += $0.count } == .complete)
             #expect(bytes == 200_000)
-            #expect(daemon.process.waitForEnd(seconds: 20) == .exited(0))
-            #expect(daemon.notify.received.first { $0 == "READY=1" } != nil)
+            #expect(daemon.process.waitForEnd() == .exited(0))
+            let told = daemon.notify.received
+            #expect(told.count { $0 == "READY=1" } == 1 && !told.contains("RELOADING=1"), "\(told)")
         }
 
         @Test func anAccessLogThatNobodyReadsDoesNotHoldUpTheEnd() throws {
@@ -157,7 +159,7 @@ extension Scenarios {
             // More lines than a pipe holds.
             let long = String(repeating: "x", count: 4000)
             for number in 0..<40 { #expect(try daemon.exchange("/api/\(number)?\(long)").status == 200) }
-            #expect(daemon.end(SIGTERM, seconds: 20) == .exited(0))
+            #expect(daemon.end(SIGTERM) == .exited(0))
         }
 
         @Test func drainingEndsAtItsDeadline() throws {
@@ -168,7 +170,7 @@ extension Scenarios {
             let client = try daemon.client()
             try client.request("GET", "/api/never")
             #expect(origin.waitForRequests(1))
-            #expect(daemon.end(SIGTERM, seconds: 20) == .exited(0))
+            #expect(daemon.end(SIGTERM) == .exited(0))
         }
 
         static let fourErrors = """
@@ -193,7 +195,7 @@ extension Scenarios {
                 "drydock.yaml",
                 Self.fourErrors.replacing("127.0.0.1:1\n", with: "127.0.0.1:\(place.port)\n", maxReplacements: 1)
             )
-            let run = try Shell.run(Daemon.binary(), [verb, "-c", place.configuration], seconds: 10)
+            let run = try Shell.run(Daemon.binary(), [verb, "-c", place.configuration])
             #expect(run.end == .exited(1), "\(run.report)")
             for location in ["2:17", "7:25", "8:5", "11:15"] {
                 #expect(run.errors.contains("drydock.yaml:\(location)"), "\(location) in \(run.report)")
@@ -218,7 +220,7 @@ extension Scenarios {
             let place = try DaemonPlace()
             let text = services().text(at: place).replacing("127.0.0.1:\(place.port)", with: "127.0.0.1:\(daemon.port)")
             try place.folder.write("drydock.yaml", text)
-            let run = try Shell.run(Daemon.binary(), ["serve", "-c", place.configuration], seconds: 10)
+            let run = try Shell.run(Daemon.binary(), ["serve", "-c", place.configuration])
             #expect(run.end == .exited(1), "\(run.report)")
             #expect(run.errors.contains("127.0.0.1:\(daemon.port)"), "\(run.report)")
         }

@@ -15,8 +15,7 @@ extension Scenarios {
             let result = try Shell.run(
                 isRoot ? "setpriv" : serve[0],
                 isRoot ? lesser + serve : Array(serve.dropFirst()),
-                folder: place.folder.path,
-                seconds: 20
+                folder: place.folder.path
             )
             #expect(result.end == .exited(1), "\(result.report)")
             #expect(result.errors.hasPrefix("drydock: not started: ") || result.errors.contains("not started: "))

@@ -42,13 +42,14 @@ extension Scenarios {
             }
             defer { gate.open() }
             #expect(asked.wait(for: Self.count) && holding.wait(for: Self.count / 2))
-            var arriving = 0
-            // Until nothing comes any more.
-            let isStill = try eventually(60) {
-                usleep(200_000)
+            var (arriving, looks) = (0, 0)
+            // Until nothing comes any more, of which nobody tells: the same in some looks.
+            let isStill = try eventually {
+                rest(0.05)
                 let last = arriving
                 arriving = try daemon.metric("drydock_arriving_bytes")
-                return arriving == last
+                looks = arriving == last && arriving > 1 << 20 ? looks + 1 : 0
+                return looks == 5
             }
             #expect(isStill)
             for number in 0..<10 {
@@ -61,10 +62,10 @@ extension Scenarios {
             let grown = daemon.residentMemory - before
             #expect(grown <= 32 << 20 + limit + Self.slack, "\(grown) bytes for \(Self.count) bodies")
             gate.open()
-            #expect(read.wait(120) { $0 != nil })
+            #expect(read.wait(150) { $0 != nil })
             let counts = try read.read { $0 }?.get()
             #expect(counts == Array(repeating: Self.size, count: Self.count))
-            let isGivenBack = try eventually(60) { try daemon.metric("drydock_arriving_bytes") == 0 }
+            let isGivenBack = try eventually { try daemon.metric("drydock_arriving_bytes") == 0 }
             #expect(isGivenBack)
         }
 
@@ -72,7 +73,7 @@ extension Scenarios {
         /// - Returns: right bytes of each.
         private static func readAll(_ daemon: Daemon, _ holding: Counter, until gate: Gate) throws -> [Int] {
             try Threads.run(count) { number -> Int in
-                let client = try daemon.client(seconds: 90, receiveBuffer: 16_384)
+                let client = try daemon.client(receiveBuffer: 16_384)
                 try client.request("GET", "/api/still\(number)")
                 guard try client.readHead().status == 200 else { return 0 }
                 var bytes = 0
@@ -83,7 +84,7 @@ extension Scenarios {
                     _ = try client.readBody(upTo: size - 300_000, check)
                     holding.add()
                 }
-                if !gate.wait(seconds: 90) { return 0 }
+                if !gate.wait() { return 0 }
                 let end = try client.readBody(check)
                 return end == .complete ? bytes : 0
             }

@@ -13,7 +13,7 @@ extension Scenarios {
             let ahead = Monitor(0)
             let origin = try ScriptedOrigin { request in
                 let own = request.target.hasSuffix("own") ? ", stale-while-revalidate=0" : ""
-                let control = ("Cache-Control", "max-age=10\(own)")
+                let control = ("Cache-Control", "max-age=1000\(own)")
                 return .resource(
                     request,
                     etag: "\"1\"",
@@ -23,21 +23,21 @@ extension Scenarios {
             }
             var settings = services(
                 service("short", origin.url),
-                service("long", origin.url, "cache: { stale_while_revalidate: 30s }")
+                service("long", origin.url, "cache: { stale_while_revalidate: 3000s }")
             )
             settings.rest += Self.movable
             let daemon = try Daemon(settings)
             for path in ["/short/x", "/long/x", "/long/own"] { _ = try daemon.exchange(path) }
-            _ = try daemon.command("clock", "advance", "20s")
-            ahead.update { $0 = 20 }
+            _ = try daemon.command("clock", "advance", "2000s")
+            ahead.update { $0 = 2000 }
             #expect(try daemon.exchange("/short/x").cacheStatus?.detail == "revalidated")
             let stale = try daemon.exchange("/long/x").cacheStatus
             #expect(stale?.isHit == true && stale?.detail == "refreshing", "\(String(describing: stale))")
             #expect(try eventually { try daemon.exchange("/long/x").cacheStatus?.detail == "memory" })
             #expect(try daemon.exchange("/long/own").cacheStatus?.detail == "revalidated")
-            // Past the 30 seconds it has to wait for the check.
-            _ = try daemon.command("clock", "advance", "41s")
-            ahead.update { $0 = 61 }
+            // Past the 3000 seconds it has to wait for the check.
+            _ = try daemon.command("clock", "advance", "4100s")
+            ahead.update { $0 = 6100 }
             #expect(try daemon.exchange("/long/x").cacheStatus?.detail == "revalidated")
         }
 

@@ -110,8 +110,8 @@ extension Scenarios {
                 let answer = try daemon.exchange("/api/\(number)")
                 #expect(answer.status == 200 && answer.end == .complete && answer.body.count == size)
             }
-            #expect(Self.files(daemon).isEmpty)
             daemon.end()
+            #expect(Self.files(daemon).isEmpty)
             let lines = (daemon.errors + daemon.output).split(separator: "\n").filter { $0.contains("min_free") }
             #expect(lines.count == 1, "\(lines)")
         }
@@ -177,7 +177,7 @@ extension Scenarios {
             let text = services(service("api", origin.url)).text(at: other)
                 .replacingOccurrences(of: other.cache, with: daemon.place.cache)
             try other.folder.write("drydock.yaml", text)
-            let second = try Shell.run(Daemon.binary(), ["serve", "-c", other.configuration], seconds: 20)
+            let second = try Shell.run(Daemon.binary(), ["serve", "-c", other.configuration])
             #expect(second.end == .exited(1))
             #expect(second.errors.contains("the cache folder \(daemon.place.cache) is in use by another daemon"))
             #expect(second.errors.contains("cache.disk.path"))

@@ -18,7 +18,9 @@ extension Scenarios {
         }
 
         private func daemon(_ origin: ScriptedOrigin) throws -> Daemon {
-            try Daemon(services(service("api", origin.url), service("other", origin.url)))
+            var settings = services(service("api", origin.url), service("other", origin.url))
+            settings.rest += "clock: { movable: true }\n"
+            return try Daemon(settings)
         }
 
         /// Whether a path is answered from the store; nothing is fetched for it.
@@ -91,7 +93,7 @@ extension Scenarios {
             #expect(try daemon.command("pin", "/api/a").output == "pinned \(url)\n")
             #expect(try daemon.command("pin", url).output == "\(url) was pinned already\n")
             #expect(try daemon.command("list", "--pinned").output.contains(url))
-            rest(1.1)
+            #expect(try daemon.command("clock", "advance", "2s").succeeded)
             #expect(try daemon.command("purge", "--older-than", "0s").output == "1 stored response purged\n")
             try daemon.restart(SIGKILL)
             #expect(try daemon.command("pins").output == "\(url)\n")

@@ -36,7 +36,7 @@ extension Scenarios {
             #expect(first.field("Age") == nil && first.field("Content-Length") == "6")
             #expect(try daemon.exchange("/api/slow").cacheStatus?.isCollapsed == true)
             gate.open()
-            #expect(try eventually(60) { try daemon.exchange("/api/slow").body == Self.png })
+            #expect(try eventually { try daemon.exchange("/api/slow").body == Self.png })
             #expect(try daemon.exchange("/api/slow").cacheStatus?.isHit == true)
             #expect(origin.requests(target: "/slow") == 1)
             #expect(try daemon.metric("drydock_cache_total{outcome=\"placeholder\"}") >= 2)
@@ -59,7 +59,7 @@ extension Scenarios {
                 let got = try daemon.exchange("/api/error")
                 #expect(got.status == 404 && got.text == "broken" && got.field("Cache-Control") == "no-store")
                 #expect(got.cacheStatus?.detail == "fallback" && got.cacheStatus?.isHit == false, "\(got.head)")
-                rest(0.1)
+                #expect(try eventually { try daemon.metric("drydock_fills") == 0 })
             }
             #expect(try daemon.exchange("/none/error").text == "broken")
             origin.stop()
@@ -70,7 +70,7 @@ extension Scenarios {
             #expect(try daemon.exchange("/api/kept").cacheStatus?.detail == "stale-if-error", "stale comes first")
             expectProblem(try daemon.exchange("POST", "/api/new", body: []), 502)
             #expect(
-                eventually(60) {
+                eventually {
                     daemon.accessLog.contains { $0.contains("detail=fallback") && $0.contains("refused") }
                 },
                 "\(daemon.accessLog)"
@@ -134,11 +134,11 @@ extension Scenarios {
             if goesOn {
                 gate.open()
             } else {
-                #expect(try eventually(60) { try daemon.metric("drydock_abandoned_fetches_total") == 1 })
+                #expect(try eventually { try daemon.metric("drydock_abandoned_fetches_total") == 1 })
                 gate.open()
-                #expect(eventually(60) { daemon.errors.contains("the fetch was ended after") })
+                #expect(eventually { daemon.errors.contains("the fetch was ended after") })
             }
-            #expect(try eventually(60) { try daemon.metric("drydock_fills") == 0 })
+            #expect(try eventually { try daemon.metric("drydock_fills") == 0 })
             let later = try daemon.exchange("/api/file")
             #expect(later.body.count == size && later.end == .complete)
             #expect(later.cacheStatus?.isHit == goesOn)
@@ -151,13 +151,12 @@ extension Scenarios {
                 OriginReply([.wait(gate)]).then(.answer(fields: Self.fields, "late \(request.target)"))
             }
             // Without them, the fetch would end with its clients.
-            let service = service("api", origin.url, "cache: { on_client_abort: abort }")
-            let daemon = try Daemon(services(service))
-            let waiting = try (0..<3).map { _ in try daemon.client() }
-            for client in waiting { try client.request("GET", "/api/head") }
+            var settings = services(service("api", origin.url, "cache: { on_client_abort: abort }"))
+            // Nobody has to look into a file first: whoever has been begun waits for the fetch.
+            settings.disk = nil
+            let daemon = try Daemon(settings)
+            let waiting = try daemon.begin("/api/head", count: 3)
             #expect(origin.waitForRequests(1))
-            #expect(try eventually(60) { try daemon.metric("drydock_connections") >= 3 })
-            rest(0.5)
             let dropped = try daemon.command("cancel", "--waiters", "/api/head")
             #expect(dropped.output == "3 waiting requests told, 1 fetch kept\n", "\(dropped.report)")
             for client in waiting {
@@ -171,7 +170,7 @@ extension Scenarios {
             #expect(try daemon.command("cancel", "--waiters").end == .exited(2))
             #expect(daemon.errors.contains("dropped who waited for the fetches of /api/head: 3 requests told, 1 go on"))
             gate.open()
-            #expect(eventually { (try? daemon.command("list").output.contains("/head")) == true })
+            #expect(try eventually { try daemon.command("list").output.contains("/head") })
             let hit = try daemon.exchange("/api/head")
             #expect(hit.text == "late /head" && hit.cacheStatus?.isHit == true, "\(hit.head)")
             #expect(origin.requests() == 1)
@@ -188,19 +187,17 @@ extension Scenarios {
                 default: return OriginReply([.wait(gate)]).then(.answer(fields: Self.fields, "late"))
                 }
             }
-            let daemon = try Daemon(services(service("api", origin.url), service("other", origin.url)))
+            var settings = services(service("api", origin.url), service("other", origin.url))
+            // Nobody has to look into a file first: whoever has been begun waits for the fetch.
+            settings.disk = nil
+            let daemon = try Daemon(settings)
             _ = try daemon.exchange("/api/kept")
-            let waiting = try (0..<5).map { _ in try daemon.client() }
-            for client in waiting { try client.request("GET", "/api/head") }
+            let waiting = try daemon.begin("/api/head", count: 5)
             let reading = try daemon.client()
             try reading.request("GET", "/api/body")
             #expect(try reading.readHead().status == 200)
-            let other = try daemon.client()
-            try other.request("GET", "/other/head")
+            let other = try #require(try daemon.begin("/other/head").first)
             #expect(origin.waitForRequests(4))
-            // The five have been read from their sockets when the last of them has been counted.
-            #expect(try eventually(60) { try daemon.metric("drydock_connections") >= 7 })
-            rest(0.5)
 
             let unknown = try daemon.command("cancel", "nobody")
             #expect(

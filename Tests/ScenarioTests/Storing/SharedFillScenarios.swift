@@ -40,10 +40,10 @@ extension Scenarios {
         {
             let holding = Counter()
             Threads.start("conductor") {
-                if holding.wait(for: clients, seconds: 60) { whenAllHold() }
+                if holding.wait(for: clients) { whenAllHold() }
             }
             return try Threads.run(clients) { _ in
-                let client = try daemon.client(seconds: 60)
+                let client = try daemon.client()
                 try client.request("GET", target)
                 return try follow(client, holding: holding)
             }
@@ -115,7 +115,7 @@ extension Scenarios {
                 ])
             }
             let daemon = try Daemon(services(service("slow", origin.url)))
-            let stalled = try daemon.client(seconds: 60, receiveBuffer: 16_384)
+            let stalled = try daemon.client(receiveBuffer: 16_384)
             try stalled.request("GET", "/slow/file")
             #expect(try stalled.readHead().status == 200)
 
@@ -124,7 +124,7 @@ extension Scenarios {
                 if holding.wait(for: 8) { gate.open() }
             }
             let counts = try Threads.run(8) { _ -> Int in
-                let client = try daemon.client(seconds: 30)
+                let client = try daemon.client()
                 try client.request("GET", "/slow/file")
                 guard try client.readHead().status == 200 else { return 0 }
                 holding.add()
@@ -154,12 +154,10 @@ extension Scenarios {
                 return .answer("for one only \(UInt64.random(in: 0 ... .max))", fields: [("Cache-Control", "private")])
             }
             let daemon = try Daemon(services(service("mine", origin.url)))
-            Threads.start("conductor") {
-                _ = arrived.wait(for: 1)
-                rest(0.5)
-                gate.open()
-            }
-            let texts = try Threads.run(10) { _ in try daemon.exchange("/mine/page").text }
+            let clients = try daemon.begin("/mine/page", count: 10)
+            #expect(arrived.wait(for: 1))
+            gate.open()
+            let texts = try clients.map { try $0.readResponse().text }
             #expect(Set(texts).count == 10, "an answer for one client went to another: \(texts)")
             #expect(origin.requests() == 10)
         }

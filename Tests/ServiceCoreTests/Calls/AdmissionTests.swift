@@ -9,7 +9,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-private let patient: UInt64 = 60_000_000_000
+private let patient: UInt64 = 600_000_000_000
 
 /// Asks for a slot; nil: it was granted.
 private func acquire(

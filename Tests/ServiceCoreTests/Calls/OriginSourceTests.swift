@@ -51,7 +51,7 @@ struct OriginSourceTests {
     func slots() async throws {
         let gate = Gate()
         defer { gate.open() }
-        let limits = AdmissionLimits(concurrent: 1, queueLength: 1, wait: 60_000_000_000)
+        let limits = AdmissionLimits(concurrent: 1, queueLength: 1, wait: 600_000_000_000)
         let rig = try await OriginRig(limits) { request in
             if request.target == "/cut" { return .cut }
             if request.target == "/held" { _ = gate.wait(seconds: 200) }
@@ -102,7 +102,7 @@ struct OriginSourceTests {
             return await rig.close()
         }
         #expect(detail.contains("within 20 ms") && detail.contains("max_queue.wait"))
-        rig.runtime.admission.update(AdmissionLimits(concurrent: 1, queueLength: 5, wait: 60_000_000_000))
+        rig.runtime.admission.update(AdmissionLimits(concurrent: 1, queueLength: 5, wait: 600_000_000_000))
         let leaving = await rig.start("/leaves")
         leaving.cancel()
         guard case .failure(.cancelled) = await leaving.value else {

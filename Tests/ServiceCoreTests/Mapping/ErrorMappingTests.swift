@@ -13,7 +13,7 @@ import Upstream
 
 @testable import ServiceCore
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ErrorMappingTests {
     /// What a client would get.
     private struct Sent: Sendable {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import ServiceCore
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ExpectedTypeSourceTests {
     private func run(
         _ script: SourceScript,

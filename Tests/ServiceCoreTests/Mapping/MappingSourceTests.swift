@@ -8,7 +8,7 @@ import Testing
 
 @testable import ServiceCore
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct MappingSourceTests {
     private static func rule(_ path: String) throws -> MappingRule { MappingRule(from: try MappingPath(path)) }
 

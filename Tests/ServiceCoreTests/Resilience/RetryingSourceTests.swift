@@ -93,22 +93,29 @@ struct RetryingSourceTests {
 
     @Test("between two attempts the slot is another's, and the retry queues behind those who wait")
     func slots() async throws {
-        let limits = AdmissionLimits(concurrent: 1, queueLength: 5, wait: 60_000_000_000)
-        let policy = RetryPolicy(count: 1, delay: 3_000_000_000, backoff: 1, jitter: 0)
-        let gate = Gate()
-        defer { gate.open() }
+        let limits = AdmissionLimits(concurrent: 1, queueLength: 5, wait: 600_000_000_000)
+        let policy = RetryPolicy(count: 1, delay: 1_000_000, backoff: 1, jitter: 0)
+        let (fails, gate) = (Gate(), Gate())
+        defer {
+            fails.open()
+            gate.open()
+        }
         let rig = try await OriginRig(limits, retry: policy) { request in
+            if request.target == "/fails" { _ = fails.wait(seconds: 200) }
             if request.target == "/held" { _ = gate.wait(seconds: 200) }
             return request.target == "/fails" ? .answer(503, "no") : .answer("ok")
         }
         let failing = try await rig.start("/fails").value.get()
-        #expect(await eventually { rig.runtime.resilience.retryCount == 1 && rig.runtime.admission.running == 0 })
-        let held = try await rig.start("/held").value.get()
-        let next = await rig.start("/next")
+        let (held, next) = (await rig.start("/held"), await rig.start("/next"))
         #expect(await eventually { rig.runtime.admission.waiting == 2 })
+        // The first attempt ends now, and one of those who wait has its slot before the second one wants it.
+        fails.open()
+        #expect(await eventually { rig.origin.requests(target: "/held") == 1 && rig.runtime.admission.waiting == 2 })
+        #expect(rig.runtime.resilience.retryCount == 1 && rig.runtime.admission.running == 1)
+        #expect(!failing.read { $0.isOver })
         gate.open()
-        _ = try await next.value.get()
-        #expect(await eventually { failing.read { $0.isOver } && held.read { $0.isOver } })
+        let ends = [failing, try await held.value.get(), try await next.value.get()]
+        #expect(await eventually { ends.allSatisfy { $0.read { $0.isOver } } })
         #expect(rig.origin.log.map(\.target) == ["/fails", "/held", "/next", "/fails"])
         #expect(rig.runtime.admission.running == 0)
         await rig.close()
@@ -120,9 +127,12 @@ struct RetryingSourceTests {
         let heard = try await rig.start("/a").value.get()
         #expect(await eventually { rig.runtime.resilience.retryCount == 1 })
         await rig.cancelAll()
-        try await Task.sleep(nanoseconds: 100_000_000)
-        #expect(rig.origin.log.count == 1 && !heard.read { $0.isOver })
-        #expect(rig.runtime.admission.running == 0)
+        // What comes later on the same loop is asked, and the other was not.
+        _ = await rig.start("/b")
+        #expect(await eventually { rig.origin.requests(target: "/b") == 1 })
+        #expect(rig.origin.requests(target: "/a") == 1 && !heard.read { $0.isOver })
+        await rig.cancelAll()
+        #expect(await eventually { rig.runtime.admission.running == 0 })
         await rig.close()
     }
 

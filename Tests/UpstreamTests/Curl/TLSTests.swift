@@ -203,7 +203,7 @@ import Upstream
             rig.start(UpstreamRequest(url: "\(origin.url)\(target)", tls: TLSOptions(ca: files.authority))).heard
         }
         for (target, heard) in zip(targets, all) {
-            #expect(heard.wait(20) { $0.isOver })
+            #expect(heard.wait(120) { $0.isOver })
             #expect(heard.read { $0.bodyLength } == 40_000)
             #expect(heard.read { $0.isEndProven } == target.hasPrefix("/said"))
         }
@@ -219,12 +219,12 @@ import Upstream
         var next = request
         next.url = "\(origin.url)/good"
         let nextRequest = next
-        request.timeouts.idle = 5_000_000_000
+        request.timeouts.idle = 120_000_000_000
         let (heard, _) = rig.watch(request) { [inside = rig.inside] recorder in
             recorder.onEnd = { _ in _ = inside.client?.start(nextRequest, body: nil, delegate: Recorder(second)) }
         }
-        #expect(heard.wait(20) { $0.isFinished })
-        #expect(second.wait(20) { $0.isOver })
+        #expect(heard.wait(120) { $0.isFinished })
+        #expect(second.wait(120) { $0.isOver })
         // The origin's first connection was the wait for its start.
         #expect(second.read { $0.text } == "good 3")
     }
@@ -279,10 +279,10 @@ final class ExcessOverTLS: Sendable {
             environment: Shell.cleanEnvironment(),
             errors: folder.file("excess.log")
         )
-        for _ in 0..<400 {
-            if (try? RawClient(port: port)) != nil { return }
-            Threads.rest()
+        let port = port
+        let listens = blockUntil { (try? RawClient(port: port)) != nil }
+        guard listens else {
+            throw TestSupportError.failed("python3 does not listen: \(folder.text("excess.log"))")
         }
-        throw TestSupportError.failed("python3 does not listen: \(folder.text("excess.log"))")
     }
 }

@@ -39,7 +39,7 @@ struct ProxyRig: Sendable {
     func close() { rig.close() }
 }
 
-@Suite(.timeLimit(.minutes(2))) struct ProxyTests {
+@Suite(.timeLimit(.minutes(5))) struct ProxyTests {
     // "user:pass word", by coreutils' base64.
     private static let basic = "Basic dXNlcjpwYXNzIHdvcmQ="
     private static let credentials = ("user", "pass word")
@@ -276,6 +276,7 @@ extension ProxyTests {
     func stalling() throws {
         let rig = try ProxyRig { _ in OriginReply([.hang]) }
         defer { rig.close() }
+        rig.rig.know("proxy.test", port: rig.proxy.port)
         let timeouts = Timeouts(connect: 200_000_000)
         for request in [
             UpstreamRequest(url: "https://origin.test/", timeouts: timeouts, proxy: rig.named()),
@@ -334,7 +335,7 @@ extension ProxyTests {
         var buffer = [UInt8](repeating: 0, count: 64)
         while bytes.count < count {
             var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            try #require(Glibc.poll(&poll, 1, 20_000) == 1)
+            try #require(Glibc.poll(&poll, 1, 120_000) == 1)
             let read = recv(descriptor, &buffer, buffer.count, 0)
             try #require(read > 0)
             bytes += buffer[..<read]

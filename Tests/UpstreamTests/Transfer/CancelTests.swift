@@ -54,12 +54,15 @@ import Testing
             }
         }
         if point == .end {
-            for _ in 0..<2000 where ended.value < 100 {
-                for number in 1...100 { rig.with(number) { $0.resume() } }
+            let areOver = blockUntil {
+                for _ in 0..<100 where ended.value < 100 {
+                    for number in 1...100 { rig.with(number) { $0.resume() } }
+                }
+                return ended.value == 100
             }
-            #expect(ended.value == 100)
+            #expect(areOver)
         } else {
-            for _ in 0..<2000 where rig.activeCount > 0 { Threads.rest() }
+            #expect(blockUntil { rig.activeCount == 0 })
             #expect(ended.value == 0)
         }
         if point == .head { #expect(cancelled.value == 0) }
@@ -83,7 +86,7 @@ import Testing
                 return .continue
             }
         }
-        #expect(heard.wait(20) { $0.bodyLength > 0 })
+        #expect(heard.wait(120) { $0.bodyLength > 0 })
         rig.with(number) {
             $0.resume()
             $0.bodyAvailable()
@@ -109,7 +112,7 @@ import Testing
             rig.watch(UpstreamRequest(url: "\(origin.url)/big")) { $0.onBytes = { _, _ in .pause } }.heard
         }
         let resolving = rig.start(UpstreamRequest(url: "http://never.test/")).heard
-        for heard in started { #expect(heard.wait(20) { $0.bodyLength > 0 }) }
+        for heard in started { #expect(heard.wait(120) { $0.bodyLength > 0 }) }
         #expect(rig.connectionCount >= 10)
         rig.sync { [inside = rig.inside] _ in inside.client?.shutdown() }
         for heard in started + [resolving] { #expect(heard.read { $0.error?.kind } == .cancelled) }
@@ -132,7 +135,7 @@ import Testing
         #expect(refused.error?.kind == .internal)
         #expect(refused.error?.detail.contains("libcurl could not begin") == true)
         let (held, _) = rig.watch(UpstreamRequest(url: "\(origin.url)/held")) { $0.onBytes = { _, _ in .pause } }
-        #expect(held.wait(20) { $0.bodyLength > 0 })
+        #expect(held.wait(120) { $0.bodyLength > 0 })
         rig.sync { [inside = rig.inside] _ in inside.client?.shutdown() }
         #expect(held.read { $0.error?.kind } == .cancelled)
         #expect(Descriptors.areGone(to: origin.port))
@@ -154,8 +157,8 @@ import Testing
             }
             recorder.onEnd = { _ in if point == "end" { inside.client?.shutdown() } }
         }
-        #expect(heard.wait(20) { $0.isOver })
-        for other in others { #expect(other.wait(20) { $0.isOver }) }
+        #expect(heard.wait(120) { $0.isOver })
+        for other in others { #expect(other.wait(120) { $0.isOver }) }
         #expect(heard.read { $0.isFinished } == (point == "end"))
         #expect(Descriptors.areGone(to: origin.port))
     }

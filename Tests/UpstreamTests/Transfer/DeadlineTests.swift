@@ -125,19 +125,21 @@ import Testing
 
     @Test(arguments: Carriage.allCases)
     func `no deadline runs while the consumer holds the transfer back`(carriage: Carriage) throws {
-        let origin = try ScriptedOrigin { _ in .pattern(4 << 20) }
+        // So much lies in the sockets while the consumer rests: nothing else is waited for when it goes on.
+        let size = 1 << 20
+        let origin = try ScriptedOrigin { _ in .pattern(size) }
         let rig = try Rig(by: carriage)
         defer { rig.close() }
-        let timeouts = Timeouts(firstByte: 10_000_000_000, idle: 1_000_000_000, total: 30_000_000_000)
+        let timeouts = Timeouts(firstByte: 120_000_000_000, idle: 1_000_000_000, total: 120_000_000_000)
         let (heard, number) = rig.watch(UpstreamRequest(url: origin.url, timeouts: timeouts)) { recorder in
-            recorder.onBytes = { _, heard in heard.bodyLength < 1 << 20 ? .pause : .continue }
+            recorder.onBytes = { _, heard in heard.bodyLength < size / 4 ? .pause : .continue }
         }
-        #expect(heard.wait(20) { $0.bodyLength > 0 })
-        rig.rest()
+        #expect(heard.wait(120) { $0.bodyLength > 0 })
+        rig.rest(nanoseconds: 1_200_000_000)
         #expect(heard.read { $0.error } == nil)
         for _ in 0..<64 { rig.with(number) { $0.resume() } }
-        #expect(heard.wait(20) { $0.isOver })
-        #expect(heard.read { $0.isFinished && $0.bodyLength == 4 << 20 && $0.bodyIsPattern })
+        #expect(heard.wait(120) { $0.isOver })
+        #expect(heard.read { $0.isFinished && $0.bodyLength == size && $0.bodyIsPattern })
     }
 
     @Test(arguments: Carriage.allCases)
@@ -145,7 +147,7 @@ import Testing
         let origin = try ScriptedOrigin { .answer(to: $0, "\($0.bodyLength)") }
         let rig = try Rig(by: carriage)
         defer { rig.close() }
-        let timeouts = Timeouts(firstByte: 1_000_000_000, idle: 1_000_000_000, total: 30_000_000_000)
+        let timeouts = Timeouts(firstByte: 2_000_000_000, idle: 2_000_000_000, total: 120_000_000_000)
         let request = UpstreamRequest(method: .post, url: origin.url, bodyFraming: .chunked, timeouts: timeouts)
         let waits = Counter()
         let (heard, number) = rig.start(request) {
@@ -154,21 +156,21 @@ import Testing
             return source
         }
         #expect(waits.wait(for: 2))
-        rig.rest()
+        rig.rest(nanoseconds: 2_400_000_000)
         #expect(heard.read { $0.error } == nil)
         rig.with(number) { $0.bodyAvailable() }
-        #expect(heard.wait(20) { $0.isOver })
+        #expect(heard.wait(120) { $0.isOver })
         #expect(heard.read { $0.text } == "3")
     }
 }
 
 extension Rig {
-    /// Lets 2 s pass on the loop: more than the deadlines of these tests.
-    func rest() {
+    /// Lets so much time pass on the loop.
+    func rest(nanoseconds: UInt64) {
         let slept = Counter()
         loop.submit { loop in
             Task.immediate(executorPreference: loop.taskExecutor) {
-                try? await loop.sleep(nanoseconds: 2_000_000_000)
+                try? await loop.sleep(nanoseconds: nanoseconds)
                 slept.add()
             }
         }

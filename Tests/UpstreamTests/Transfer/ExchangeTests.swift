@@ -271,7 +271,7 @@ import Upstream
         let rig = try Rig(limits: UpstreamLimits(connectionsPerHost: 2), by: carriage)
         defer { rig.close() }
         let started = (0..<20).map { rig.start(UpstreamRequest(url: "\(origin.url)/\($0)")).heard }
-        for heard in started { #expect(heard.wait(20) { $0.isFinished }) }
+        for heard in started { #expect(heard.wait(120) { $0.isFinished }) }
         #expect(origin.connections <= 2)
         #expect(origin.requests() == 20)
     }

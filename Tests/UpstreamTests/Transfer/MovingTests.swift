@@ -111,7 +111,7 @@ import Upstream
                 return .continue
             }
         }
-        #expect(heard.wait(20) { $0.bodyLength > 1 << 17 })
+        #expect(heard.wait(120) { $0.bodyLength > 1 << 17 })
         #expect(rig.activeCount == 0)
         #expect(rig.connectionCount == 0)
         #expect(heard.read { !$0.isOver && $0.bodyIsPattern })

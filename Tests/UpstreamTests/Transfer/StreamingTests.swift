@@ -32,7 +32,7 @@ import Upstream
                     return .pause
                 }
             },
-            seconds: 60
+            seconds: 240
         )
         #expect(heard.isFinished)
         #expect(heard.bodyLength == size)
@@ -47,22 +47,26 @@ import Upstream
         defer { gate.open() }
         let origin = try ScriptedOrigin { _ in
             OriginReply([
-                OriginReply.head(200, fields: [("Content-Length", "100000")]), .wait(gate), .pattern(100_000, from: 0),
+                OriginReply.head(200, fields: [("Content-Length", "10000")]), .wait(gate), .pattern(10_000, from: 0),
+                .cut,
             ])
         }
         let rig = try Rig(by: carriage)
         defer { rig.close() }
-        let timeouts = Timeouts(connect: nil, firstByte: nil, idle: 300_000_000, total: nil)
+        let timeouts = Timeouts(connect: nil, firstByte: nil, idle: 100_000_000, total: nil)
         let (heard, number) = rig.watch(UpstreamRequest(url: origin.url, timeouts: timeouts)) { recorder in
             recorder.onHead = { $0.pause() }
         }
-        #expect(heard.wait(20) { $0.head != nil })
-        #expect(!heard.wait(0.6) { $0.isOver }, "twice as long as it may be silent")
+        #expect(heard.wait(120) { $0.head != nil })
+        #expect(!heard.wait(0.2) { $0.isOver }, "twice as long as it may be silent")
         gate.open()
-        #expect(!heard.wait(0.1) { $0.bodyLength > 0 })
+        #expect(origin.waitForEnds(allBut: 0))
+        rig.turn()
+        #expect(heard.read { $0.bodyLength } == 0)
+        // All of it has come by then.
         rig.with(number) { $0.resume() }
-        #expect(heard.wait(20) { $0.isFinished })
-        #expect(heard.read { $0.bodyLength == 100_000 && $0.bodyIsPattern })
+        #expect(heard.wait(120) { $0.isFinished })
+        #expect(heard.read { $0.bodyLength == 10_000 && $0.bodyIsPattern })
     }
 
     @Test(arguments: Carriage.allCases)
@@ -73,7 +77,7 @@ import Upstream
         let rig = try Rig(by: carriage)
         defer { rig.close() }
         let (heard, number) = rig.watch(UpstreamRequest(url: "\(origin.url)/big")) { $0.onBytes = { _, _ in .pause } }
-        #expect(heard.wait(20) { $0.bodyLength > 0 })
+        #expect(heard.wait(120) { $0.bodyLength > 0 })
         let before = heard.read { $0.bodyLength }
         for _ in 0..<50 { #expect(rig.get("\(origin.url)/other").isFinished) }
         #expect(heard.read { $0.bodyLength } == before)
@@ -91,8 +95,11 @@ import Upstream
             let (heard, number) = rig.watch(UpstreamRequest(url: "\(origin.url)/\(round)")) { recorder in
                 recorder.onBytes = { _, heard in heard.bodyLength <= 512 << 10 ? .pause : .continue }
             }
-            for _ in 0..<20_000 where !heard.wait(0.001, until: { $0.isOver }) { rig.with(number) { $0.resume() } }
-            #expect(heard.wait(20) { $0.isOver })
+            let isOver = blockUntil {
+                for _ in 0..<1000 where !heard.wait(0.001, until: { $0.isOver }) { rig.with(number) { $0.resume() } }
+                return heard.read { $0.isOver }
+            }
+            #expect(isOver)
             #expect(heard.read { $0.isFinished && $0.bodyLength == 1 << 20 && $0.bodyIsPattern })
         }
         #expect(origin.connections == 1)
@@ -104,7 +111,7 @@ import Upstream
         let rig = try Rig(by: carriage)
         defer { rig.close() }
         let request = UpstreamRequest(method: .put, url: origin.url, bodyFraming: framing)
-        let heard = rig.run(request, source: { PatternSource(32 << 20) }, seconds: 60)
+        let heard = rig.run(request, source: { PatternSource(32 << 20) }, seconds: 240)
         #expect(heard.text == "\(32 << 20) true")
         let sent = origin.log[0]
         #expect(sent.field("Transfer-Encoding") == (framing == .chunked ? "chunked" : nil))
@@ -126,15 +133,11 @@ import Upstream
         let request = UpstreamRequest(method: .put, url: origin.url, bodyFraming: .length(UInt64(size)))
         let (heard, _) = rig.start(request, source: { CountingSource(PatternSource(size), reads) })
         #expect(reads.wait(for: 1))
-        var last = -1
         // Until the sockets are full: the count then stands still.
-        for _ in 0..<400 where last != reads.value {
-            last = reads.value
-            for _ in 0..<10 { Threads.rest() }
-        }
+        #expect(rig.comesToRest { reads.value })
         #expect(reads.value < size / 2)
         gate.open()
-        #expect(heard.wait(60) { $0.isOver })
+        #expect(heard.wait(240) { $0.isOver })
         #expect(heard.read { $0.text } == "\(size) true")
     }
 

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Upstream
 
-@Suite(.timeLimit(.minutes(2))) struct UpgradeTests {
+@Suite(.timeLimit(.minutes(5))) struct UpgradeTests {
     private static let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 
     private static func upgrade(_ url: String, _ timeouts: Timeouts = Timeouts()) -> UpstreamRequest {
@@ -94,10 +94,11 @@ import Testing
         let rig = try Rig()
         defer { rig.close() }
         let (heard, number) = rig.watch(Self.upgrade(origin.url)) { $0.onBytes = { _, _ in .pause } }
-        while !heard.read({ $0.isOver }) {
-            heard.wait(0.01) { $0.isOver }
-            rig.with(number) { $0.resume() }
+        let isOver = blockUntil {
+            for _ in 0..<1000 where !heard.wait(0.001, until: { $0.isOver }) { rig.with(number) { $0.resume() } }
+            return heard.read { $0.isOver }
         }
+        #expect(isOver)
         heard.read { heard in
             #expect(heard.isFinished)
             #expect(heard.bodyLength == 1 << 20 && heard.bodyIsPattern)

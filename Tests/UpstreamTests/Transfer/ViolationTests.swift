@@ -218,9 +218,9 @@ struct Violation: Sendable, CustomTestStringConvertible {
                 _ = inside.client?.start(UpstreamRequest(url: url), body: nil, delegate: Recorder(second))
             }
         }
-        #expect(heard.wait(20) { $0.isFinished })
+        #expect(heard.wait(120) { $0.isFinished })
         #expect(heard.read { $0.bodyLength } == 300_000)
-        #expect(second.wait(20) { $0.isOver })
+        #expect(second.wait(120) { $0.isOver })
         #expect(second.read { $0.text } == "good")
         #expect(origin.connections == 2)
     }
@@ -255,12 +255,8 @@ struct Violation: Sendable, CustomTestStringConvertible {
 }
 
 extension Rig {
-    /// Waits until something is to be read on each idle connection, or it has ended; a bounded number of turns.
+    /// Whether it comes to pass that something is to be read on each idle connection, or it has ended.
     func settled(_ origin: ScriptedOrigin) -> Bool {
-        for _ in 0..<400 {
-            if Descriptors.connected(to: origin.port).allSatisfy(Descriptors.isReadable) { return true }
-            Threads.rest()
-        }
-        return false
+        blockUntil { Descriptors.connected(to: origin.port).allSatisfy(Descriptors.isReadable) }
     }
 }
