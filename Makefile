@@ -14,13 +14,17 @@ RELEASE := .build/release/drydock
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 RELEASE_FLAGS := -c release --static-swift-stdlib
 FORMATTED := Package.swift Sources Tests
-# Tests at the same time: most of them wait, but more than a thousand at once keep one another waiting beyond their limits.
-TEST_WIDTH ?= 12
+# Tests at the same time: most of them wait more than they work.
+TEST_WIDTH ?= 24
+# What `make check` and `make check-all` have in common.
+CHECKS := check-shape check-docc check-unit check-binary check-library check-counts
+# The pages that name tests.
+PAGES := Documentation/*.md Documentation/library/*.md Sources/Drydock/Drydock.docc/*.md SECURITY.md
 
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak check-mutants soak sanitize sanitize-thread sanitize-address
+.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak check-load check-sanitizers check-mutants soak sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -34,16 +38,20 @@ run: ## installs what is missing, builds, starts the daemon on config/demo.yaml,
 test: ## installs what is missing, and runs every functional test
 	@.ci/phase installation .ci/need test
 	@.ci/phase format $(MAKE) lint
-	@.ci/documentation
+	@.ci/phase documentation .ci/documentation
 	.ci/phase 'release build' swift build $(RELEASE_FLAGS) --product drydock
 	.ci/phase 'build of the tests' swift build --build-tests
 	@.ci/phase 'public symbols' .ci/api-list --check
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
-	@.ci/named-tests .build/tests*-swift-testing.xml Documentation/*.md Documentation/library/*.md Sources/Drydock/Drydock.docc/*.md SECURITY.md
+	@.ci/phase 'tests of the pages' .ci/named-tests .build/tests*-swift-testing.xml $(PAGES)
 
-check: ## the shape of the sources, the library's documentation, and what takes longer: the unit, the binary, the library, the package, counts, sanitizers, the soak and the mutants; CI runs it after the tests
+check: ## what every change is looked at for besides: shape, documentation of the library, unit, binary, library, counts, sanitizers of what has changed, a minute of soak; CI runs it after the tests
 	@.ci/phase installation .ci/need test
-	@for step in check-shape check-docc check-unit check-binary check-library check-counts check-deb sanitize check-soak check-mutants; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in $(CHECKS) check-sanitizers check-soak; do .ci/phase $$step $(MAKE) $$step; done
+
+check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, the package, both sanitizers whole, ten minutes of soak, the mutants
+	@DRYDOCK_THOROUGH=1 $(MAKE) test
+	@for step in $(CHECKS) check-deb sanitize check-load soak check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -115,13 +123,18 @@ check-binary: $(RELEASE) ## its size, and that it has no full Foundation
 check-library: ## builds and runs a fresh package that uses the library, and looks that nothing of the daemon was built for it
 	@.ci/check-library
 
-check-soak: $(RELEASE) ## the soak for three minutes, and the scenarios of load for half a minute each
-	DRYDOCK_SOAK_SECONDS=30 swift test --filter '$(LOAD_SCENARIOS)'
-	@Tests/Soak/soak --seconds 180
+check-soak: $(RELEASE) ## a minute of the soak
+	@Tests/Soak/soak --seconds 60
 
-check-mutants: ## a scenario notices each line that is broken on purpose in the caching rules; at most fifteen minutes
+check-load: $(RELEASE) ## the scenarios of load for half a minute each; after the tests, whose build it runs
+	DRYDOCK_SOAK_SECONDS=30 swift test --skip-build --filter '$(LOAD_SCENARIOS)'
+
+check-mutants: ## a scenario notices each line that is broken on purpose in the caching rules: some twenty minutes
 	@.ci/need test
-	@Tests/Mutants/run --seconds 900
+	@Tests/Mutants/run
+
+check-sanitizers: ## the sanitizers of the modules that have changed since they passed, as far as seven minutes reach
+	@.ci/sanitize both --changed --seconds 420
 
 soak: $(RELEASE) ## ten minutes of bad origins, bad clients, reloads, purges and SIGKILL, with a look at every answer
 	@Tests/Soak/soak --seconds 600
@@ -150,4 +163,4 @@ bench: ## beside a bare loop and Debian's caching proxies: speed, memory, alloca
 	Benchmarks/bench --write
 
 clean: ## everything that was built
-	rm -rf .build .build-tsan .build-asan Benchmarks/.build
+	rm -rf .build .build-tsan .build-asan .build-mutants Benchmarks/.build

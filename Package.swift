@@ -266,26 +266,33 @@ let package = Package(
     ]
 )
 
-// The sanitizers compile everything once more: what they do not run is left out. .ci/sanitize names the modules that it tests.
-if let modules = Context.environment["DRYDOCK_SANITIZED"] {
-    let tested = Set(modules.split(separator: " ").map { "\($0)Tests" })
-    package.targets.removeAll { target in
-        target.name == "DrydockCommand" || target.type == .test && !tested.contains(target.name)
+/// Keeps of the package what the tests of these modules need, and leaves out all else: nothing of it is built.
+@MainActor func keepTests(of modules: String) {
+    // Programs that the tests start as processes, and so do not import.
+    let programs = ["DrydockTests": ["DrydockExample", "DrydockDownloader", "DrydockResources"]]
+    var waiting = modules.split(separator: " ").map { "\($0)Tests" }
+    var kept: Set<String> = []
+    while let name = waiting.popLast() {
+        guard kept.insert(name).inserted else { continue }
+        guard let target = package.targets.first(where: { $0.name == name }) else {
+            fatalError("no target is called \(name): DRYDOCK_MODULES names modules that have tests, such as CacheStore")
+        }
+        waiting += programs[name] ?? []
+        for dependency in target.dependencies {
+            switch dependency {
+            case .byNameItem(let name, _), .targetItem(let name, _): waiting.append(name)
+            default: break
+            }
+        }
     }
-    package.products.removeAll { $0 is Product.Executable }
+    package.targets.removeAll { !kept.contains($0.name) }
+    package.products = []
 }
 
 // A working day: DRYDOCK_MODULES="CacheStore DownloadCore" builds the tests of these modules alone; without it, all are built.
-if let modules = Context.environment["DRYDOCK_MODULES"], !modules.isEmpty {
-    let tested = Set(modules.split(separator: " ").map { "\($0)Tests" })
-    package.targets.removeAll { $0.type == .test && !tested.contains($0.name) }
-}
-
-// The mutants run the scenarios against daemons of their own: Tests/Mutants/run builds these two alone.
-if Context.environment["DRYDOCK_SUITE"] == "1" {
-    package.targets.removeAll { !["TestSupport", "ScenarioTests"].contains($0.name) }
-    package.products = []
-    package.dependencies = []
+// .ci/sanitize says in the same way which modules it tests, with a flag for them.
+if let modules = Context.environment["DRYDOCK_SANITIZED"] ?? Context.environment["DRYDOCK_MODULES"], !modules.isEmpty {
+    keepTests(of: modules)
 }
 
 // The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
