@@ -12,6 +12,8 @@ final class Valve: Sendable {
     private let state = Mutex<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
+    /// Somebody waits until it is open.
+    var isAwaited: Bool { state.withLock { !$0.waiting.isEmpty } }
 
     func open() {
         let waiting = state.withLock { state in

@@ -75,6 +75,7 @@ extension TieredStore {
             if let failure { return done(unkept == nil ? nil : isGiven ? UnstoredReason(failure) : otherwise) }
             await keepAsFile(head, ask)
             await removeReplaced(by: head, ask, number)
+            if isReplacedMeanwhile(head, ask, number) { removeBehind(ask.key, head, number) }
             done(nil)
         }
     }
@@ -135,6 +136,16 @@ extension TieredStore {
                 tiers[place].remove(reference(ask.key, other.head, number, in: place))
             }
         }
+    }
+
+    /// Whether a response of a later request has come that answers every request, while this one was being stored in the
+    /// tiers behind memory. Who stores it removes the variants that it finds there, and cannot find one that comes after:
+    /// that one goes by itself, whoever asked for it. At worst that costs a miss.
+    private func isReplacedMeanwhile(_ head: StoredHead, _ ask: CacheRequest, _ number: UInt64) -> Bool {
+        guard !head.varyNames.isEmpty else { return false }
+        var plain = head
+        (plain.varyNames, plain.varyFields) = ([], Fields())
+        return isOutdated(plain, ask, number)
     }
 
     /// The file that others read instead of asking. One that cannot be written stays as it is.

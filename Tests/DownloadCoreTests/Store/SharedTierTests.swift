@@ -82,6 +82,24 @@ struct SharedTierTests {
         }
     }
 
+    @Test("a variant that is stored behind memory late does not come back when what has replaced it goes")
+    func replacedWhileBeingStored() async throws {
+        try await withPair { pair in
+            let gate = Valve()
+            pair.tierA.commitGate = gate
+            pair.answer("old", tagged + [("Vary", "A")])
+            #expect(await pair.a.get("/a", [("A", "1")]).text == "old")
+            #expect(await eventually { gate.isAwaited })
+            pair.tierA.commitGate = nil
+            pair.answer("new")
+            #expect(await pair.a.get("/a", [("A", "1"), ("Cache-Control", "no-cache")]).text == "new")
+            #expect(await eventually { pair.server.bodies(pair.a.key("/a")) == ["new"] })
+            gate.open()
+            await pair.settle()
+            #expect(pair.server.bodies(pair.a.key("/a")) == ["new"])
+        }
+    }
+
     @Test("an invalidation through one store is not answered by the other", arguments: Skew.allCases, [0, 1, 2])
     fileprivate func invalidation(_ skew: Skew, _ kind: Int) async throws {
         try await withPair(skew) { pair in
