@@ -1,6 +1,7 @@
 // A fresh folder under the system's temporary folder, removed when nobody holds it any more.
 
 import Foundation
+import Glibc
 
 /// A folder of one test. Set `DRYDOCK_KEEP=1` to keep the folders for a look.
 package final class TemporaryFolder: Sendable {
@@ -32,7 +33,16 @@ package final class TemporaryFolder: Sendable {
     package func write(_ name: String, _ bytes: [UInt8]) throws -> String {
         let url = URL(fileURLWithPath: file(name))
         try FileManager.default.createDirectory(at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
-        try Data(bytes).write(to: url)
+        // Foundation waits until the disk has each file.
+        let descriptor = open(url.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw TestSupportError.system(call: "open", code: errno) }
+        defer { close(descriptor) }
+        var left = bytes[...]
+        while !left.isEmpty {
+            let count = left.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { throw TestSupportError.system(call: "write", code: errno) }
+            left = left.dropFirst(count)
+        }
         return url.path
     }
 
