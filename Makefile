@@ -133,8 +133,8 @@ check-mutants: ## a scenario notices each line that is broken on purpose in the 
 	@.ci/need test
 	@Tests/Mutants/run
 
-check-sanitizers: ## the sanitizers of the modules that have changed since they passed, as far as seven minutes reach
-	@.ci/sanitize both --changed --seconds 420
+check-sanitizers: ## the sanitizers of the modules that have changed since they passed, as far as ten minutes reach
+	@.ci/sanitize both --changed --seconds 600
 
 soak: $(RELEASE) ## ten minutes of bad origins, bad clients, reloads, purges and SIGKILL, with a look at every answer
 	@Tests/Soak/soak --seconds 600
