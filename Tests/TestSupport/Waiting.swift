@@ -26,3 +26,9 @@ package func blockUntil(_ seconds: Double = 120, _ holds: () throws -> Bool) ret
     }
     return true
 }
+
+/// Whether at least this time has passed, as what measures with another clock sees it: a loop reads the clock once a turn, and its
+/// timers may be early by as much, so that nine tenths are enough.
+package func hasPassed(_ duration: Duration, since begin: ContinuousClock.Instant) -> Bool {
+    begin.duration(to: .now) >= duration * 0.9
+}

@@ -50,7 +50,7 @@ extension Scenarios {
             let began = ContinuousClock.now
             let text = try Shell.must("curl", ["-sSNi", "--noproxy", "*", "\(daemon.url)\(path)"])
                 .replacingOccurrences(of: "\r", with: "")
-            #expect(ContinuousClock.now - began >= .milliseconds(450))
+            #expect(hasPassed(.milliseconds(450), since: began))
             #expect(
                 text.hasPrefix("HTTP/1.1 200 OK\n") && text.contains("\nContent-Type: text/event-stream\n"),
                 "\(text)"
