@@ -24,7 +24,7 @@ PAGES := Documentation/*.md Documentation/library/*.md Sources/Drydock/Drydock.d
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak check-load check-sanitizers check-mutants soak sanitize sanitize-thread sanitize-address
+.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak check-load check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -49,9 +49,9 @@ check: ## what every change is looked at for besides: shape, documentation of th
 	@.ci/phase installation .ci/need test
 	@for step in $(CHECKS) check-sanitizers check-soak; do .ci/phase $$step $(MAKE) $$step; done
 
-check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, the package, both sanitizers whole, ten minutes of soak, the mutants
+check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, the package, both sanitizers whole, ten minutes of soak, ten of fuzzing, the mutants
 	@DRYDOCK_THOROUGH=1 $(MAKE) test
-	@for step in $(CHECKS) check-deb sanitize check-load soak check-mutants; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in $(CHECKS) check-deb sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -135,6 +135,9 @@ check-mutants: ## a scenario notices each line that is broken on purpose in the 
 
 check-sanitizers: ## the sanitizers of the modules that have changed since they passed, as far as ten minutes reach
 	@.ci/sanitize both --changed --seconds 600
+
+fuzz: $(RELEASE) ## ten minutes of messages that nobody should send, to and from clients, origins and the admin API
+	@Tests/Fuzz/fuzz --seconds 600
 
 soak: $(RELEASE) ## ten minutes of bad origins, bad clients, reloads, purges and SIGKILL, with a look at every answer
 	@Tests/Soak/soak --seconds 600

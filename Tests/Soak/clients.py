@@ -191,6 +191,20 @@ class Client:
         elif answer.status not in REFUSALS:
             self.complain("neither cut nor refused", url, answer)
 
+    async def dead(self):
+        """An origin that is down: retried, left alone by the breaker, waited for; the answer is an error that says so."""
+        kind = self.random.choice(("dead", "dead", "dead", "parked"))
+        url = f"/{kind}/{self.random.randrange(50)}"
+        asked = time.time()
+        answer = await self.ask("GET", url)
+        self.counts[kind] += 1
+        if self.world.disturbed(asked, origin_too=False):
+            return
+        if answer is None or answer.status not in REFUSALS:
+            self.complain("neither refused nor told", url, answer)
+        elif "proxy-status" not in answer.fields:
+            self.complain("does not say why", url, answer)
+
     async def leave(self):
         """Asks, reads a little or nothing, and goes."""
         kind, size = self.random.choice((("clock", 900_000), ("clock", 5000), ("stall", 200_000), ("cut", 4_000_000)))
@@ -207,7 +221,7 @@ class Client:
 
     async def run(self):
         self.known = {}
-        acts = [self.look_at_clock] * 10 + [self.count] * 5 + [self.own, self.misbehaving, self.misbehaving, self.leave]
+        acts = [self.look_at_clock] * 10 + [self.count] * 5 + [self.own, self.misbehaving, self.misbehaving, self.leave, self.dead]
         while not self.world.stopped.value:
             await self.random.choice(acts)()
             if self.writer is None:
