@@ -3,47 +3,6 @@
 
 import Glibc
 
-/// One byte of a URL after decoding, and where what follows it begins.
-public struct DecodedByte: Sendable, Equatable {
-    public let byte: UInt8
-    public let next: Int
-
-    /// Decodes the byte at a position inside `text`. Percent-encoding is decoded however often it was applied: `%2e`,
-    /// `%252e` and `%25252E` are all a dot. A percent sign without two hexadecimal digits stands for itself.
-    public init(_ text: UnsafeRawBufferPointer, at position: Int) {
-        guard text[position] == UInt8(ascii: "%") else {
-            (byte, next) = (text[position], position + 1)
-            return
-        }
-        var digits = position + 1
-        // The percent sign of `%2e` is encoded itself.
-        while digits + 3 < text.count, text[digits] == UInt8(ascii: "2"), text[digits + 1] == UInt8(ascii: "5"),
-            Self.value(text, at: digits + 2) != nil
-        {
-            digits += 2
-        }
-        if let value = Self.value(text, at: digits) {
-            (byte, next) = (value, digits + 2)
-        } else {
-            (byte, next) = (text[position], position + 1)
-        }
-    }
-
-    /// Two hexadecimal digits.
-    private static func value(_ text: UnsafeRawBufferPointer, at position: Int) -> UInt8? {
-        guard position + 1 < text.count, let high = digit(text[position]), let low = digit(text[position + 1]) else {
-            return nil
-        }
-        return high << 4 | low
-    }
-
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        let lower = ByteClass.lower(byte)
-        if byte &- 0x30 < 10 { return byte &- 0x30 }
-        return lower &- 0x61 < 6 ? lower &- 0x61 &+ 10 : nil
-    }
-}
-
 /// The segments `.` and `..` (RFC 3986 section 3.3), by which a path leaves the place that its first bytes name.
 public enum DotSegments {
     private static let slash = UInt8(ascii: "/")
@@ -53,23 +12,31 @@ public enum DotSegments {
     /// Whether a server may find a dot segment in the path of a target; the query, from the
     /// first `?` on, does not count.
     ///
-    /// Besides `.` and `..` as they are: with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once, and with
-    /// parameters or a NUL behind them (`..;x`, `..%00`). No allocation.
+    /// Besides `.` and `..` as they are: with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once or in parts
+    /// (`%25%32%65`, `%2%65`), and with parameters or a NUL behind them (`..;x`, `..%00`). A dot segment that some
+    /// decoding uncovers stays one in every further decoding, so that the last one shows them all. No allocation up to
+    /// a kilobyte, and none without percent signs.
     public static func mayOccur(in target: UnsafeRawBufferPointer) -> Bool {
-        // Nearly all paths have nothing that is or may become a dot.
-        guard let base = target.baseAddress,
-            memchr(base, Int32(dot), target.count) != nil || memchr(base, Int32(UInt8(ascii: "%")), target.count) != nil
-        else { return false }
+        guard let base = target.baseAddress else { return false }
+        let query = memchr(base, Int32(UInt8(ascii: "?")), target.count).map { UnsafeRawPointer($0) - base }
+        let path = UnsafeRawBufferPointer(start: base, count: query ?? target.count)
+        guard memchr(base, Int32(UInt8(ascii: "%")), path.count) != nil else {
+            // Nearly all paths have nothing that is or may become a dot.
+            return memchr(base, Int32(dot), path.count) != nil && occur(in: path)
+        }
+        return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: path.count) { settled in
+            let count = PercentDecoding.settle(path, into: settled)
+            return occur(in: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(settled)[..<count]))
+        }
+    }
+
+    /// - Parameter path: without a query, and decoded.
+    private static func occur(in path: UnsafeRawBufferPointer) -> Bool {
         // The number of dots in the segment so far, if it has nothing else; otherwise `other`.
         let other = 3
         var dots = 0
-        var position = 0
-        while position < target.count {
-            let raw = target[position]
-            if raw == UInt8(ascii: "?") { break }
-            let decoded = DecodedByte(target, at: position)
-            position = decoded.next
-            switch decoded.byte {
+        for byte in path {
+            switch byte {
             case slash, backslash:
                 if dots == 1 || dots == 2 { return true }
                 dots = 0

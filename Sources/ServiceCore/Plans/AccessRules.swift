@@ -51,15 +51,15 @@ package struct AccessRule: Sendable, Equatable {
     /// Below the service's prefix; nil: any.
     package let path: PathPattern?
     package let fields: [FieldCondition]
-    /// The path for what is left when all percent-encodings are decoded.
-    private let decodedPath: PathPattern?
+    /// The path for each way to decode what a request asks for.
+    private let decodedPaths: [PathPattern]
 
     package init(name: String, methods: [Method], path: PathPattern?, fields: [FieldCondition]) {
         self.name = name
         self.methods = methods
         self.path = path
         self.fields = fields
-        decodedPath = path?.decoded
+        decodedPaths = path.map { path in PathReadings.Decoding.allCases.map { path.decoded($0) } } ?? []
     }
 
     /// Whether method and fields hold.
@@ -78,8 +78,7 @@ package struct AccessRule: Sendable, Equatable {
 
     /// Whether the path holds in a reading.
     fileprivate func matches(_ reading: PathReadings.Reading) -> Bool {
-        guard let pattern = reading.isDecoded ? decodedPath : path else { return true }
-        return pattern.matches(path: reading.path)
+        decodedPaths.isEmpty || decodedPaths[reading.decoding.rawValue].matches(path: reading.path)
     }
 }
 

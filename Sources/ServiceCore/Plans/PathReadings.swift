@@ -2,13 +2,21 @@
 
 import HTTPWire
 
-/// The readings of a path: as it is written, and with every percent-encoding decoded, however often it was applied; of
-/// each, with and without parameters (`;x=1`), with repeated slashes and with one for them, with a backslash as it is and
-/// as a slash. Which of these an origin applies, nobody here knows: each makes readings of its own, also with the others.
+/// The readings of a path: as it is written, with its percent-encodings decoded once, twice and three times, and decoded
+/// to the end; of each, with and without parameters (`;x=1`), with repeated slashes and with one for them, with a
+/// backslash as it is and as a slash. Which of these an origin applies, nobody here knows: each makes readings of its own,
+/// also with the others.
 struct PathReadings {
     struct Reading: Equatable {
         let path: [UInt8]
-        let isDecoded: Bool
+        let decoding: Decoding
+    }
+
+    /// How often percent-encodings were decoded.
+    enum Decoding: Int, CaseIterable {
+        case never, once, twice, thrice
+        /// Until nothing is left to decode.
+        case toTheEnd
     }
 
     let all: [Reading]
@@ -17,7 +25,7 @@ struct PathReadings {
     init(_ target: String) {
         let written = Array(target.utf8.prefix { $0 != UInt8(ascii: "?") })
         var all: [Reading] = []
-        for (path, isDecoded) in [(written, false), (written.decoded, true)] {
+        for (path, decoding) in Self.decodings(of: written) {
             var paths = [path]
             // Slashes come last: there may be more of them behind the others.
             for change in [Self.slashed, Self.withoutParameters, Self.withSingleSlashes] {
@@ -26,9 +34,21 @@ struct PathReadings {
                     if !paths.contains(changed) { paths.append(changed) }
                 }
             }
-            all += paths.map { Reading(path: $0, isDecoded: isDecoded) }
+            all += paths.map { Reading(path: $0, decoding: decoding) }
         }
         self.all = all
+    }
+
+    /// The text as it is and decoded to the end, and between these what differs from both.
+    private static func decodings(of written: [UInt8]) -> [(path: [UInt8], decoding: Decoding)] {
+        var decodings = [(path: written, decoding: Decoding.never)]
+        let settled = PercentDecoding.settled(written)
+        var path = written
+        for decoding in [Decoding.once, .twice, .thrice] where path != settled {
+            path = PercentDecoding.once(path)
+            if path != settled { decodings.append((path, decoding)) }
+        }
+        return decodings + [(settled, .toTheEnd)]
     }
 
     /// Whether an origin may take the path for one below a base path, however either is written.
@@ -46,7 +66,7 @@ struct PathReadings {
     /// Those that end with a slash, without it: many origins take `/a/` for `/a`.
     var withoutLastSlash: [Reading] {
         all.filter { $0.path.last == UInt8(ascii: "/") }
-            .map { Reading(path: $0.path.dropLast(), isDecoded: $0.isDecoded) }
+            .map { Reading(path: $0.path.dropLast(), decoding: $0.decoding) }
     }
 
     /// A backslash is a slash.
@@ -72,27 +92,23 @@ struct PathReadings {
 }
 
 extension PathPattern {
-    /// The same pattern for a decoded path.
-    var decoded: PathPattern {
+    /// The same pattern for a path that was decoded. What is an encoded slash in the pattern is one in such a path.
+    func decoded(_ decoding: PathReadings.Decoding) -> PathPattern {
         PathPattern(
-            segments: segments.map { segment in
-                if case .literal(let bytes) = segment { .literal(bytes.decoded) } else { segment }
+            segments: segments.flatMap { segment -> [Segment] in
+                guard case .literal(let bytes) = segment else { return [segment] }
+                return decoding.applied(to: bytes).split(
+                    separator: UInt8(ascii: "/"),
+                    omittingEmptySubsequences: false
+                ).map { .literal(Array($0)) }
             }
         )
     }
 }
 
-extension [UInt8] {
-    /// With every percent-encoding decoded, however often it was applied.
-    fileprivate var decoded: [UInt8] {
-        withUnsafeBytes { bytes in
-            var (result, position): ([UInt8], Int) = ([], 0)
-            while position < bytes.count {
-                let byte = DecodedByte(bytes, at: position)
-                result.append(byte.byte)
-                position = byte.next
-            }
-            return result
-        }
+extension PathReadings.Decoding {
+    fileprivate func applied(to text: [UInt8]) -> [UInt8] {
+        if self == .toTheEnd { return PercentDecoding.settled(text) }
+        return (0..<rawValue).reduce(text) { text, _ in PercentDecoding.once(text) }
     }
 }

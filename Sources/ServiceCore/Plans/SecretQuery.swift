@@ -92,14 +92,15 @@ private struct Piece {
         var text = text
         return text.withUTF8 { bytes in
             let bytes = UnsafeRawBufferPointer(bytes)
-            var pieces: [Piece] = []
-            var position = 0
-            while position < bytes.count {
-                let decoded = DecodedByte(bytes, at: position)
-                pieces.append(Piece(byte: decoded.byte, range: position..<decoded.next))
-                position = decoded.next
+            return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count) { settled in
+                withUnsafeTemporaryAllocation(of: Int.self, capacity: bytes.count) { starts in
+                    let count = PercentDecoding.settle(bytes, into: settled, starts: starts)
+                    return (0..<count).map { place in
+                        let end = place + 1 < count ? starts[place + 1] : bytes.count
+                        return Piece(byte: settled[place], range: starts[place]..<end)
+                    }
+                }
             }
-            return pieces
         }
     }
 }
