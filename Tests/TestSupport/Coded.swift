@@ -12,6 +12,16 @@ package func bytes(hex: String) -> [UInt8] {
 package enum Coded {
     package static let json = Array(#"{"a":[1,2,3],"b":"hello hello hello hello"}"#.utf8)
     package static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + Array("0123456789".utf8)
+    /// `{"user": {"name": ["xxx…", …, 0]}}` in gzip: a member for each string of 4,000 bytes, 43 times as short as it.
+    package static func longDocument(strings: Int) -> [UInt8] {
+        let string = bytes(
+            hex: "1f8b0800000000000203edc1310100000c02a02ede0634fe62ec0132000000e05d7ac645cd81a30f0000"
+        )
+        return bytes(hex: "1f8b0800000000000203ab562a2d4e2d52b252a856ca4bcc4d0532a2015848430213000000")
+            + Array(repeatElement(string, count: strings).joined())
+            + bytes(hex: "1f8b08000000000002033388adad050064902e0104000000")
+    }
+
     package static let html = Array("<!doctype html><html>nope</html>".utf8)
 
     package static let jsonBy: [(String, [UInt8])] = [

@@ -56,9 +56,9 @@ package final class MappingSource: FetchSource {
 /// One fetch; loop-bound.
 ///
 /// States: waiting for the head → passing (the answer stays as it is) | collecting → streaming | held (all is mapped,
-/// and the sink holds back) → ended.
+/// and the sink holds back) → ended. While the sink holds back, the decoder keeps coded what it has not decoded.
 private final class MappedFetch: FetchHandle, FetchSink {
-    /// How much longer than its coded form a document may be: what comes out of one read cannot be held back.
+    /// How much longer than its coded form a document may be: what is longer is no document, but meant to take time.
     private static let expansion: Int64 = 256
 
     private enum State { case waiting, passing, collecting, streaming, held, ended }
@@ -82,6 +82,12 @@ private final class MappedFetch: FetchHandle, FetchSink {
     /// The same with the content codings taken off.
     private var decoded: Int64 = 0
     private var stream: MappingStream?
+    /// The sink holds back.
+    private var isPaused = false
+    /// A call of the decoder is under way: it must not begin another.
+    private var isDecoding = false
+    /// The origin has sent everything, and not all of it is decoded.
+    private var isReceived = false
 
     init(
         _ request: FetchRequest,
@@ -102,8 +108,17 @@ private final class MappedFetch: FetchHandle, FetchSink {
     // MARK: - FetchHandle
 
     func resume() {
-        guard state == .held else { return handle?.resume() ?? () }
-        end { $0.finished(trailers: Fields()) }
+        isPaused = false
+        if state == .held { return end { $0.finished(trailers: Fields()) } }
+        guard !isDecoding else { return }
+        if decoder?.isStopped == true, decode(UnsafeRawBufferPointer(start: nil, count: 0)) == .pause { return }
+        guard state != .ended else { return }
+        if isReceived { complete() } else { handle?.resume() }
+    }
+
+    func pause() {
+        isPaused = true
+        handle?.pause()
     }
 
     func bodyAvailable() { handle?.bodyAvailable() }
@@ -115,6 +130,8 @@ private final class MappedFetch: FetchHandle, FetchSink {
     }
 
     // MARK: - FetchSink
+
+    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
 
     func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
@@ -150,24 +167,33 @@ private final class MappedFetch: FetchHandle, FetchSink {
         case .passing: return sink?.received(bytes) ?? .continue
         case .collecting, .streaming:
             received += Int64(bytes.count)
-            var flow = TransferFlow.continue
             guard let decoder else { return take(bytes) }
-            do throws(ContentDecoder.Malformed) {
-                try decoder.push(bytes) { piece in
-                    decoded += Int64(piece.count)
-                    if decoded > Self.expansion * received + Int64(mapping.buffer) {
-                        fail(MappingFailure("it expands to more than \(Self.expansion) times its length"))
-                    } else if take(piece) == .pause {
-                        flow = .pause
-                    }
-                    return state != .ended
-                }
-            } catch {
-                fail(MappingFailure("it does not decode as its Content-Encoding says"))
-            }
-            return flow
+            guard decoder.isStopped else { return decode(bytes) }
+            decoder.keep(bytes)
+            return .pause
         case .waiting, .held, .ended: return .continue
         }
+    }
+
+    /// Decodes what is there, until the sink holds back.
+    private func decode(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        guard let decoder else { return .continue }
+        isDecoding = true
+        do throws(ContentDecoder.Malformed) {
+            try decoder.push(bytes) { piece in
+                decoded += Int64(piece.count)
+                if decoded > Self.expansion * received + Int64(mapping.buffer) {
+                    fail(MappingFailure("it expands to more than \(Self.expansion) times its length"))
+                } else if take(piece) == .pause {
+                    isPaused = true
+                }
+                return state != .ended && !isPaused
+            }
+        } catch {
+            fail(MappingFailure("it does not decode as its Content-Encoding says"))
+        }
+        isDecoding = false
+        return isPaused && state != .ended ? .pause : .continue
     }
 
     /// Takes decoded bytes.
@@ -216,9 +242,14 @@ private final class MappedFetch: FetchHandle, FetchSink {
 
     func finished(trailers: Fields) {
         isEndProven = handle?.isEndProven ?? true
+        if state == .passing { return end { $0.finished(trailers: trailers) } }
+        if decoder?.isStopped == true { isReceived = true } else { complete() }
+    }
+
+    /// All of the document has come and is decoded.
+    private func complete() {
         if decoder?.isAtEnd == false { return fail(MappingFailure("it ends in the middle of its content coding")) }
         switch state {
-        case .passing: end { $0.finished(trailers: trailers) }
         case .streaming:
             do throws(MappingFailure) {
                 try stream?.finish()
@@ -244,7 +275,7 @@ private final class MappedFetch: FetchHandle, FetchSink {
                 guard tell(head, .length(UInt64(made.count))) else { return }
                 end(made.withUnsafeBytes { sink?.received($0) } ?? .continue)
             }
-        case .waiting, .held, .ended: break
+        case .waiting, .passing, .held, .ended: break
         }
     }
 

@@ -4,6 +4,7 @@ import DownloadCore
 import HTTPCaching
 import HTTPWire
 import Mapping
+import TestSupport
 import Testing
 
 @testable import ServiceCore
@@ -95,6 +96,31 @@ struct MappingSourceTests {
         #expect(whole.text == #"{"n":"Ada"}"# && whole.framing == .chunked && whole.error == nil)
         let cut = try await run(SourceScript(body: Array((text + ", ]").utf8), piece: 100), buffer: 6000)
         #expect(cut.status == 200 && cut.error != nil)
+    }
+
+    @Test("of a compressed document a sink that holds back gets one piece at a time, and the source hears that it does")
+    func heldBack() async throws {
+        let body = Coded.longDocument(strings: 600)
+        let script = SourceScript(fields: [("Content-Encoding", "gzip")], body: body)
+        let mapping = try Self.mapping(buffer: 1 << 16)
+        let run = try await play(script, isSlow: true) { MappingSource($0, mapping, isStored: false) }
+        #expect(run.error == nil && run.isOver)
+        let filler = "\"" + String(repeating: "x", count: 4000) + "\","
+        #expect(run.text == #"{"n":["# + String(repeating: filler, count: 600) + "0]}")
+        // The first part is what was held for the mapping: the buffer and the piece which did not fit into it.
+        #expect(run.mostAtOnce <= 2 << 16, "\(run.mostAtOnce)")
+        #expect(run.atOnce == 1000 && run.pauses == 1)
+    }
+
+    @Test("a compressed document that is cut, or broken, fails behind what a slow sink has taken")
+    func heldBackAndBroken() async throws {
+        let body = Coded.longDocument(strings: 600)
+        let mapping = try Self.mapping(buffer: 1 << 16)
+        for broken in [Array(body.dropLast(30)), body + [1, 2, 3]] {
+            let script = SourceScript(fields: [("Content-Encoding", "gzip")], body: broken)
+            let run = try await play(script, isSlow: true) { MappingSource($0, mapping, isStored: false) }
+            guard case .mapping? = run.error else { return #expect(Bool(false), "\(String(describing: run.error))") }
+        }
     }
 
     @Test("a failure of the origin stays one")

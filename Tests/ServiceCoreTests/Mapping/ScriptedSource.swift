@@ -30,6 +30,12 @@ struct SourceRun: Sendable {
     var error: FetchError?
     var isOver = false
     var isCancelled = false
+    /// Bytes that the source was asked to send at a time, when it sent the first ones.
+    var atOnce = Int.max
+    /// How often the source was told to hold back.
+    var pauses = 0
+    /// The most bytes that came without a word of the sink.
+    var mostAtOnce = 0
 
     var status: Int? { head?.status }
     var text: String { String(decoding: body, as: UTF8.self) }
@@ -78,6 +84,7 @@ private final class ScriptedFetch: FetchHandle {
         let framing = script.framing ?? .length(UInt64(script.body.count))
         sink?.received(ResponseHead(status: script.status, fields: Fields(script.fields)), framing: framing)
         var rest = script.body[...]
+        if let sink { run.update { $0.atOnce = sink.maximumAtOnce } }
         while !rest.isEmpty, let sink {
             let piece = rest.prefix(script.piece)
             rest = rest.dropFirst(piece.count)
@@ -87,6 +94,7 @@ private final class ScriptedFetch: FetchHandle {
     }
 
     func resume() {}
+    func pause() { run.update { $0.pauses += 1 } }
     func bodyAvailable() {}
     func cancel() {
         sink = nil
@@ -99,16 +107,21 @@ private final class ScriptedFetch: FetchHandle {
 /// Loop-bound.
 private final class Listener: FetchSink {
     private let run: Monitor<SourceRun>
+    private let isSlow: Bool
 
-    init(_ run: Monitor<SourceRun>) { self.run = run }
+    init(_ run: Monitor<SourceRun>, isSlow: Bool) {
+        self.run = run
+        self.isSlow = isSlow
+    }
 
+    var maximumAtOnce: Int { isSlow ? 1000 : .max }
     func received(interim head: ResponseHead) {}
     func received(_ head: ResponseHead, framing: BodyFraming) {
         run.update { ($0.head, $0.framing) = (head, framing) }
     }
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
         run.update { $0.body += Array(bytes) }
-        return .continue
+        return isSlow ? .pause : .continue
     }
     func finished(trailers: Fields) { run.update { $0.isOver = true } }
     func failed(_ error: FetchError) {
@@ -122,11 +135,13 @@ private final class Listener: FetchSink {
 @available(*, unavailable) extension Listener: Sendable {}
 
 /// Makes one request of a scripted source through the source that `wrap` puts around it.
+/// - Parameter isSlow: the sink holds back after each piece, and wants the next one when the source is through.
 func play(
     _ script: SourceScript,
     _ method: HTTPWire.Method = .get,
     _ fields: [(String, String)] = [],
     isCheck: Bool = false,
+    isSlow: Bool = false,
     through wrap: @escaping @Sendable (any FetchSource) -> any FetchSource
 ) async throws -> SourceRun {
     let loop = try EventLoop.start()
@@ -137,8 +152,18 @@ func play(
         var request = FetchRequest(method: method, path: "/a", fields: Fields(fields))
         request.isCheck = isCheck
         do throws(FetchError) {
-            let handle = try await wrap(source).start(request, sink: Listener(run), on: loop)
+            let handle = try await wrap(source).start(request, sink: Listener(run, isSlow: isSlow), on: loop)
+            if isSlow { handle.pause() }
             source.fetch?.play()
+            var shown = 0
+            // Bounded: a fetch that lost its end would have none.
+            for _ in 0..<100_000 where isSlow {
+                let (count, isOver) = run.read { ($0.body.count, $0.isOver || $0.error != nil) }
+                run.update { $0.mostAtOnce = max($0.mostAtOnce, count - shown) }
+                shown = count
+                if isOver { break }
+                handle.resume()
+            }
             withExtendedLifetime(handle) {}
         } catch {
             run.update { $0.error = error }
