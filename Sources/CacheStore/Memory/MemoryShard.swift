@@ -132,7 +132,7 @@ struct MemoryShard: ~Copyable {
         setPinned(slot, isPinned)
         return replace(slot) { variants in
             let replaced = variants.filter { known in
-                !known.varies && !held.varies || known.head.isSameVariant(as: response.head)
+                !known.varies && !held.varies || known.isSameVariant(as: held)
             }
             variants.removeAll { known in replaced.contains { $0 === known } }
             let place = variants.firstIndex { $0.responseTime <= response.head.responseTime }

@@ -6,8 +6,8 @@ import HTTPWire
 
 /// Bytes that ``encode(_:readyHead:number:bodyCount:)`` has made; in memory only, and written by nothing else.
 ///
-/// The names of Vary, its fields, the steps to the fields, each with its length before it; then times as differences,
-/// and what most heads do not have.
+/// The names of Vary, its fields, the steps to the fields, each with its length before it; then what the fields of Vary
+/// mean, times as differences, and what most heads do not have.
 struct ResidentRecord {
     private struct Flags: OptionSet {
         let rawValue: UInt8
@@ -37,6 +37,8 @@ struct ResidentRecord {
     private let isMapped: Bool
     /// It was stored under an expectation, which stands behind that.
     private let isExpected: Bool
+    /// The key of the variant stands first in `rest`.
+    private let hasVariantKey: Bool
     private let rest: PackedReader
 
     struct Place {
@@ -54,15 +56,23 @@ struct ResidentRecord {
         isElsewhere = about & 1 != 0
         isMapped = about & 2 != 0
         isExpected = about & 4 != 0
+        hasVariantKey = about & 8 != 0
         etag = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         lastModified = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         date = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         rest = reader
     }
 
+    /// As ``Caching/variantKey(_:)``; empty without Vary.
+    var variantKey: UnsafeRawBufferPointer {
+        var reader = rest
+        return hasVariantKey ? reader.counted() : UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
     /// The number of the head, from that of the fetch.
     func headNumber(_ number: UInt64) -> UInt64 {
         var reader = rest
+        if hasVariantKey { _ = reader.counted() }
         return number &+ UInt64(bitPattern: reader.signed())
     }
 
@@ -77,12 +87,15 @@ struct ResidentRecord {
         record.appendCounted(ResidentLines.steps(to: lines, from: readyHead))
         record.append(signed: head.responseTime)
         let places = [KnownField.etag, .lastModified, .date].map { place(of: $0, head.fields, readyHead) }
-        let kept: UInt8 = (head.mapped == nil ? 0 : 2) | (head.expectation == nil ? 0 : 4)
+        let variantKey = Caching.variantKey(head)
+        let kept: UInt8 =
+            (head.mapped == nil ? 0 : 2) | (head.expectation == nil ? 0 : 4) | (variantKey.isEmpty ? 0 : 8)
         record.append((places.contains { $0 == nil } ? 1 : 0) | kept)
         for place in places {
             record.append(unsigned: UInt64(place?.start ?? 0))
             record.append(unsigned: UInt64(place?.count ?? 0))
         }
+        if !variantKey.isEmpty { record.appendCounted(variantKey) }
         record.append(signed: Int64(bitPattern: head.number &- number))
         for time in [head.requestTime, head.validatedAt] { record.append(signed: time &- head.responseTime) }
         record.append(signed: head.initialAge)
@@ -131,6 +144,7 @@ struct ResidentRecord {
     /// The head that was encoded.
     func head(status: Int, readyHead: UnsafeRawBufferPointer, number: UInt64, bodyCount: Int64) -> StoredHead {
         var reader = rest
+        let variantKey = hasVariantKey ? Array(reader.counted()) : nil
         let headNumber = number &+ UInt64(bitPattern: reader.signed())
         let requestTime = responseTime &+ reader.signed()
         let validatedAt = responseTime &+ reader.signed()
@@ -161,6 +175,7 @@ struct ResidentRecord {
             hadAuthorization: flags.contains(.hadAuthorization),
             receivedAge: receivedAge
         )
+        head.keepVariantKey(variantKey)
         head.number = headNumber
         head.staleSince = staleSince
         head.changedSince = changedSince

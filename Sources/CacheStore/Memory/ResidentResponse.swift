@@ -228,6 +228,9 @@ extension ResidentResponse {
         )
     }
 
+    /// True where both answer the same selecting fields (RFC 9111 section 4.1).
+    func isSameVariant(as other: ResidentResponse) -> Bool { record.variantKey.holdsSame(as: other.record.variantKey) }
+
     /// The lower-case members of Vary, with commas between them.
     package var varyNames: UnsafeRawBufferPointer { record.varyNames }
 

@@ -185,7 +185,6 @@ package final class StoredResponse: Sendable {
 extension StoredHead {
     /// True where both answer the same selecting fields (RFC 9111 section 4.1).
     package func isSameVariant(as other: StoredHead) -> Bool {
-        varyNames == other.varyNames && varyFields == other.varyFields
-            || Caching.variantKey(self) == Caching.variantKey(other)
+        Caching.variantKey(self) == Caching.variantKey(other)
     }
 }

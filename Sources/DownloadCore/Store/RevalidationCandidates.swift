@@ -23,10 +23,14 @@ struct RevalidationCandidates {
         let others = stored.filter { other in stale.map { !other.isSameVariant(as: $0) } ?? true }
         // An answer to one user must not update the responses of others.
         let isOwn = ask.request.fields.contains(.authorization)
-        let selected = others.filter { Caching.selects(stored: $0.head, request: ask.request) }
-        let named = others.filter {
-            !isOwn && !Caching.selects(stored: $0.head, request: ask.request)
-                && $0.head.fields.first(.etag).map { !$0.hasPrefix("W/") } ?? false
+        var selection = VariantSelection(ask.request)
+        var (selected, named): ([StoredResponse], [StoredResponse]) = ([], [])
+        for other in others {
+            if selection.selects(other.head) {
+                selected.append(other)
+            } else if !isOwn, let tag = other.head.fields.first(.etag), !tag.hasPrefix("W/") {
+                named.append(other)
+            }
         }
         all = (stale.map { [$0] } ?? []) + selected + named
     }
@@ -99,6 +103,7 @@ struct VariantUpdate {
         // The response of another request serves this one, too: it is stored again under the fields that select it now.
         var head = freshened(other, check, isSelected: true)
         head.varyFields = head.selectingFields(of: ask.request)
+        head.keepVariantKey()
         return await freshen(other, head, isOther: true, on: loop)
     }
 

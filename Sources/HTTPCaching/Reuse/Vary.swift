@@ -46,12 +46,56 @@ struct Vary {
     }
 }
 
+/// Tells which stored responses a request selects (RFC 9111 section 4.1), as `Caching.selects(stored:request:)` does.
+///
+/// To normalise a field takes some thousand times as long as to compare it. Each field of the request is normalised once,
+/// and a stored response keeps the form of its own.
+package struct VariantSelection {
+    private let fields: Fields
+    /// What the fields mean, by their names in lower case; nil for those that are absent.
+    private var meanings: [String: [UInt8]?] = [:]
+    /// The key that a variant has which the request selects, for the names that Vary had last.
+    private var last: (names: [String], key: [UInt8])?
+    /// The number of fields that were normalised, those of stored responses among them.
+    private(set) var normalised = 0
+
+    package init(_ request: RequestHead) { fields = request.fields }
+
+    /// Whether the request selects a stored response.
+    package mutating func selects(_ stored: StoredHead) -> Bool {
+        let names = stored.varyNames
+        if names.isEmpty { return true }
+        if names.contains("*") { return false }
+        if stored.variantKey == nil {
+            if names.allSatisfy({ Caching.agreePlainly(stored.varyFields, fields, $0) }) { return true }
+            normalised += names.count
+        }
+        return key(names) == Caching.variantKey(stored)
+    }
+
+    private mutating func key(_ names: [String]) -> [UInt8] {
+        if let last, last.names == names { return last.key }
+        let key = Caching.variantKey(names) { meaning($0) }
+        last = (names, key)
+        return key
+    }
+
+    private mutating func meaning(_ name: String) -> [UInt8]? {
+        if let known = meanings[name] { return known }
+        normalised += 1
+        let meaning = Caching.normalised(fields, name: name)
+        meanings.updateValue(meaning, forKey: name)
+        return meaning
+    }
+}
+
 extension Caching {
     /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after
     /// lines are joined, or absent from both. Of fields that are known to be lists optional whitespace is normalised,
     /// and what Accept and its kin mean is compared.
     package static func selects(stored: StoredHead, request: RequestHead) -> Bool {
-        stored.varyNames.allSatisfy { agrees(stored: stored, request: request, in: $0) }
+        var selection = VariantSelection(request)
+        return selection.selects(stored)
     }
 
     /// Whether a request selects a stored response beyond doubt: of each field that Vary names both have one line with
@@ -83,6 +127,15 @@ extension Caching {
         else {
             return false
         }
+        return agreePlainly(stored, lines, name)
+    }
+
+    /// Whether both have one line of a field with the same bytes, or none.
+    private static func agreePlainly(
+        _ stored: some FieldLines,
+        _ lines: some FieldLines,
+        _ name: UnsafeRawBufferPointer
+    ) -> Bool {
         var (own, others, isSame) = (0, 0, true)
         stored.forEachNamed(name) { _ in own += 1 }
         lines.forEachNamed(name) { value in
@@ -92,20 +145,31 @@ extension Caching {
         return own == others && own <= 1 && isSame
     }
 
+    /// The same of a name in lower case.
+    static func agreePlainly(_ stored: Fields, _ fields: Fields, _ name: String) -> Bool {
+        var name = name
+        return name.withUTF8 { agreePlainly(stored, fields, UnsafeRawBufferPointer($0)) }
+    }
+
     /// Whether the request and the stored request agree in one field that Vary names (its name in lower case).
     static func agrees(stored: StoredHead, request: RequestHead, in name: String) -> Bool {
         name != "*" && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
     }
 
     /// Names the variant that `stored` is, by what its selecting fields mean: two heads with the same key answer the
-    /// same requests. Empty without Vary.
+    /// same requests. Empty without Vary. It is short, however long the fields are.
     package static func variantKey(_ stored: StoredHead) -> [UInt8] {
+        stored.variantKey ?? variantKey(stored.varyNames) { normalised(stored.varyFields, name: $0) }
+    }
+
+    /// - Parameter value: what the field of a name means; nil where it is absent.
+    static func variantKey(_ names: [String], value: (String) -> [UInt8]?) -> [UInt8] {
         var key: [UInt8] = []
-        for name in stored.varyNames.sorted() {
+        for name in names.sorted() {
             key.append(0)
             key += Array(name.utf8)
-            // No field value has a NUL or an SOH in it.
-            if let value = normalised(stored.varyFields, name: name) { key += [1] + value }
+            // No field value has a control character but tabs in it.
+            if let value = value(name) { key += [1] + value }
         }
         return key
     }
@@ -121,7 +185,8 @@ extension Caching {
         request: RequestHead,
         policy: CachePolicy = CachePolicy()
     ) -> Int? {
-        let matching = variants.indices.filter { selects(stored: variants[$0], request: request) }
+        var selection = VariantSelection(request)
+        let matching = variants.indices.filter { selection.selects(variants[$0]) }
         guard let latest = matching.max(by: { isMoreRecent(variants[$1], than: variants[$0]) }) else { return nil }
         guard variants[latest].varyNames.isEmpty else { return latest }
         let varying = matching.filter {
@@ -145,11 +210,20 @@ extension Caching {
         "access-control-request-headers", "cache-control", "pragma", "prefer", "te",
     ]
 
-    private static func normalised(_ fields: Fields, name: String) -> [UInt8]? {
+    /// Longer values, in bytes, are compared as they stand. What clients send to negotiate is far shorter, and
+    /// spellings of a long value are not worth the time that they take to compare.
+    static let normalisedLimit = 1024
+
+    /// What the lines of a field mean, in one spelling, or the digest of what is too long for that; nil without a line.
+    static func normalised(_ fields: Fields, name: String) -> [UInt8]? {
         let values = fields.values(named: name)
-        guard !values.isEmpty else { return nil }
+        guard var joined = values.first else { return nil }
         // One line is the same as several (RFC 9110 section 5.3).
-        let joined = Array(values.joined(separator: [ASCII.comma, 0x20]))
+        for value in values.dropFirst() { joined += [ASCII.comma, 0x20] + value }
+        guard joined.count <= normalisedLimit else {
+            // Nothing that is not too long begins with this byte.
+            return [2] + (ContentDigest.sha256.raw(joined) ?? joined)
+        }
         if Preferences.covers(name) { return Preferences.normalised(name, ASCII.listMembers(joined)) }
         guard lists.contains(name) else { return joined }
         return Array(ASCII.listMembers(joined).map(withoutOptionalSpace).joined(separator: [ASCII.comma]))

@@ -66,7 +66,10 @@ enum Preferences {
     private static let known = ["*", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "zstd"]
 
     private static func mentions(_ member: ArraySlice<UInt8>, _ coding: String) -> Bool {
-        member.indices.contains { member[$0...].prefix(coding.utf8.count).map(ASCII.lower) == Array(coding.utf8) }
+        member.indices.contains { place in
+            member.endIndex - place >= coding.utf8.count
+                && zip(member[place...], coding.utf8).allSatisfy { ASCII.lower($0) == $1 }
+        }
     }
 
     /// RFC 9110 section 8.4.1.1 and 8.4.1.3: the old names mean the same.

@@ -108,6 +108,7 @@ extension StoredHead {
         self.changedSince = changedSince
         self.mapped = mapped
         self.expectation = expectation
+        keepVariantKey()
     }
 }
 

@@ -17,9 +17,11 @@ package struct StoredHead: Sendable, Equatable {
     /// The age in seconds at `responseTime` (RFC 9111 section 4.2.3, corrected_initial_age).
     package var initialAge: Int64
     /// The lines of the request that `varyNames` name, as received.
-    package var varyFields: Fields
+    package var varyFields: Fields { didSet { kept.key = nil } }
     /// The lower-case members of Vary (RFC 9111 section 4.1).
-    package var varyNames: [String]
+    package var varyNames: [String] { didSet { kept.key = nil } }
+    /// What these two mean, so that no request has to find it out again.
+    private var kept = KeptVariantKey()
     /// The length of the body in bytes, once it is known.
     package var bodyLength: Int64?
     package var requestMethod: Method
@@ -73,7 +75,23 @@ package struct StoredHead: Sendable, Equatable {
     }
 }
 
+/// It follows from other members, so that it does not count where heads are compared.
+private struct KeptVariantKey: Sendable, Equatable {
+    var key: [UInt8]?
+
+    static func == (left: KeptVariantKey, right: KeptVariantKey) -> Bool { true }
+}
+
 extension StoredHead {
+    /// ``Caching/variantKey(_:)`` of this head, if it is kept.
+    package var variantKey: [UInt8]? { kept.key }
+
+    /// Keeps the key, of a head with Vary.
+    /// - Parameter key: where it is known.
+    package mutating func keepVariantKey(_ key: [UInt8]? = nil) {
+        if !varyNames.isEmpty { kept.key = key ?? Caching.variantKey(self) }
+    }
+
     /// The head as the origin sent it, as far as checks ask: of a mapped document, the origin's validators and length.
     package var asOrigin: StoredHead {
         guard let mapped else { return self }
@@ -137,6 +155,7 @@ extension Caching {
         )
         head.mapped = mapped
         head.expectation = policy.expectation
+        head.keepVariantKey()
         return head
     }
 

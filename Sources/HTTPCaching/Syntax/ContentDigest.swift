@@ -22,7 +22,8 @@ package enum ContentDigest: Sendable {
         return sha256.raw(padded.map { $0 ^ 0x5C } + inner).map(hex)
     }
 
-    private func raw(_ content: [UInt8]) -> [UInt8]? {
+    /// The bytes of the digest; nil as with `hex`.
+    func raw(_ content: [UInt8]) -> [UInt8]? {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
         let method = self == .md5 ? EVP_md5() : EVP_sha256()

@@ -158,6 +158,7 @@ extension Caching {
             let vary = Vary(update)
             result.varyNames = vary.names
             result.varyFields = vary.selectingFields(of: request.fields)
+            result.keepVariantKey()
         }
         result.requestTime = times.requestTime
         result.responseTime = responseTime

@@ -29,6 +29,7 @@ private let full: StoredHead = {
     head.mapped = MappedOrigin(digest: "0a", fields: Fields([("ETag", "W/\"o\"")]), length: 12)
     head.expectation = "json text/*"
     (head.number, head.changedSince, head.staleSince) = (8, 1_000_009, 1_000_010)
+    head.keepVariantKey()
     return head
 }()
 
