@@ -17,7 +17,7 @@ package final class MemoryFile: Sendable {
 
     /// Files at the same time: a quarter of the descriptors that the process may have (RLIMIT_NOFILE); the rest is for
     /// connections.
-    package static let limit = DescriptorLimit.current / 4
+    package static let limit = DescriptorLimit.current.memoryFiles
 
     /// Nil if the limit is reached, or the kernel refuses: the caller then uses heap memory.
     package init?(count: Int, limit: Int = MemoryFile.limit) {

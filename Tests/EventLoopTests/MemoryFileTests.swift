@@ -30,3 +30,25 @@ import Testing
         #expect(await eventually { ((try? openDescriptors()) ?? .max) < before + 300 })
     }
 }
+
+@Suite struct DescriptorLimitTests {
+    @Test func `each has its share, and all of them together are no more than there are`() {
+        for count in [64, 128, 256, 1024, 4096, 20_000, 65_536, 1 << 30] {
+            let limit = DescriptorLimit(count)
+            #expect(limit.connections >= 1 && limit.storedFiles <= 256 && limit.refusals >= 16)
+            let all = limit.memoryFiles + limit.storedFiles + limit.refusals + 2 * limit.connections
+            #expect(count < 256 || all + DescriptorLimit.reserve <= count, "\(count)")
+        }
+        #expect(DescriptorLimit(1024).connections == 304 && DescriptorLimit(65_536).connections == 23_392)
+        // Where the kernel does not say, nothing is bounded, and nothing is kept as a file.
+        #expect(DescriptorLimit(0).connections == .max && DescriptorLimit(0).memoryFiles == 0)
+    }
+
+    @Test(arguments: [1, 48, 303, 1000, 10_000, 9_999_999, 10_000_000])
+    func `the limit that is said to be enough is, and is not much more`(connections: Int) {
+        let needed = DescriptorLimit.needed(for: connections)
+        #expect(DescriptorLimit(needed).connections >= connections)
+        // Small ones have fewer files, which is not counted.
+        #expect(connections < 1000 || DescriptorLimit(needed - 640).connections < connections)
+    }
+}

@@ -88,7 +88,7 @@ final class HandlerHarness: Sendable {
             settings: ServerSettings(),
             sink: sink,
             daemonLog: daemonLog
-        ) { _ in }
+        )
         await server.listen(on: socket, role: .proxy)
         self.loops = loops
         self.pool = pool

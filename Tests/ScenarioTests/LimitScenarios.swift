@@ -58,6 +58,37 @@ extension Scenarios {
             #expect(eventually { (try? daemon.exchange("/api/z").text) == "fine" })
         }
 
+        @Test func connectionsAreHeldAgainstTheOpenFiles() throws {
+            allowManyFiles()
+            let origin = try ScriptedOrigin { _ in .answer("fine", fields: [("Cache-Control", "no-store")]) }
+            let place = try DaemonPlace()
+            let daemon = try Daemon(
+                text: DaemonSettings("services: [{ name: api, match: { prefix: /api }, base_url: \(origin.url) }]")
+                    .text(at: place),
+                at: place,
+                launcher: ["sh", "-c", "ulimit -Sn 100 && ulimit -Hn 256 && exec \"$@\"", "sh"]
+            )
+            #expect(
+                daemon.errors.contains(
+                    "limits.connections is 10000, and 256 open files are enough for 48, which is the limit now; "
+                        + "raise the limit of open files to 28272 (LimitNOFILE of the unit, ulimit -n), or lower limits.connections"
+                )
+            )
+            var clients = [RawClient]()
+            for _ in 0..<48 {
+                let client = try daemon.client()
+                #expect(try client.exchange("/api/x").text == "fine")
+                clients.append(client)
+            }
+            // Far more than there are descriptors for, which neither say nor read anything.
+            let others = try (0..<400).map { _ in try daemon.client() }
+            #expect(try daemon.command("status").succeeded)
+            for client in clients { #expect(try client.exchange("/api/y").text == "fine") }
+            #expect(!daemon.errors.contains("Too many open files"))
+            for client in others + clients { client.close() }
+            #expect(eventually { (try? daemon.exchange("/api/z").text) == "fine" })
+        }
+
         @Test func aHeadHasADeadlineThatDripsDoNotExtend() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
             let daemon = try Self.daemon(origin, limits: "{ head_timeout: 500ms, idle: 10m }")

@@ -54,7 +54,7 @@ final class OpenFiles: Sendable {
     }
 
     /// A sixteenth of the descriptors that the process may have (RLIMIT_NOFILE), 256 at most.
-    static let limit = min(256, DescriptorLimit.current / 16)
+    static let limit = DescriptorLimit.current.storedFiles
 
     private let limit: Int
     private let state = Mutex(State())

@@ -45,7 +45,10 @@ extension Daemon {
             Logger(label: "drydock") { StandardErrorLog(label: $0, settings: settings) }
         }
     ) async throws(DaemonError) -> Daemon {
-        if watchesSignals { ProcessMemory.keepSome() }
+        if watchesSignals {
+            ProcessMemory.keepSome()
+            DescriptorLimit.raise()
+        }
         let configuration = try source.load(environment: environment)
         let logSettings = LogSettings(configuration.log)
         let beginning = Beginning(
@@ -183,9 +186,7 @@ extension Daemon {
             settings: ServerSettings(configuration),
             sink: parts.sink,
             daemonLog: ServerLog(logger)
-        ) {
-            logger.warning("\($0); trying again in 100 ms")
-        }
+        )
         parts.core.storedFileTroubles.listen { logger.warning("\($0)") }
         switches.switchOffline(configuration.offline)
         context.replaceServer(with: server)

@@ -145,5 +145,14 @@ final class DaemonContext: Sendable {
     /// Logs what a configuration allows and hardly means.
     func logWarnings(of configuration: Configuration) {
         for warning in parts.source.warnings(configuration) { parts.logger.warning("\(warning)") }
+        let (wanted, files) = (configuration.limits.connections, DescriptorLimit.current)
+        guard wanted > files.connections else { return }
+        parts.logger.warning(
+            """
+            limits.connections is \(wanted), and \(files.count) open files are enough for \(files.connections), which is the \
+            limit now; raise the limit of open files to \(DescriptorLimit.needed(for: wanted)) (LimitNOFILE of the unit, ulimit -n), \
+            or lower limits.connections
+            """
+        )
     }
 }

@@ -59,6 +59,8 @@ package final class Connection: IOHandler, LoopMember {
     var waitingSince: UInt64
     var position: Int?
     private let isCounted: Bool
+    /// It was not admitted, and is only told why.
+    private var isTurnedAway = false
 
     /// Begins the transport, and owns it.
     /// - Parameter isCounted: the connection holds a place in the limits and in the loop's load.
@@ -184,10 +186,17 @@ package final class Connection: IOHandler, LoopMember {
         exchange?.connectionEnded()
     }
 
+    /// Tells a connection that has no place in the limits why, and ends it.
+    func turnAway(_ problem: Problem) {
+        isTurnedAway = true
+        refuse(problem)
+    }
+
     /// Gives back the connection's place in the limits.
     func releasePlace() {
         context.counters.add(.connectionsClosed)
         context.remove(self)
+        if isTurnedAway { context.limits.leaveRefused() }
         guard isCounted else { return }
         loop.connections.add(-1)
         context.limits.leave(peer)

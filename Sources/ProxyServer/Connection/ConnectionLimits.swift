@@ -9,6 +9,8 @@ package final class ConnectionLimits: Sendable {
     /// Why a connection was not admitted.
     package enum Refusal: Sendable, Equatable {
         case total(limit: Int)
+        /// The process may not have descriptors for more.
+        case files(limit: Int)
         case perClient(limit: Int)
     }
 
@@ -16,12 +18,18 @@ package final class ConnectionLimits: Sendable {
         var total: Int
         var perClient: Int
         var open = 0
+        var refused = 0
         var byClient: [[UInt8]: Int] = [:]
     }
 
+    private let files: DescriptorLimit
     private let state: Mutex<State>
 
-    package init(total: Int, perClient: Int) { state = Mutex(State(total: total, perClient: perClient)) }
+    /// - Parameter files: open files of the process, which bound connections as well.
+    package init(total: Int, perClient: Int, files: DescriptorLimit) {
+        self.files = files
+        state = Mutex(State(total: total, perClient: perClient))
+    }
 
     /// Applies to new connections; open ones stay open.
     package func update(total: Int, perClient: Int) {
@@ -36,6 +44,7 @@ package final class ConnectionLimits: Sendable {
         let client = Self.key(peer)
         return state.withLock { state in
             if state.open >= state.total { return .total(limit: state.total) }
+            if state.open >= files.connections { return .files(limit: files.connections) }
             state.open += 1
             guard let client else { return nil }
             let count = state.byClient[client, default: 0]
@@ -47,6 +56,18 @@ package final class ConnectionLimits: Sendable {
             return nil
         }
     }
+
+    /// Counts in a connection that is only told why it is refused. Each one that may be is ended by ``leaveRefused()``.
+    /// - Returns: false where so many are told now that there is no descriptor for one more.
+    func enterRefused() -> Bool {
+        state.withLock { state in
+            guard state.refused < files.refusals else { return false }
+            state.refused += 1
+            return true
+        }
+    }
+
+    func leaveRefused() { state.withLock { $0.refused -= 1 } }
 
     package func leave(_ peer: SocketAddress) {
         let client = Self.key(peer)
@@ -76,6 +97,9 @@ extension ConnectionLimits.Refusal {
             switch self {
             case .total(let limit):
                 "all \(limit) connections are taken; try again, or raise limits.connections"
+            case .files(let limit):
+                "all \(limit) connections are taken that the process may have files for; try again, or raise the limit of "
+                    + "open files (ulimit -n, LimitNOFILE)"
             case .perClient(let limit):
                 "this client has \(limit) connections open; reuse them, or raise limits.per_client"
             }

@@ -1,12 +1,12 @@
-// The server's lines in the daemon's own log: a bounded number about malformed requests of clients, and at debug
-// level one for each decision.
+// The server's lines in the daemon's own log: a bounded number about what clients cause, and at debug level one for each
+// decision.
 
 import EventLoop
 import HTTPWire
 package import Logging
 import Synchronization
 
-/// The errors of clients that an operator may want to know of.
+/// What clients cause, and an operator may want to know of.
 enum ClientTrouble: Int, Sendable, CaseIterable {
     /// The bytes are no request, or break a rule of HTTP/1.1.
     case malformed
@@ -20,6 +20,11 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
     case failedUpgrade
     /// The request is none that the document of its service describes.
     case undescribed
+    /// Connections cannot be accepted, mostly for want of descriptors.
+    case accept
+
+    /// Clients may do what they like; the daemon should be able to accept.
+    var level: Logger.Level { self == .accept ? .warning : .notice }
 
     var text: Logger.Message {
         switch self {
@@ -32,6 +37,7 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
         case .failedTunnel: "a CONNECT failed"
         case .failedUpgrade: "an upgrade failed"
         case .undescribed: "a request is not as the document of its service says"
+        case .accept: "cannot accept connections, trying again in 100 ms"
         }
     }
 
@@ -96,7 +102,7 @@ package final class ServerLog: Sendable {
             told[trouble.rawValue].lines += 1
             return true
         }
-        if isTold { logger.notice(trouble.text, metadata: Self.metadata(facts)) }
+        if isTold { logger.log(level: trouble.level, trouble.text, metadata: Self.metadata(facts)) }
     }
 
     /// Says how many lines were left out in periods that are over; called from time to time.
@@ -113,7 +119,11 @@ package final class ServerLog: Sendable {
             return leftOut
         }
         for (trouble, count) in leftOut {
-            logger.notice(trouble.text, metadata: ["left_out": "\(count) more such lines in two minutes"])
+            logger.log(
+                level: trouble.level,
+                trouble.text,
+                metadata: ["left_out": "\(count) more such lines in two minutes"]
+            )
         }
     }
 

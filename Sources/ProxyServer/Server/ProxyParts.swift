@@ -43,14 +43,12 @@ extension Server {
     /// - Parameters:
     ///   - sink: the destination of access log lines; nil for none.
     ///   - daemonLog: gets the errors of clients and, at debug level, the decisions about each request.
-    ///   - acceptFailed: called on loop 0 for accept errors that are not the client's, such as too many open files.
     package convenience init(
         _ parts: ProxyParts,
         loops: LoopGroup,
         settings: ServerSettings,
         sink: AccessLogSink?,
-        daemonLog: ServerLog = .nowhere,
-        acceptFailed: @escaping @Sendable (SystemError) -> Void
+        daemonLog: ServerLog = .nowhere
     ) async {
         await self.init(
             loops: loops,
@@ -58,8 +56,7 @@ extension Server {
             sink: sink,
             daemonLog: daemonLog,
             journal: parts.journal,
-            clock: parts.core.clock,
-            acceptFailed: acceptFailed
+            clock: parts.core.clock
         ) { context, loop in
             ProxyHandler(
                 on: loop,

@@ -22,7 +22,7 @@ package final class Server: Sendable {
     private let listeners: LoopBox<Listeners>
     private let state: Mutex<State>
     private let copiesOverLoopback = Atomic<Bool>(false)
-    private let acceptFailed: @Sendable (SystemError) -> Void
+    private let daemonLog: ServerLog
 
     /// Makes the parts on every loop; listening begins later.
     ///
@@ -31,7 +31,6 @@ package final class Server: Sendable {
     ///   - daemonLog: gets the errors of clients and, at debug level, the decisions about each request.
     ///   - journal: told of each request, where it is on.
     ///   - clock: the clock for Date.
-    ///   - acceptFailed: called on loop 0 for accept errors that are not the client's, such as too many open files.
     ///   - makeHandler: called once on each loop.
     package init(
         loops: LoopGroup,
@@ -40,13 +39,16 @@ package final class Server: Sendable {
         daemonLog: ServerLog = .nowhere,
         journal: Journal = Journal(),
         clock: WallClock,
-        acceptFailed: @escaping @Sendable (SystemError) -> Void,
         makeHandler: @escaping MakeHandler
     ) async {
         self.loops = loops
-        self.acceptFailed = acceptFailed
+        self.daemonLog = daemonLog
         state = Mutex(State(settings: settings))
-        let limits = ConnectionLimits(total: settings.connections, perClient: settings.perClient)
+        let limits = ConnectionLimits(
+            total: settings.connections,
+            perClient: settings.perClient,
+            files: .current
+        )
         self.limits = limits
         var contexts: [LoopBox<LoopContext>] = []
         for loop in loops.loops {
@@ -97,7 +99,7 @@ package final class Server: Sendable {
                 on: loop,
                 socket: socket,
                 accepted: { descriptor, peer in self.accepted(descriptor, peer, facts) },
-                failed: acceptFailed
+                failed: { [daemonLog] in daemonLog.tell(.accept, [("error", "\($0)")]) }
             )
             listeners.all.append(listener)
         }
@@ -150,6 +152,10 @@ package final class Server: Sendable {
                 refusal = limits.enter(peer)?.problem
             }
         }
+        if let refusal, !limits.enterRefused() {
+            daemonLog.tell(.refusedClient, [("client", "\(peer.host)"), ("error", refusal.detail)])
+            return Socket.close(descriptor)
+        }
         let isCounted = facts.role == .proxy && refusal == nil
         let loop = loops.leastBusy
         if isCounted { loop.connections.add(1) }
@@ -172,6 +178,7 @@ package final class Server: Sendable {
     ) {
         guard let handler = context.handler(for: facts.role), !context.isDraining else {
             transport.close(resets: false)
+            if refusal != nil { context.limits.leaveRefused() }
             guard isCounted else { return }
             loop.connections.add(-1)
             return context.limits.leave(peer)
@@ -188,7 +195,7 @@ package final class Server: Sendable {
         if let refusal {
             context.counters.add(.errorRefused)
             context.daemonLog.tell(.refusedClient, [("client", connection.records.client), ("error", refusal.detail)])
-            connection.refuse(refusal)
+            connection.turnAway(refusal)
         }
     }
 

@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test func `limits count in all, per client, and IPv6 clients by their network`() throws {
-        let limits = ConnectionLimits(total: 3, perClient: 2)
+        let limits = ConnectionLimits(total: 3, perClient: 2, files: DescriptorLimit(0))
         let a = try #require(SocketAddress(numericHost: "2001:db8::1", port: 1))
         let sameNetwork = try #require(SocketAddress(numericHost: "2001:db8::2", port: 1))
         let other = try #require(SocketAddress(numericHost: "192.0.2.1", port: 1))
@@ -141,6 +141,21 @@ import Testing
         #expect(limits.open == 3)
         limits.update(total: 5, perClient: 5)
         #expect(limits.enter(other) == nil)
+    }
+
+    @Test func `limits are held against the open files of the process`() throws {
+        let limits = ConnectionLimits(total: 100, perClient: 100, files: DescriptorLimit(256))
+        let peer = try #require(SocketAddress(numericHost: "192.0.2.1", port: 1))
+        for _ in 0..<48 { #expect(limits.enter(peer) == nil) }
+        let refusal = try #require(limits.enter(peer))
+        #expect(refusal == .files(limit: 48) && refusal.problem.detail.contains("LimitNOFILE"))
+        limits.leave(peer)
+        #expect(limits.enter(peer) == nil)
+        // Those that are refused are told so, as many at a time as there are descriptors for.
+        for _ in 0..<16 { #expect(limits.enterRefused()) }
+        #expect(!limits.enterRefused())
+        limits.leaveRefused()
+        #expect(limits.enterRefused())
     }
 
     @Test func `a client that no rule admits is answered 403`() async throws {

@@ -59,8 +59,7 @@ final class ServerHarness: Sendable {
             settings: settings,
             sink: sink,
             daemonLog: daemonLog,
-            clock: WallClock(),
-            acceptFailed: { _ in }
+            clock: WallClock()
         ) { _, loop in
             ScriptedHandler(on: loop, observations: observations, gate: gate, pool: pool)
         }

@@ -114,6 +114,16 @@ private final class KeptLog: Sendable {
         #expect(log.lines.last?.hasSuffix(" n=later") == true)
     }
 
+    @Test func `accepting that fails again and again is told as seldom`() {
+        let log = KeptLog()
+        let server = log.serverLog()
+        for _ in 0..<100 { server.tell(.accept, [("error", "no")], now: 1) }
+        #expect(log.lines.count == 10 && log.lines[0] == "warning \(ClientTrouble.accept.text) error=no")
+        server.tellLeftOut(now: 121_000_000_000)
+        let told = "warning \(ClientTrouble.accept.text) left_out=90 more such lines in two minutes"
+        #expect(log.lines.count == 11 && log.lines.last == told)
+    }
+
     @Test func `who may not connect is told`() async throws {
         let log = KeptLog()
         var settings = ServerSettings()
