@@ -87,6 +87,18 @@ package enum KeyTable {
         ]
     )
 
+    static let forwardTimeout = SectionDescriptor(
+        name: "timeout",
+        keys: [
+            KeyDescriptor(
+                "tunnel",
+                .word("none", or: .duration),
+                default: "60m",
+                "The time without a byte in either direction of a tunnel: of CONNECT, or of a WebSocket."
+            )
+        ]
+    )
+
     static let forward = SectionDescriptor(
         name: "forward",
         keys: [
@@ -109,6 +121,7 @@ package enum KeyTable {
                 default: "none",
                 "The HTTP proxy that targets are reached through: none, http://[USER:PASSWORD@]HOST:PORT, or env for what http_proxy, https_proxy, all_proxy and no_proxy say."
             ),
+            KeyDescriptor("timeout", .section(forwardTimeout), "Timeouts of tunnels."),
             KeyDescriptor("tls", .section(forwardTLS), "TLS towards the origins of https URLs in absolute form."),
             KeyDescriptor(
                 "lenient",

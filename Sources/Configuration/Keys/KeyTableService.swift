@@ -81,6 +81,13 @@ extension KeyTable {
                 "The time for the whole fetch.",
                 inherited: .endpoints
             ),
+            KeyDescriptor(
+                "tunnel",
+                .word("none", or: .duration),
+                default: "60m",
+                "The time without a byte in either direction of a tunnel, such as a WebSocket.",
+                inherited: .endpoints
+            ),
         ]
     )
 

@@ -66,6 +66,8 @@ package struct ForwardConfiguration: Sendable, Equatable {
     /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in
     /// absolute form; nil: the system's.
     package var ca: String?
+    /// Nanoseconds without a byte in either direction of a tunnel. Default: 60 minutes; nil: no limit.
+    package var tunnelTimeout: UInt64?
     /// The proxies that targets are reached through. Default: none.
     package var upstreamProxy: UpstreamProxies
     /// How a fetch that failed is made again.

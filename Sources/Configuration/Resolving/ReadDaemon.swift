@@ -63,6 +63,7 @@ extension ForwardConfiguration {
         connectAllow = reader.section("connect").texts("allow")
         lenient = reader.bool("lenient")
         ca = reader.section("tls").text("ca")
+        tunnelTimeout = reader.section("timeout").nanoseconds("tunnel")
         upstreamProxy = reader.always { $0.proxies("upstream_proxy") }
         retry = RetryPolicy(reader.section("retry"), own: reader.section("retry"))
         breaker = BreakerPolicy(reader.section("breaker"))

@@ -106,7 +106,8 @@ extension Timeouts {
             connect: reader.nanoseconds("connect"),
             firstByte: reader.nanoseconds("first_byte"),
             idle: reader.nanoseconds("idle"),
-            total: reader.nanoseconds("total")
+            total: reader.nanoseconds("total"),
+            tunnel: reader.nanoseconds("tunnel")
         )
     }
 }

@@ -251,7 +251,7 @@ extension Resolver {
     }
 
     private mutating func check(timeout reader: SectionReader) {
-        for key in ["connect", "first_byte", "idle", "total"] {
+        for key in ["connect", "first_byte", "idle", "total", "tunnel"] {
             if let place = reader.place(key), reader.nanoseconds(key) == 0 {
                 fail(place, "'timeout.\(key)' is zero; write none for no timeout")
             }

@@ -185,6 +185,10 @@ struct Resolver {
         if let ca = result.ca, let problem = FileChecks.readable(ca) {
             fail(place(tls, "ca"), file: "'forward.tls.ca' \(problem)")
         }
+        let timeout = reader.section("timeout")
+        if let place = timeout.place("tunnel"), timeout.nanoseconds("tunnel") == 0 {
+            fail(place, "'forward.timeout.tunnel' is zero; write none for no timeout")
+        }
         let cacheReader = reader.section("cache")
         result.cache = cache(cacheReader, own: cacheReader)
         result.faults = faults(reader)

@@ -184,7 +184,9 @@ extension Connection: ExchangeCarrier {
         _ = state.end(.taken)
         letGo()
         context.remove(self)
-        return DetachedTransport(transport, received: received, unsent: unsent, waitedFor: waitedFor) { [self] sent in
+        return DetachedTransport(transport, received: received, unsent: unsent, waitedFor: waitedFor) {
+            [self] sent, error in
+            if let error { exchange.outcome.error = error }
             let extent = AnswerExtent(bytes: sent, unsent: 0, began: requestBegan)
             records.record(exchange, extent, isAborted: false)
             releasePlace()

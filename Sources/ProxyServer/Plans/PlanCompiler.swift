@@ -69,6 +69,7 @@ extension RoutePlan {
     ) throws(PlanError) -> ForwardPlan {
         let cache = configuration.forward.cache
         let request = RequestPlan(
+            timeouts: Timeouts(tunnel: configuration.forward.tunnelTimeout),
             policy: policy(cache, targetedFields: []),
             collapse: cache.collapse,
             key: key(cache),

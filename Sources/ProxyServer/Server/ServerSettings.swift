@@ -18,8 +18,6 @@ package struct ServerSettings: Sendable {
     package var bodyGrace: UInt64 = 10_000_000_000
     /// For the client to take the last answer before the connection is closed.
     package var linger: UInt64 = 2_000_000_000
-    /// A tunnel in which neither side sends anything.
-    package var tunnelIdle: UInt64 = 3_600_000_000_000
     /// Connections in all.
     package var connections: Int
     /// Connections of one client address.

@@ -11,16 +11,16 @@ package final class DetachedTransport {
     let unsent: [UInt8]
     /// What it is for.
     let waitedFor: WaitedFor
-    private let ended: (_ sent: Int) -> Void
+    private let ended: (_ sent: Int, _ error: String?) -> Void
 
     /// - Parameter ended: writes the log line and gives the connection's place back; called once, with the
-    ///   bytes that went to the client.
+    ///   bytes that went to the client and why it was ended, if neither side has done so.
     init(
         _ transport: any Transport,
         received: [UInt8],
         unsent: [UInt8],
         waitedFor: WaitedFor,
-        ended: @escaping (_ sent: Int) -> Void
+        ended: @escaping (_ sent: Int, _ error: String?) -> Void
     ) {
         self.transport = transport
         self.received = received
@@ -30,10 +30,12 @@ package final class DetachedTransport {
     }
 
     /// Closes the transport.
-    /// - Parameter sent: bytes that went to the client.
-    func end(sent: Int) {
+    /// - Parameters:
+    ///   - sent: bytes that went to the client.
+    ///   - error: why it is ended, where neither side has done so.
+    func end(sent: Int, error: String?) {
         transport.close(resets: false)
-        ended(sent)
+        ended(sent, error)
     }
 }
 

@@ -18,6 +18,7 @@ package struct TunnelTraffic: Sendable, Equatable {
 package final class Tunnel: LoopMember {
     private let client: DetachedTransport
     private let context: LoopContext
+    private let timeout: UInt64?
     private let near: TunnelSide
     private let far: TunnelSide
     private var traffic = TunnelTraffic()
@@ -29,16 +30,19 @@ package final class Tunnel: LoopMember {
     /// - Parameters:
     ///   - context: of the client's loop.
     ///   - remote: the descriptor of the other side; taken over.
+    ///   - timeout: nanoseconds in which nothing moves, and after which it ends; nil: no limit.
     ///   - received: bytes of the other side that have been read already.
     package init(
         on loop: isolated EventLoop,
         in context: LoopContext,
         client: DetachedTransport,
         remote: Int32,
+        timeout: UInt64?,
         received: [UInt8] = []
     ) {
         self.client = client
         self.context = context
+        self.timeout = timeout
         near = TunnelSide(client.transport, pool: context.blocks, first: client.unsent + received)
         far = TunnelSide(PlainTransport(remote), pool: context.blocks, first: client.received)
         traffic = TunnelTraffic(sent: client.received.count, received: received.count)
@@ -102,7 +106,8 @@ package final class Tunnel: LoopMember {
     // MARK: - The end
 
     func sweep(now: UInt64, elapsed: UInt64) {
-        if now > lastActive, now - lastActive > context.settings.tunnelIdle { end() }
+        guard let timeout, now > lastActive, now - lastActive > timeout else { return }
+        end("the tunnel was idle for longer than timeout.tunnel")
     }
 
     func drainBegan() {}
@@ -115,7 +120,8 @@ package final class Tunnel: LoopMember {
 
     func cut() { end() }
 
-    private func end() {
+    /// - Parameter error: for the log, where neither side has ended it.
+    private func end(_ error: String? = nil) {
         guard !hasEnded else { return }
         hasEnded = true
         near.stop()
@@ -123,7 +129,7 @@ package final class Tunnel: LoopMember {
         far.transport.close(resets: false)
         context.counters.add(.tunnelsClosed)
         context.remove(self)
-        client.end(sent: traffic.received)
+        client.end(sent: traffic.received, error: error)
         waiter?.resume()
         waiter = nil
     }

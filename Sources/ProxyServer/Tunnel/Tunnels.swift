@@ -46,7 +46,13 @@ struct Tunnels {
             Socket.close(remote)
             return exchange.fail()
         }
-        _ = await Tunnel(on: loop, in: exchange.context, client: client, remote: remote).run()
+        _ = await Tunnel(
+            on: loop,
+            in: exchange.context,
+            client: client,
+            remote: remote,
+            timeout: plan.forward?.route.itself.request.timeouts.tunnel
+        ).run()
     }
 
     /// Upgrade (RFC 9110 section 7.8): a tunnel only after the origin's 101. It is one of the fetches that
@@ -92,7 +98,7 @@ struct Tunnels {
         )
         let addresses = try await addresses(of: target, exchange, on: loop)
         let via = plan.via
-        let tunnel = UpgradeTunnel(exchange) { head in
+        let tunnel = UpgradeTunnel(exchange, timeout: hop.tunnelTimeout) { head in
             ask.rewriting.apply(to: &head.fields)
             CrossOrigin.apply(ask.added, to: &head.fields)
             head.fields.appendMember(.via, via)

@@ -19,6 +19,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     }
 
     private let exchange: Exchange
+    private let timeout: UInt64?
     /// Adapts the head of an answer for the client, such as by adding Via; hop-by-hop fields are handled here.
     private let prepare: (inout ResponseHead) -> Void
     /// Monotonic nanoseconds.
@@ -31,9 +32,12 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     /// The task of the exchange, until there is nothing to wait for.
     private var waiter: UnsafeContinuation<Void, Never>?
 
-    /// - Parameter prepare: adapts the heads of the final answer and of interim ones.
-    package init(_ exchange: Exchange, prepare: @escaping (inout ResponseHead) -> Void) {
+    /// - Parameters:
+    ///   - timeout: nanoseconds that the tunnel may be idle; nil: no limit.
+    ///   - prepare: adapts the heads of the final answer and of interim ones.
+    package init(_ exchange: Exchange, timeout: UInt64?, prepare: @escaping (inout ResponseHead) -> Void) {
         self.exchange = exchange
+        self.timeout = timeout
         self.prepare = prepare
     }
 
@@ -81,6 +85,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
             in: exchange.context,
             client: client,
             remote: connection.take(),
+            timeout: timeout,
             received: connection.takeReceived()
         )
         _ = await tunnel.run()

@@ -13,6 +13,8 @@ package struct UpgradeHop {
     /// The addresses that the origin may have.
     package let target: TargetRules
     package let plan: RequestPlan
+    /// How long its tunnel may be idle, in nanoseconds: as long as every service on the way allows; nil: no limit.
+    package let tunnelTimeout: UInt64?
     /// Path and query on the origin, but for `hidden`.
     package let path: String
     /// The services whose `max_concurrent` counts it, the outermost first.
@@ -48,12 +50,14 @@ extension RoutePlan {
         var passed: [FieldChange] = []
         var gates: [UpgradeGate] = []
         var hidden: [HiddenItem] = []
+        var tunnelTimeout: UInt64?
         for _ in 0..<ServiceRoute.maximumDepth {
             let (route, endpoint) = (match.route, match.endpoint)
             try ServiceClient.admit(match.request, match.rest, route)
             if endpoint.demo != nil || endpoint.ladder != nil || endpoint.request.judgesAnswers { return nil }
             if endpoint.isUnlisted { throw .noEndpoint(match.request.method, match.rest, route) }
             let request = endpoint.request
+            tunnelTimeout = [tunnelTimeout, request.timeouts.tunnel].compactMap(\.self).min()
             let path = route.path(try route.fill(match.rest, endpoint).rest, endpoint, behind: hidden)
             hidden = hidden.adding(request.query, of: route, to: path)
             gates.append(UpgradeGate(service: route.plan, runtime: route.runtime))
@@ -63,6 +67,7 @@ extension RoutePlan {
                     origin: origin,
                     target: match.target,
                     plan: request,
+                    tunnelTimeout: tunnelTimeout,
                     path: path,
                     gates: gates,
                     passed: passed,

@@ -137,21 +137,25 @@ package struct Timeouts: Sendable, Equatable {
     package var idle: UInt64?
     /// From the start to the end.
     package var total: UInt64?
+    /// Without a byte in either direction of a tunnel, such as after an upgrade.
+    package var tunnel: UInt64?
 
     package init(
         connect: UInt64? = 5_000_000_000,
         firstByte: UInt64? = 30_000_000_000,
         idle: UInt64? = 120_000_000_000,
-        total: UInt64? = nil
+        total: UInt64? = nil,
+        tunnel: UInt64? = 3_600_000_000_000
     ) {
         self.connect = connect
         self.firstByte = firstByte
         self.idle = idle
         self.total = total
+        self.tunnel = tunnel
     }
 
     /// No deadline at all.
-    package static let none = Timeouts(connect: nil, firstByte: nil, idle: nil, total: nil)
+    package static let none = Timeouts(connect: nil, firstByte: nil, idle: nil, total: nil, tunnel: nil)
 }
 
 /// How an `https` origin is verified, and how Drydock shows itself to it. TLS 1.2 is the least version.

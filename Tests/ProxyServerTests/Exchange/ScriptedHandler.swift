@@ -220,7 +220,14 @@ final class ScriptedHandler: ExchangeHandler {
             let remote = try await client.dialler.connect(to: addresses, of: target, on: loop)
             exchange.sendHead(ResponseHead(status: 200, reason: "Connected"), body: .none)
             guard let client = exchange.detach() else { return Socket.close(remote) }
-            let traffic = await Tunnel(on: loop, in: exchange.context, client: client, remote: remote).run()
+            let timeout: UInt64? = exchange.request.fields.contains("Impatient") ? 100_000_000 : nil
+            let traffic = await Tunnel(
+                on: loop,
+                in: exchange.context,
+                client: client,
+                remote: remote,
+                timeout: timeout
+            ).run()
             observations.seen.update { $0.delivered = traffic.sent }
         } catch {
             exchange.problem(Problem(error))
@@ -240,7 +247,7 @@ final class ScriptedHandler: ExchangeHandler {
             ),
             isUpgrade: true
         )
-        let upgrade = UpgradeTunnel(exchange) { head in head.fields.append(.via, "1.1 test") }
+        let upgrade = UpgradeTunnel(exchange, timeout: nil) { head in head.fields.append(.via, "1.1 test") }
         do throws(Problem) {
             try await upgrade.run(request, through: client, on: loop)
         } catch {

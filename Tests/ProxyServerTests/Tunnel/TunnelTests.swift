@@ -1,5 +1,6 @@
 // Tunnels after CONNECT and Upgrade: bytes both ways, half-closing, refusals, and an origin that answers otherwise.
 
+import Configuration
 import Foundation
 import TestSupport
 import Testing
@@ -18,9 +19,11 @@ import Testing
         return listener.port
     }
 
-    private static func connect(_ harness: ServerHarness, _ port: Int, early: String = "") throws -> RawClient {
+    private static func connect(_ harness: ServerHarness, _ port: Int, early: String = "", fields: String = "") throws
+        -> RawClient
+    {
         let client = try harness.client()
-        try client.send("CONNECT 127.0.0.1:\(port) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n\(early)")
+        try client.send("CONNECT 127.0.0.1:\(port) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(fields)\r\n\(early)")
         let head = try client.readHead(method: "CONNECT")
         #expect(head.status == 200)
         #expect(head.field("Content-Length") == nil)
@@ -81,12 +84,45 @@ import Testing
 
     @Test func `a tunnel in which nothing moves ends`() async throws {
         var settings = ServerSettings()
-        settings.tunnelIdle = 100_000_000
         settings.linger = 100_000_000
         try await ServerHarness.run(settings: settings) { harness in
             let port = try Self.peer { peer in while try peer.read() != nil {} }
-            let client = try Self.connect(harness, port)
+            let client = try Self.connect(harness, port, fields: "Impatient: 1\r\n")
             #expect(try client.isClosedByServer())
+        }
+    }
+
+    @Test(arguments: ["GET /ws/chat", "GET /outer/chat", "CONNECT"])
+    func `a tunnel may be idle for as long as its service, or forward mode, says`(request: String) async throws {
+        let isConnect = request == "CONNECT"
+        let port = try Self.peer { peer in
+            if !isConnect {
+                _ = try peer.readHead()
+                try peer.send(Array("HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n".utf8))
+            }
+            while try peer.read() != nil {}
+        }
+        let url = "http://127.0.0.1:\(port)"
+        let text = """
+            forward: { allow: [127.0.0.1], connect: { allow: ["127.0.0.1:\(port)"] }, timeout: { tunnel: 100ms } }
+            services:
+              - { name: ws, match: { prefix: /ws }, base_url: "\(url)", timeout: { tunnel: 100ms } }
+              - { name: inner, match: { prefix: /inner }, base_url: "\(url)", timeout: { tunnel: none } }
+              - { name: outer, match: { prefix: /outer }, base_url: "service:inner", timeout: { tunnel: 100ms } }
+            """
+        let folder = try TemporaryFolder()
+        var log = LogConfiguration()
+        log.access = .file(path: folder.file("access.log"))
+        log.format = .json
+        try await HandlerHarness.run(text, log: log) { harness throws in
+            let client = try harness.client()
+            let line = isConnect ? "CONNECT 127.0.0.1:\(port)" : request
+            try client.send("\(line) HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            #expect(try client.readHead(method: isConnect ? "CONNECT" : "GET").status == (isConnect ? 200 : 101))
+            #expect(try client.isClosedByServer())
+            #expect(
+                blockUntil { folder.text("access.log").contains("the tunnel was idle for longer than timeout.tunnel") }
+            )
         }
     }
 
