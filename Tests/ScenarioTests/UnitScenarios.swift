@@ -11,7 +11,7 @@ extension Scenarios {
             return source.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
         }
 
-        /// Installs into a fresh tree and adds what the unit needs from the rest of the system.
+        /// Installs into a fresh tree.
         private func install() throws -> TemporaryFolder {
             let tree = try TemporaryFolder("install")
             try make("install", in: tree)
@@ -57,12 +57,11 @@ extension Scenarios {
 
         @Test func theUnitVerifiesAndIsExposedByAtMostTwo() throws {
             let tree = try install()
-            try tree.folder("bin")
-            try Shell.must("cp", ["/bin/kill", tree.file("bin/")])
             try Shell.must(
                 "sh",
                 ["-c", "cp -n /usr/lib/systemd/system/*.target \"$0/usr/lib/systemd/system/\"", tree.path]
             )
+            // Every program that the unit starts is one that is installed with it.
             let verify = try Shell.run("systemd-analyze", ["verify", "--root=\(tree.path)", "drydock.service"])
             #expect(verify.succeeded, "\(verify.report)")
             #expect(verify.output + verify.errors == "", "\(verify.report)")
@@ -74,6 +73,33 @@ extension Scenarios {
             let words = security.output.split(separator: "\n").last?.split(separator: " ") ?? []
             let level = words.compactMap { Double($0) }.first
             #expect((level ?? 10) <= 2.0, "\(security.report)")
+        }
+
+        @Test func aReloadAsksTheDaemonWhichJudgesItsFile() throws {
+            let unit = try String(contentsOfFile: Self.root() + "/systemd/drydock.service", encoding: .utf8)
+            let line = try #require(unit.split(separator: "\n").first { $0.hasPrefix("ExecReload=") })
+            var words = line.dropFirst("ExecReload=".count).split(separator: " ").map(String.init)
+            #expect(words.removeFirst() == "/usr/bin/drydock" && words.last == "unix:/run/drydock/admin.sock")
+            let rest = "services: [{ name: api, match: { prefix: /api }, base_url: http://127.0.0.1:9 }]"
+            let daemon = try Daemon(rest)
+            words[words.count - 1] = "unix:" + daemon.place.adminSocket
+            func reload() throws -> ShellResult {
+                // With nothing but what the unit has: no folder with a configuration, and no PATH.
+                try Shell.run(
+                    Daemon.binary(),
+                    words,
+                    environment: ["PATH": "/nowhere", "DRYDOCK_ADMIN": ""],
+                    folder: "/"
+                )
+            }
+            let good = try reload()
+            #expect(good.succeeded && good.output.contains("1 service"), "\(good.report)")
+            try daemon.place.folder.write("drydock.yaml", DaemonSettings(rest + "\nnonsense: 1").text(at: daemon.place))
+            let bad = try reload()
+            #expect(bad.end == .exited(1) && bad.errors.contains("nonsense"), "\(bad.report)")
+            #expect(daemon.process.isRunning)
+            try daemon.place.folder.write("drydock.yaml", DaemonSettings(rest).text(at: daemon.place))
+            #expect(try reload().succeeded)
         }
     }
 }
