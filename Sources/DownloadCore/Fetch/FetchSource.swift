@@ -22,6 +22,8 @@ package struct FetchRequest {
     package var urgency: FetchUrgency?
     /// Checks what is stored: its conditions are those of the origin's validators, and its answer is compared with them.
     package var isCheck = false
+    /// Hears of the redirects that are followed; nil where nothing depends on them.
+    package var trail: FetchTrail?
 
     package init(
         method: Method,

@@ -14,7 +14,7 @@ package struct UncachedRequest {
     package var ask: CacheRequest
     /// The absolute URL of the target on the origin; Content-Location is compared with it.
     package var url: String
-    /// The keys of the other URLs on the same origin that an answer names.
+    /// The keys of the other URLs on the same origin that an answer names, and of those that redirects led it to.
     package var related: (ResponseHead) -> [CacheKey]
     /// Where else the target, and what its answer names, may be stored: other services lead to the same origin.
     package var elsewhere: (ResponseHead) -> Elsewhere = { _ in Elsewhere() }
@@ -42,12 +42,15 @@ package struct UncachedRequest {
         self.url = url
         self.related = related
     }
+
+    /// A redirect that was followed says that an origin has acted.
+    fileprivate var hasChanged: Bool { request.trail?.changed.isEmpty == false }
 }
 
 extension DownloadCore {
     /// Forwards a request. A non-error response to an unsafe method invalidates the stored responses of its
     /// target and of the URLs that it names, before the client gets it (RFC 9111 section 4.4); a response to POST
-    /// may then be stored for GET.
+    /// may then be stored for GET. Where redirects are followed, a redirect is such a response, whatever comes of it.
     /// - Parameter onInterim: called on the loop with each 1xx response.
     package func pass(
         _ pass: UncachedRequest,
@@ -68,8 +71,8 @@ extension DownloadCore {
         do throws(FetchError) {
             head = try await context.start(stream, pass.request, from: source, on: loop)
         } catch {
-            // The origin has acted, although its answer is refused.
-            if error.isOfSuccess, Caching.invalidates(method: method, status: 200) {
+            // The origin has acted, although its answer is refused, or another one has none.
+            if error.isOfSuccess && Caching.invalidates(method: method, status: 200) || pass.hasChanged {
                 await invalidate(after: pass, ResponseHead(status: 200), on: loop)
             }
             return answers.failure(error, forwardReason)
@@ -81,6 +84,8 @@ extension DownloadCore {
         let isCurrent = invalidations.isUnchanged(sent.concerned(by: rules))
         if Caching.invalidates(method: method, status: head.response.status) {
             await invalidate(after: pass, head.response, on: loop)
+        } else if pass.hasChanged {
+            await invalidate(after: pass, ResponseHead(status: 200), on: loop)
         }
         var answer: Answer
         if isCurrent, let stored = await store(pass, head, stream, requestTime, source, forwardReason, on: loop) {

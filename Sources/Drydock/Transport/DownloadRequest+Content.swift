@@ -4,7 +4,6 @@ import CacheStore
 import DownloadCore
 import EventLoop
 import FoundationEssentials
-import HTTPCaching
 import HTTPTypes
 import HTTPWire
 import ServiceCore
@@ -59,8 +58,10 @@ extension DownloadRequest {
         var fetch = FetchRequest(method: method, path: path, fields: sent, framing: framing(upload))
         if let upload { (fetch.body, fetch.bindBody) = upload.open(on: loop) }
         let url = origin.root + path
+        let trail = FetchTrail()
+        fetch.trail = trail
         return UncachedRequest(fetch, ask, url: url) { answer in
-            Caching.invalidatedURLs(url: url, response: answer).map { CacheKey(service: "", url: $0) }
+            (trail.urls(named: answer, url) + trail.changed).map { CacheKey(service: "", url: $0) }
         }
     }
 

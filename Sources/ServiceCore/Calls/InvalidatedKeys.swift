@@ -1,8 +1,8 @@
-// The keys that a successful unsafe request makes invalid on its own service (RFC 9111 section 4.4), by URLs of the
-// origin.
+// The keys that a successful unsafe request makes invalid (RFC 9111 section 4.4), by URLs of the origin: on its own
+// service, and wherever else they may be stored.
 
 import CacheStore
-import HTTPCaching
+import DownloadCore
 import HTTPWire
 
 extension RouteMatch {
@@ -19,15 +19,15 @@ extension RouteMatch {
         return referred.root + referred.path(appending: rest)
     }
 
-    /// The keys under which a GET of what Location and Content-Location name on the same origin may be stored. Forward
-    /// mode has none of its own: what any service stores of such a URL is found by the URL.
+    /// The keys under which a GET of what an answer names, or of what a redirect led to, may be stored. Forward mode has
+    /// none of its own: what any service stores of such a URL is found by the URL.
     /// - Parameters:
-    ///   - url: of the target.
+    ///   - urls: absolute.
     ///   - host: the client's Host.
-    func keys(named answer: ResponseHead, _ url: String, host: String?) -> [CacheKey] {
+    func keys(of urls: [String], host: String?) -> [CacheKey] {
         if route.asksTarget { return [] }
         let base = referred.base
-        return Caching.invalidatedURLs(url: url, response: answer).flatMap { url -> [CacheKey] in
+        return urls.flatMap { url -> [CacheKey] in
             // No key holds what the service adds in secret.
             let url = route.rewriting.secrets.removed(from: url)
             guard url.hasPrefix(base) else { return [] }
@@ -35,6 +35,24 @@ extension RouteMatch {
             guard rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") else { return [] }
             let asked = route.keys(asking: route.address.path(appending: rest), host: host)
             return route.clientRests(for: rest).map { route.key(rest: $0, host: host) } + asked
+        }
+    }
+}
+
+extension FetchTrail {
+    /// Where other services, and forward mode, may have what an unsafe request changes.
+    /// - Parameters:
+    ///   - urls: of the target on the origin.
+    ///   - url: the one that its answer refers to.
+    func elsewhere(
+        _ plan: RoutePlan,
+        _ urls: [String],
+        _ url: String,
+        but route: ServiceRoute?
+    ) -> (ResponseHead) -> UncachedRequest.Elsewhere {
+        { answer in
+            let places = plan.places(storing: urls + self.urls(named: answer, url) + self.changed, but: route)
+            return UncachedRequest.Elsewhere(keys: Array(places.keys), anyHost: Array(places.anyHost))
         }
     }
 }

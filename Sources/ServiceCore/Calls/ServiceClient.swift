@@ -281,31 +281,19 @@ package final class ServiceClient {
         let ask = Self.get(ask(call, storedPath, stored), stored.request)
         call.heed(ask)
         let own = route.keys(asking: path, host: host)
-        var pass = UncachedRequest(fetch, ask, url: url) { match.keys(named: $0, url, host: host) + own }
+        let trail = FetchTrail()
+        fetch.trail = trail
+        var pass = UncachedRequest(fetch, ask, url: url) { answer in
+            match.keys(of: trail.urls(named: answer, url) + trail.changed, host: host) + own
+        }
         // The origin's own URL counts, too: another service, or forward mode, may have stored its response under it.
         if let origin = match.origin {
             let urls =
                 route.asksTarget
                 ? [url] : [origin.root + path, origin.root + ask.path, url, ask.key.description]
-            pass.elsewhere = elsewhere(urls, url, but: route.asksTarget ? nil : route)
+            pass.elsewhere = trail.elsewhere(plan, urls, url, but: route.asksTarget ? nil : route)
         }
         return await core.pass(pass, from: source, onInterim: call.onInterim, on: loop)
-    }
-
-    /// Where other services, and forward mode, may have what an unsafe request changes.
-    /// - Parameters:
-    ///   - urls: of the target on the origin.
-    ///   - url: the one that its answer refers to.
-    private func elsewhere(
-        _ urls: [String],
-        _ url: String,
-        but route: ServiceRoute?
-    ) -> (ResponseHead) -> UncachedRequest.Elsewhere {
-        { [plan] answer in
-            let urls = urls + Caching.invalidatedURLs(url: url, response: answer)
-            let places = plan.places(storing: urls, but: route)
-            return UncachedRequest.Elsewhere(keys: Array(places.keys), anyHost: Array(places.anyHost))
-        }
     }
 
     // MARK: - The source of a call

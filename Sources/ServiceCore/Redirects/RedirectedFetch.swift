@@ -133,6 +133,11 @@ final class RedirectedFetch: FetchHandle, FetchSink {
             at: place,
             canRepeat: !hasContent || again != nil
         )
+        if decision == .answer {
+            if followed > 0 { request.trail?.noteAnswer(of: place.url, head.status, to: request.method) }
+        } else {
+            request.trail?.noteRedirect(of: place.url, head.status, to: request.method)
+        }
         switch decision {
         case .answer: answered(head, framing)
         case .refuse(let why): refuse(why)
