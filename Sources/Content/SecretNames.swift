@@ -21,8 +21,18 @@ package enum SecretNames {
 
     private static let secret: Set<String> = [
         "auth", "authorization", "authentication", "cookie", "token", "secret", "password", "passwd", "pwd", "apikey",
-        "credential", "credentials", "session", "jwt", "sig", "signature", "bearer", "passphrase",
+        "credential", "credentials", "session", "jwt", "sig", "signature", "bearer", "passphrase", "passcode",
+        "cookie2",
+        "otp", "totp", "hotp", "mfa", "dpop", "csrf", "xsrf", "assertion",
     ]
+
+    /// Whether a request field is for one origin alone, so that it does not follow a redirect to another one (RFC 9110
+    /// section 15.4): it carries credentials, or a URL with its query, as `Referer` and `X-Original-URL` do.
+    package static func isForOneOrigin(_ field: String) -> Bool {
+        if contains(field) { return true }
+        guard let last = words(of: field).last else { return false }
+        return ["referer", "referrer", "url", "uri"].contains(last)
+    }
 
     /// In lower case. A word ends at what is neither letter nor digit, where a capital follows a small letter, and before
     /// the last of several capitals that a small letter follows: `X-CSRFToken` is x, csrf and token.

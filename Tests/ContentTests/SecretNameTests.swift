@@ -16,7 +16,20 @@ import Testing
             ("author", false), ("appid", false), ("", false), ("X-CSRFToken", true), ("X-JWTToken", true),
             ("sessionid", true), ("X-Sessionid", true), ("csrftoken", true), ("accesstoken", true), ("Authtoken", true),
             ("pass", true), ("X-Pass-Through", false), ("bearer", true), ("HTMLKeyboard", false), ("tokenizer", false),
+            ("Cookie2", true), ("DPoP", true), ("X-Otp", true), ("X-TOTP-Code", true), ("X-GitHub-OTP", true),
+            ("X-XSRF", true), ("client_assertion", true), ("optical", false), ("cookies2", false),
         ] as [(String, Bool)]
     )
     func names(_ name: String, isSecret: Bool) { #expect(SecretNames.contains(name) == isSecret) }
+
+    @Test(
+        arguments: [
+            ("Referer", true), ("X-Original-URL", true), ("X-Rewrite-Url", true), ("X-Forwarded-Uri", true),
+            ("Cookie2", true), ("X-Otp", true), ("Accept", false), ("User-Agent", false), ("X-Urlencoded", false),
+            ("Content-Type", false), ("Origin", false), ("", false),
+        ] as [(String, Bool)]
+    )
+    func `what stays behind when a redirect leads to another origin`(name: String, stays: Bool) {
+        #expect(SecretNames.isForOneOrigin(name) == stays)
+    }
 }

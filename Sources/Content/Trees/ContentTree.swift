@@ -13,6 +13,10 @@ package enum ContentTree: Sendable, Hashable {
             self.name = name
             self.value = value
         }
+
+        package static func == (left: Member, right: Member) -> Bool {
+            left.name.isSameName(as: right.name) && left.value == right.value
+        }
     }
 
     case null
@@ -38,8 +42,26 @@ extension ContentTree {
         if case .object(let members) = self { members } else { nil }
     }
 
+    /// By code points, texts as well as names of members.
+    package static func == (left: ContentTree, right: ContentTree) -> Bool {
+        switch (left, right) {
+        case (.null, .null): true
+        case (.bool(let left), .bool(let right)): left == right
+        case (.number(let left), .number(let right)): left == right
+        case (.string(let left), .string(let right)): left.isSameName(as: right)
+        case (.array(let left), .array(let right)): left == right
+        case (.object(let left), .object(let right)): left == right
+        case (.data(let left), .data(let right)): left == right
+        case (.date(let left), .date(let right)): left == right
+        default: false
+        }
+    }
+
     /// The member of that name.
-    package subscript(name: String) -> ContentTree? { members?.first { $0.name == name }?.value }
+    package subscript(name: String) -> ContentTree? {
+        guard let members, let place = members.place(of: name) else { return nil }
+        return members[place].value
+    }
 
     /// The value at a path of member names; elements of arrays have none.
     package func value(at path: some Collection<some StringProtocol>) -> ContentTree? {
@@ -62,7 +84,7 @@ extension ContentTree {
     package func filled(from defaults: ContentTree) -> ContentTree {
         guard case .object(var members) = self, case .object(let more) = defaults else { return self }
         for member in more {
-            if let place = members.firstIndex(where: { $0.name == member.name }) {
+            if let place = members.place(of: member.name) {
                 members[place].value = members[place].value.filled(from: member.value)
             } else {
                 members.append(member)
@@ -117,7 +139,7 @@ extension ContentTree {
             for value in values { changed.append(try value.changing(path, change)) }
             return .array(changed)
         case .object(var members):
-            if let place = members.firstIndex(where: { $0.name == first }) {
+            if let place = members.place(of: first) {
                 members[place].value = try members[place].value.changing(path.dropFirst(), change)
             }
             return .object(members)

@@ -90,7 +90,7 @@ private final class FormNode {
     private var isList = false
     /// In the order in which they came.
     private var names: [String] = []
-    private var members: [String: FormNode] = [:]
+    private var members: [MemberName: FormNode] = [:]
 
     /// - Returns: false where something else is in the place.
     func insert(_ value: ContentTree, at path: ArraySlice<String>) -> Bool {
@@ -101,10 +101,10 @@ private final class FormNode {
             return true
         }
         guard values.isEmpty else { return false }
-        if let member = members[first] { return member.insert(value, at: path.dropFirst()) }
+        if let member = members[MemberName(first)] { return member.insert(value, at: path.dropFirst()) }
         let member = FormNode()
         names.append(first)
-        members[first] = member
+        members[MemberName(first)] = member
         return member.insert(value, at: path.dropFirst())
     }
 
@@ -113,7 +113,9 @@ private final class FormNode {
         if isList { return .array(values) }
         if let value = values.first { return value }
         if names.isEmpty { return nil }
-        return .object(names.compactMap { name in members[name]?.tree.map { ContentTree.Member(name, $0) } })
+        return .object(
+            names.compactMap { name in members[MemberName(name)]?.tree.map { ContentTree.Member(name, $0) } }
+        )
     }
 }
 

@@ -103,13 +103,13 @@ package struct JSONReader {
             return .empty
         }
         var members: [ContentTree.Member] = []
-        var places: [String: Int] = [:]
+        var places: [MemberName: Int] = [:]
         repeat {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw error("the name of a member is missing") }
             let name = try text()
             // Two readers might not take the same one.
-            let known = places[name]
+            let known = places[MemberName(name)]
             guard known == nil || repeats else { throw error("the member '\(name)' occurs twice") }
             skipSpace()
             guard next == UInt8(ascii: ":") else { throw error("a colon is missing") }
@@ -118,7 +118,7 @@ package struct JSONReader {
             if let known {
                 members[known] = member
             } else {
-                places[name] = members.count
+                places[MemberName(name)] = members.count
                 members.append(member)
             }
         } while try goesOn(until: UInt8(ascii: "}"))

@@ -22,10 +22,10 @@ extension NameStyle {
             return .array(renamed)
         case .object(let members):
             var renamed: [ContentTree.Member] = []
-            var names: [String: String] = [:]
+            var names: [MemberName: String] = [:]
             for member in members {
                 let name = name(member.name)
-                if let other = names.updateValue(member.name, forKey: name) {
+                if let other = names.updateValue(member.name, forKey: MemberName(name)) {
                     throw TreeError("'\(other)' and '\(member.name)' would both be '\(name)'")
                 }
                 renamed.append(ContentTree.Member(name, try self.renamed(member.value)))

@@ -27,17 +27,17 @@ package struct TreeDifferences: Sendable, Equatable {
             for number in old.indices.dropFirst(new.count) where !isCut { add("\(place)[\(number)]", "is missing") }
             for number in new.indices.dropFirst(old.count) where !isCut { add("\(place)[\(number)]", "is new") }
         case (.object(let old), .object(let new)):
-            let values = Dictionary(new.map { ($0.name, $0.value) }) { $1 }
+            let values = Dictionary(new.map { (MemberName($0.name), $0.value) }) { $1 }
             for member in old {
                 let inner = Self.place(of: member.name, in: place)
-                if let value = values[member.name] {
+                if let value = values[MemberName(member.name)] {
                     compare(member.value, value, inner)
                 } else {
                     add(inner, "is missing")
                 }
             }
-            let known = Set(old.map(\.name))
-            for member in new where !known.contains(member.name) {
+            let known = Set(old.map { MemberName($0.name) })
+            for member in new where !known.contains(MemberName(member.name)) {
                 add(Self.place(of: member.name, in: place), "is new")
             }
         default:

@@ -139,10 +139,10 @@ extension ContentTree {
         guard case .object(let changes) = patch else { return patch }
         var members = self.members ?? []
         // Both may have tens of thousands of members, none of which is looked for from the beginning.
-        let places = Dictionary(members.indices.map { (members[$0].name, $0) }) { first, _ in first }
+        let places = Dictionary(members.indices.map { (MemberName(members[$0].name), $0) }) { first, _ in first }
         var removed: Set<Int> = []
         for change in changes {
-            let place = places[change.name]
+            let place = places[MemberName(change.name)]
             if change.value == .null {
                 if let place { removed.insert(place) }
             } else if let place {
@@ -157,7 +157,7 @@ extension ContentTree {
     /// With one member set; a new one is the first.
     func setting(_ name: String, to value: ContentTree) -> ContentTree {
         var members = self.members ?? []
-        if let place = members.firstIndex(where: { $0.name == name }) {
+        if let place = members.place(of: name) {
             members[place].value = value
         } else {
             members.insert(Member(name, value), at: 0)

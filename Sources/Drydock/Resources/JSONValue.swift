@@ -54,12 +54,12 @@ public struct JSONValue: Sendable, Hashable {
     /// An object. Of members with one name the last one counts.
     public init(_ members: [Member]) {
         var result: [ContentTree.Member] = []
-        var places: [String: Int] = [:]
+        var places: [MemberName: Int] = [:]
         for member in members {
-            if let place = places[member.name] {
+            if let place = places[MemberName(member.name)] {
                 result[place].value = member.value.tree
             } else {
-                places[member.name] = result.count
+                places[MemberName(member.name)] = result.count
                 result.append(ContentTree.Member(member.name, member.value.tree))
             }
         }

@@ -33,10 +33,10 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The value of a name, the last one where there are several; setting replaces all of them in the place of the
     /// first, and nil removes them.
     public subscript(name: String) -> JSONValue? {
-        get { members.last { $0.name == name }?.value }
+        get { members.last { $0.name.isSameName(as: name) }?.value }
         set {
-            let place = members.firstIndex { $0.name == name }
-            members.removeAll { $0.name == name }
+            let place = members.firstIndex { $0.name.isSameName(as: name) }
+            members.removeAll { $0.name.isSameName(as: name) }
             guard let newValue else { return }
             members.insert(JSONValue.Member(name, newValue), at: place ?? members.count)
         }
@@ -48,10 +48,10 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// These with others, which win over those of the same name.
     public func merging(_ others: Parameters) -> Parameters {
         var result = self
-        var placed: Set<String> = []
+        var placed: Set<MemberName> = []
         for member in others.members {
             // Values that others have several times stay several.
-            if placed.insert(member.name).inserted {
+            if placed.insert(MemberName(member.name)).inserted {
                 result[member.name] = member.value
             } else {
                 result.members.append(member)
@@ -79,8 +79,8 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// - Throws: `ServiceError.encoding` where a name occurs twice.
     var object: ContentTree {
         get throws(ServiceError) {
-            var names: Set<String> = []
-            for member in members where !names.insert(member.name).inserted {
+            var names: Set<MemberName> = []
+            for member in members where !names.insert(MemberName(member.name)).inserted {
                 throw .encoding(ParameterFault.repeated(member.name))
             }
             return .object(members.map { ContentTree.Member($0.name, $0.value.tree) })

@@ -147,7 +147,7 @@ enum WireMockExportedRequest {
         var names: [String] = []
         for member in members where !names.contains(member.name) { names.append(member.name) }
         return names.map { name in
-            let tests = members.filter { $0.name == name }.map(\.value)
+            let tests = members.filter { $0.name.isSameName(as: name) }.map(\.value)
             return .init(name, tests.count == 1 ? tests[0] : .object([.init("includes", .array(tests))]))
         }
     }

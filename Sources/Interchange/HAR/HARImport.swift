@@ -149,7 +149,7 @@ struct HARImport {
             var members: [ContentTree.Member] = []
             for item in SourceURL.items(text[...]) where !item.name.isEmpty {
                 guard draft.keepsSecrets || !Secrets.isIn(item.value, of: item.name) else { return .other }
-                if !members.contains(where: { $0.name == item.name }) {
+                if members.place(of: item.name) == nil {
                     members.append(.init(item.name, .string(item.value)))
                 }
             }

@@ -72,14 +72,14 @@ extension [ValueTest] {
         var members: [ContentTree.Member] = []
         var further: [String] = []
         for test in self {
-            if members.contains(where: { $0.name == test.key }) {
+            if members.place(of: test.key) != nil {
                 if let pattern = test.lookahead { further.append(pattern) }
             } else {
                 members.append(.init(test.key, test.value))
             }
         }
         guard !further.isEmpty else { return .object(members) }
-        if let place = members.firstIndex(where: { $0.name == "matches" }), let pattern = members[place].value.text {
+        if let place = members.place(of: "matches"), let pattern = members[place].value.text {
             further.insert(ValueTest.matches(pattern).lookahead ?? "", at: 0)
             members.remove(at: place)
         }

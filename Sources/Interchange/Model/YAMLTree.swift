@@ -33,12 +33,14 @@ enum DocumentReader {
             return .array(values)
         case .mapping(let pairs):
             var members: [ContentTree.Member] = []
-            var names: Set<String> = []
+            var names: Set<MemberName> = []
             for (key, value) in pairs {
                 guard case .scalar(let name, _) = key.content else {
                     throw TreeError("a key is no text, at \(key.mark)")
                 }
-                guard names.insert(name).inserted else { throw TreeError("'\(name)' occurs twice, at \(key.mark)") }
+                guard names.insert(MemberName(name)).inserted else {
+                    throw TreeError("'\(name)' occurs twice, at \(key.mark)")
+                }
                 members.append(.init(name, try tree(value)))
             }
             return .object(members)

@@ -299,11 +299,13 @@ package struct RequestCheck: Sendable {
         let shape = document.resolved(schema).map { SchemaShape($0, document) }
         var members: [ContentTree.Member] = []
         for item in SourceURL.items(Substring(String(decoding: bytes, as: UTF8.self))) where !item.name.isEmpty {
-            let property = shape?.properties.first { $0.name == item.name }.flatMap { document.resolved($0.schema) }
+            let property = shape?.properties.first { $0.name.isSameName(as: item.name) }.flatMap {
+                document.resolved($0.schema)
+            }
             let isList = property.map { SchemaSample.type($0.tree) == "array" } ?? false
             let inner = isList ? property?.part("items").flatMap { document.resolved($0) } : property
             let value = Self.value(item.value, inner?.tree ?? .empty)
-            if let place = members.firstIndex(where: { $0.name == item.name }) {
+            if let place = members.place(of: item.name) {
                 members[place].value = .array((members[place].value.elements ?? [members[place].value]) + [value])
             } else {
                 members.append(.init(item.name, isList ? .array([value]) : value))

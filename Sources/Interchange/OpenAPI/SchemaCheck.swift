@@ -150,7 +150,7 @@ package struct SchemaCheck {
         steps += members.count / 16
         let properties = part.part("properties")
         for name in (part.tree["required"]?.elements ?? []).compactMap(\.text)
-        where !members.contains(where: { $0.name == name }) {
+        where members.place(of: name) == nil {
             // What only answers have is not asked of a request.
             let schema = properties?.part(name).flatMap { document.resolved($0) }
             if schema?.tree["readOnly"]?.isTrue == true { continue }

@@ -106,7 +106,7 @@ struct SchemaSample {
             guard let resolved = document.resolved(property) else { continue }
             if resolved.tree["writeOnly"]?.isTrue == true { continue }
             let isWithinItself = isAround(property, chain)
-            guard schema.required.contains(name) || isFull && !isWithinItself else { continue }
+            guard schema.required.contains(MemberName(name)) || isFull && !isWithinItself else { continue }
             if isWithinItself, Self.mayBeNull(resolved.tree) || Self.mayBeNull(property.tree) {
                 members.append(.init(name, .null))
                 continue
@@ -219,7 +219,7 @@ struct SchemaShape {
     /// The first that says something of a member counts.
     private(set) var tree: ContentTree
     private(set) var properties: [(name: String, schema: Part)] = []
-    private(set) var required: Set<String> = []
+    private(set) var required: Set<MemberName> = []
     /// Of `oneOf`, else of `anyOf`.
     private(set) var choices: [Part] = []
     /// Where its parts stand in the document.
@@ -238,13 +238,14 @@ struct SchemaShape {
     private mutating func add(_ part: Part, _ document: OpenAPIDocument, depth: Int) {
         guard depth < Self.deepest, !pointers.contains(part.place.pointer) else { return }
         pointers.append(part.place.pointer)
-        required.formUnion((part.tree["required"]?.elements ?? []).compactMap(\.text))
+        required.formUnion((part.tree["required"]?.elements ?? []).compactMap(\.text).map(MemberName.init))
         for member in part.tree.members ?? [] {
             switch member.name {
             case "allOf", "required": continue
             case "properties":
                 guard let own = part.part("properties") else { continue }
-                for member in own.tree.members ?? [] where !properties.contains(where: { $0.name == member.name }) {
+                for member in own.tree.members ?? []
+                where !properties.contains(where: { $0.name.isSameName(as: member.name) }) {
                     if let schema = own.part(member.name) { properties.append((member.name, schema)) }
                 }
             case "oneOf", "anyOf":

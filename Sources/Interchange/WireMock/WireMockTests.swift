@@ -173,8 +173,8 @@ struct WireMockBody {
 
     /// Tests of a value of JSON; a text also means the number that is written so.
     private static func tests(_ value: ContentTree, _ place: ImportPlace) throws(Unkept) -> ContentTree {
-        let members = (value.members ?? []).filter { $0.name != "expression" }
-        if members.count == 1, members[0].name == "equalToJson" {
+        let members = (value.members ?? []).filter { !$0.name.isSameName(as: "expression") }
+        if members.count == 1, members[0].name.isSameName(as: "equalToJson") {
             let tree = members[0].value
             guard let text = tree.text else { return .object([.init("is", tree)]) }
             guard let read = try? JSONReader.read(Array(text.utf8)) else { throw Unkept(place, "this is no JSON") }

@@ -39,7 +39,7 @@ extension UnsentRequests {
             var next = item
             next.url = try url(of: target, from: call.match)
             // Credentials stay with their origin.
-            if !target.isSameOrigin(as: origin) { next.fields.removeAll { SecretNames.contains($0.name) } }
+            if !target.isSameOrigin(as: origin) { next.fields.removeAll { SecretNames.isForOneOrigin($0.name) } }
             return next
         }
     }

@@ -153,8 +153,8 @@ extension FieldRules {
     fileprivate var withoutSecrets: FieldRules {
         FieldRules(
             remove: remove,
-            set: set.filter { !SecretNames.contains($0.name) },
-            add: add.filter { !SecretNames.contains($0.name) },
+            set: set.filter { !SecretNames.isForOneOrigin($0.name) },
+            add: add.filter { !SecretNames.isForOneOrigin($0.name) },
             dropsUnderscores: dropsUnderscores
         )
     }

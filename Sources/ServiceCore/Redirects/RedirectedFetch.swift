@@ -166,7 +166,7 @@ final class RedirectedFetch: FetchHandle, FetchSink {
         if !hasLeft, !target.isSameOrigin(as: place.origin) {
             hasLeft = true
             // What is for the first origin alone does not go to another one (RFC 9110 section 15.4).
-            request.fields.removeAll { name, _ in SecretNames.contains(Latin1.string(name)) }
+            request.fields.removeAll { name, _ in SecretNames.isForOneOrigin(Latin1.string(name)) }
         }
         var target = target
         if hasLeft {

@@ -123,14 +123,18 @@ import Upstream
         let text = Self.text(origin.url, "{ follow: 5, allow: [cdn.test, 127.0.0.1] }", more)
         try await HandlerHarness.run(text, lookup: Self.lookup) { harness throws in
             there.update { $0 = "http://cdn.test:\(other.port)/x" }
-            let brought = [("Cookie", "a=b"), ("Private-Token", "t"), ("Accept", "text/plain")]
+            let brought = [
+                ("Cookie", "a=b"), ("Private-Token", "t"), ("Cookie2", "$Version=1"), ("DPoP", "proof"), ("X-Otp", "1"),
+                ("Referer", "http://a.test/?code=1"), ("Accept", "text/plain"),
+            ]
             let answer = try harness.exchange("GET", "/api/a", fields: brought)
             #expect(answer.text == "there" && answer.field("Set-Cookie") == nil)
             #expect(origin.log.map { $0.field("Authorization") } == ["Bearer mine", "Bearer mine"])
             #expect(origin.log.map { $0.field("Cookie") } == ["a=b", "a=b"])
             #expect(origin.log.map(\.target) == ["/a?token=hidden", "/b?token=hidden"])
             let asked = try #require(other.log.first)
-            for name in ["Authorization", "Cookie", "Private-Token", "X-Api-Key"] {
+            let left = ["Authorization", "Cookie", "Private-Token", "X-Api-Key", "Cookie2", "DPoP", "X-Otp", "Referer"]
+            for name in left {
                 #expect(asked.field(name) == nil, "\(name)")
             }
             #expect(asked.target == "/x" && asked.field("Host") == "cdn.test:\(other.port)")
