@@ -92,6 +92,41 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         }
     }
 
+    /// What a request meets on its way to the origin, if it is not asked at once.
+    package struct Meeting: Codable, Sendable, Equatable {
+        package enum Kind: String, Codable, Sendable {
+            /// It waits for a slot of its service.
+            case waits
+            /// The origin is left alone, or too many wait already.
+            case refused
+        }
+
+        /// What becomes of a request that is refused.
+        package enum Instead: String, Codable, Sendable {
+            /// A stored response answers, or the fallback.
+            case stale, fallback
+            /// It waits until the origin is back.
+            case parked
+            /// The refusal is the answer.
+            case nothing
+        }
+
+        package var kind: Kind
+        /// As the answer would say it.
+        package var reason: String
+        package var instead: Instead?
+        /// Why it is not parked, or for how long at most.
+        package var parking: String?
+        /// Of the refusal.
+        package var status: Int?
+        package var retryAfter: Int?
+
+        package init(kind: Kind, reason: String) {
+            self.kind = kind
+            self.reason = reason
+        }
+    }
+
     package struct Way: Codable, Sendable, Equatable {
         package var service: String
         package var url: String
@@ -111,6 +146,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
     /// Why nothing is stored or looked up for it; nil where `cache` says what is.
     package var bypass: Ruling?
     package var cache: Cache?
+    /// Nil where the origin would be asked at once, or would not be asked.
+    package var meets: Meeting?
     /// The rules of demo mode up to the one that answers; nil where demo mode is off.
     package var demo: [DemoRule]?
     /// The places that `from` names, in its order: the first that answers is the one; nil where it is not set.

@@ -142,7 +142,9 @@ import Testing
             staleRefusal: ruling
         )
         let standing = AdminExplanation.Standing(path: "/f", status: 200, afterMilliseconds: 5, mayAnswer: true)
-        return AdminExplanation(
+        var meeting = AdminExplanation.Meeting(kind: .refused, reason: "why")
+        (meeting.instead, meeting.parking, meeting.status, meeting.retryAfter) = (.nothing, "full", 503, 9)
+        var explanation = AdminExplanation(
             method: "GET",
             target: "/a",
             fields: [field],
@@ -171,6 +173,8 @@ import Testing
             demo: [.init(rule: "admin", answers: false, differences: ["query.role is missing"])],
             rungs: [.init(rung: "fresh", answers: false, reason: "nothing is stored")]
         )
+        explanation.meets = meeting
+        return explanation
     }()
 
     private static let drift: AdminDrift = {

@@ -28,6 +28,7 @@ extension AdminExplanation {
             text.add("decision", "nothing is stored or looked up: \(bypass.text)")
         }
         if let cache { text.add(cache, now: now) }
+        for (number, line) in (meets?.lines ?? []).enumerated() { text.add(number == 0 ? "meets" : "", line) }
         text.add("now", "\(HTTPDate.format(now)) (\(now))")
         text.add("offline", isOffline ? "yes, no origin is asked" : "no")
         return text.text

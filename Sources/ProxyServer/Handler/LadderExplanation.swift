@@ -81,6 +81,9 @@ struct LadderExplanation {
             return says(true, "recorded \(HTTPDate.format(recording.recordedAt))")
         default: break
         }
+        if rung == .live, !core.isOffline, case .refused(let error) = OriginOutlook(call.match) {
+            return says(false, error.description)
+        }
         let step: ServiceStep
         do throws(RouteRefusal) { step = try services.liveStep(call) } catch {
             let problem = Problem(error, services.plan)

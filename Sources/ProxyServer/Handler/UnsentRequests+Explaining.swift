@@ -139,7 +139,10 @@ extension UnsentRequests {
         {
             shown.kind = .tunnel
             shown.asks = hop.origin.root + hop.path
-            return bypass(request, shown, "upgrade", "RFC 9110 section 7.8")
+            var explanation = bypass(request, shown, "upgrade", "RFC 9110 section 7.8")
+            let outlooks = hop.gates.map { OriginOutlook($0.service, $0.runtime.admission) }
+            explanation.meets = outlooks.lazy.compactMap { AdminExplanation.Meeting($0, nil, nil) }.first
+            return explanation
         }
         let call = ServiceCall(match, framing, via: services.plan.via(request.version))
         let root = (match.origin ?? route.address).root
@@ -148,7 +151,7 @@ extension UnsentRequests {
             let rules = services.rulings(plan, on: call)
             if rules.last?.answers != true, plan.unmatched == .pass {
                 let live = try services.refusing { () throws(RouteRefusal) in try services.liveStep(call) }
-                var explanation = await explain(live, request, shown, root, on: loop)
+                var explanation = await explain(live, call, shown, root, on: loop)
                 explanation.demo = rules
                 return explanation
             }
@@ -162,12 +165,31 @@ extension UnsentRequests {
             return explanation
         case let step:
             guard let plan = match.endpoint.request.recording else {
-                return await explain(step, request, shown, root, on: loop)
+                return await explain(step, call, shown, root, on: loop)
             }
             var explanation = bypass(request, shown, "source", "configuration, source")
             explanation.rungs = await LadderExplanation(services).rungs(of: plan, call, on: loop)
             return explanation
         }
+    }
+
+    private func explain(
+        _ step: ServiceStep,
+        _ call: ServiceCall,
+        _ shown: AdminExplanation.Route,
+        _ root: String,
+        on loop: isolated EventLoop
+    ) async -> AdminExplanation {
+        var explanation = await explain(step, call.head, shown, root, on: loop)
+        let asksNobody = explanation.bypass?.reason == StoreTier.seed.rawValue || core.isOffline
+        // Who joins a fetch that is under way meets nothing.
+        let isAlone = explanation.cache.map { cache in
+            cache.upstream != nil && cache.outcome != .refresh && (cache.fills == 0 || cache.isUncacheable)
+        }
+        if !asksNobody, isAlone ?? true {
+            explanation.meets = AdminExplanation.Meeting(OriginOutlook(call.match), call, explanation.cache)
+        }
+        return explanation
     }
 
     private func explain(

@@ -57,6 +57,26 @@ package final class Admission: Sendable {
     package var waiting: Int { state.withLock { $0.waiting.count } }
     package func waiting(of priority: FetchPriority) -> Int { state.withLock { $0.waiting.count(of: priority) } }
 
+    /// What a client's fetch meets.
+    enum Outlook: Equatable {
+        case free
+        /// So many wait already.
+        case queued(Int)
+        /// No more may wait than this number.
+        case full(Int)
+    }
+
+    /// What a client's fetch would meet now.
+    var outlook: Outlook {
+        state.withLock { state in
+            if state.waiting.isEmpty, state.running < state.limits.concurrent ?? .max { return .free }
+            let others = state.waiting.count
+            // A client takes the place of one that is less urgent.
+            let mayWait = others < state.limits.queueLength || state.waiting.count(of: .client) < others
+            return mayWait ? .queued(state.waiting.count(of: .client)) : .full(state.limits.queueLength)
+        }
+    }
+
     /// Takes over new limits; a wider one admits waiters at once.
     package func update(_ limits: AdmissionLimits) {
         let admitted = state.withLock { state in

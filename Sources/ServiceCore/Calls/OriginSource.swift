@@ -114,22 +114,10 @@ package final class OriginSource: FetchSource {
         return fetch
     }
 
-    /// What a request hears that finds the breaker open, or a probe under way.
+    /// As a request hears it; counted.
     private func refuse() -> FetchError {
         runtime.resilience.countRefusal()
-        var reason =
-            "the circuit breaker of \(terms.url) is half-open: one request probes whether the origin answers again"
-        var seconds = 1
-        if case .open(let time) = runtime.resilience.breaker(of: terms.url) {
-            // Rounded up: a client that comes when it was told to is not refused again.
-            seconds = max(1, Int(clamping: (time + 999_999_999) / 1_000_000_000))
-            reason =
-                "the circuit breaker of \(terms.url) is open after failures in a row, for another \(time / 1_000_000) ms"
-        }
-        return .unavailable(
-            "\(service.label): \(reason); see what the origin answers, or change breaker",
-            seconds: seconds
-        )
+        return FetchError(leavingAlone: terms.url, service, runtime.resilience)
     }
 
     private func upstreamRequest(_ request: consuming FetchRequest) -> UpstreamRequest {

@@ -84,6 +84,11 @@ package final class ParkedCalls: Sendable {
 
     // MARK: - A call
 
+    /// Why a call of so many bytes would not be held now; nil where it would.
+    func refusal(of size: Int, to origin: String, _ policy: ParkPolicy) -> ParkRefusal? {
+        guarded.withLock { $0.origin == origin ? $0.state.refusal(of: size, policy) : .ended }
+    }
+
     /// Holds a call, whose task then waits by ``wait(_:until:on:)``.
     /// - Parameters:
     ///   - origin: the one that is away.

@@ -101,12 +101,17 @@ package struct ParkingState: Sendable {
 
     // MARK: - Coming
 
+    /// Why a call of so many bytes would not be held; nil where it would.
+    package func refusal(of size: Int, _ policy: ParkPolicy) -> ParkRefusal? {
+        if end != nil { return .ended }
+        guard calls.count < policy.calls else { return .calls(policy.calls) }
+        return self.size + size <= policy.size ? nil : .size(policy.size)
+    }
+
     /// Holds a call, since its origin is away.
     /// - Returns: why it is not held; nil where it is.
     package mutating func park(_ call: ParkedCall, _ policy: ParkPolicy, now: UInt64) -> ParkRefusal? {
-        if end != nil { return .ended }
-        guard calls.count < policy.calls else { return .calls(policy.calls) }
-        guard size + call.size <= policy.size else { return .size(policy.size) }
+        if let refusal = refusal(of: call.size, policy) { return refusal }
         calls[call.id] = call
         size += call.size
         hold(call.id)

@@ -189,7 +189,7 @@ private struct Absence {
 
 extension RequestHead {
     /// About as many bytes as it has on the wire.
-    fileprivate var size: Int {
+    var size: Int {
         var size = method.name.utf8.count + target.utf8.count + 16
         fields.forEachLine { name, value, _ in size += name.count + value.count + 4 }
         return size
@@ -198,7 +198,7 @@ extension RequestHead {
 
 extension BodyFraming {
     /// Bytes of content that are held at most.
-    fileprivate var contentBound: Int {
+    var contentBound: Int {
         switch self {
         case .none: 0
         case .length(let length): Int(clamping: length)
