@@ -2,7 +2,7 @@
 
 package import DownloadCore
 import HTTPWire
-package import Policies
+import Policies
 
 /// In the order in which a call meets it: the circuit breaker of the origin, and the slots of the service.
 package enum OriginOutlook: Sendable, Equatable {
