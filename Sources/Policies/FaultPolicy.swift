@@ -10,6 +10,8 @@ package struct FaultPolicy: Sendable, Equatable {
     package var chance: Double
     /// Which answers it acts on.
     package var points: Set<FaultPoint>
+    /// Whether the origin is asked where the rule leaves nothing of its answer.
+    package var origin: FaultOrigin
     /// It acts on no more than so many of the first requests of a path; nil: on all.
     package var first: Int?
     /// It acts on each so-many-th request of a path; nil: on all.
@@ -32,6 +34,7 @@ package struct FaultPolicy: Sendable, Equatable {
         seed: UInt64 = 0,
         chance: Double = 1,
         points: Set<FaultPoint> = Set(FaultPoint.allCases),
+        origin: FaultOrigin = .spare,
         first: Int? = nil,
         every: Int? = nil,
         latency: LatencyPolicy? = nil,
@@ -45,6 +48,7 @@ package struct FaultPolicy: Sendable, Equatable {
         self.seed = seed
         self.chance = chance
         self.points = points
+        self.origin = origin
         self.first = first
         self.every = every
         self.latency = latency
@@ -54,6 +58,20 @@ package struct FaultPolicy: Sendable, Equatable {
         self.wire = wire
         self.pace = pace
     }
+
+    /// The client sees nothing of the answer that there would be.
+    package var leavesNothing: Bool { status != nil || wire?.leavesNothing ?? false }
+
+    /// Where the rule acts, the origin is not asked.
+    package var sparesOrigin: Bool { origin == .spare && leavesNothing && points.contains(.miss) }
+}
+
+/// Whether an origin is asked whose answer nobody would see.
+package enum FaultOrigin: String, Sendable, Hashable, CaseIterable {
+    /// It is not: what a client repeats after the fault is done once.
+    case spare
+    /// It is: the answer is lost on its way, and a client that repeats its request has it done twice.
+    case ask
 }
 
 /// Where an answer comes from, as far as faults tell answers apart.
@@ -88,6 +106,14 @@ package enum WireFault: Sendable, Hashable {
     case garbage(afterStatusLine: Bool)
     /// Content-Length says so many bytes more than there are, or fewer.
     case wrongLength(by: Int)
+
+    /// Nothing of the answer goes out, not even its status.
+    package var leavesNothing: Bool {
+        switch self {
+        case .reset(after: nil), .empty, .garbage(afterStatusLine: false): true
+        default: false
+        }
+    }
 
     /// Its kind as configuration, logs and metrics name it.
     package var kind: Kind {

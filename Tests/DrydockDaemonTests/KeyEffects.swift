@@ -151,7 +151,8 @@ extension KeyEffect {
     /// Of services, endpoints and forward mode.
     private static let faults = Dictionary(
         uniqueKeysWithValues: (latencies + [
-            "profile", "name", "chance", "at", "first", "every", "status", "retry_after", "file", "fault.kind",
+            "profile", "name", "chance", "at", "origin", "first", "every", "status", "retry_after", "file",
+            "fault.kind",
             "fault.reset.after", "fault.close.after",
             "fault.bad_chunk.after", "fault.stalled_head.for", "fault.stalled_body.after", "fault.stalled_body.for",
             "fault.garbage.after", "fault.wrong_length.by", "pace", "dribble.chunks", "dribble.over", "random_seed",

@@ -176,6 +176,7 @@ extension Resolver {
         if let share = reader.share("chance") { rule.chance = share }
         let points = Set(reader.texts("at").compactMap { FaultPoint(rawValue: $0) })
         if !points.isEmpty, !reader.texts("at").contains("all") { rule.points = points }
+        if let origin = reader.text("origin").flatMap({ FaultOrigin(rawValue: $0) }) { rule.origin = origin }
         rule.first = reader.int("first")
         rule.every = reader.int("every")
         rule.seed = UInt64(reader.int("random_seed") ?? 0)
@@ -188,6 +189,13 @@ extension Resolver {
             fail(
                 place,
                 "an answer with status \(status) has no body (RFC 9110); remove 'faults.file', or change the status"
+            )
+        }
+        if let place = reader.place("origin"), !rule.leavesNothing || !rule.points.contains(.miss) {
+            fail(
+                place,
+                "'faults.origin' is for rules with 'at: miss' or without 'at' that leave nothing of an answer: with status,"
+                    + " or with fault reset (without after), empty or garbage; remove it, or change the rule"
             )
         }
         let deeds = ["latency", "status", "fault", "pace", "dribble"]

@@ -24,11 +24,14 @@ package struct FaultPlan: Sendable, Equatable {
     }
 
     package let rules: [Rule]
+    /// Some of the rules keep the origin from being asked where they act.
+    package let sparesOrigin: Bool
 
     /// Nil without rules.
     package init?(_ rules: [Rule]) {
         if rules.isEmpty { return nil }
         self.rules = rules
+        sparesOrigin = rules.contains(where: \.policy.sparesOrigin)
     }
 
     /// Counts a request with every rule that is for such answers. Each has a key and an ordinal of its own, whatever the
@@ -37,18 +40,45 @@ package struct FaultPlan: Sendable, Equatable {
     ///   - point: where the answer comes from.
     ///   - request: the bytes that tell requests apart: method, a space, the target behind the prefix.
     package func draws(at point: FaultPoint, request: [UInt8], _ count: RequestCount) -> FaultDraws {
-        var draws: [FaultDraws.Draw] = []
-        for place in rules.indices where rules[place].policy.points.contains(point) {
-            let key = request.withUnsafeBytes { DrawKey(rules[place].digest, request: $0) }
-            draws.append(FaultDraws.Draw(place: place, name: DrawName(key, ordinal: count.next(key))))
-        }
-        return FaultDraws(rules: rules, draws: draws)
+        draws(request, count) { $0.contains(point) }
+    }
+
+    /// What a request draws before its origin is asked: of the rules that are for each answer that may come of it.
+    /// - Parameter answers: where the answer may come from.
+    package func draws(
+        before answers: Set<FaultPoint>,
+        request: [UInt8],
+        _ ordinals: DrawOrdinals
+    ) -> FaultDraws {
+        ordinals.withRequest(request) { draws(request, $0) { $0.isSuperset(of: answers) } }
     }
 
     /// What the rules do to an answer, whose request is counted now.
+    /// - Parameter early: what the request has drawn before its origin was asked; nil: nothing.
     /// - Returns: nil where none of them acts.
-    package func draw(at point: FaultPoint, request: [UInt8], _ ordinals: DrawOrdinals) -> FaultEffect? {
-        ordinals.withRequest(request) { draws(at: point, request: request, $0) }.effect
+    package func draw(
+        at point: FaultPoint,
+        request: [UInt8],
+        _ ordinals: DrawOrdinals,
+        after early: FaultDraws? = nil
+    ) -> FaultEffect? {
+        ordinals.withRequest(request) { draws(request, $0, after: early) { $0.contains(point) } }.effect
+    }
+
+    private func draws(
+        _ request: [UInt8],
+        _ count: RequestCount,
+        after early: FaultDraws? = nil,
+        where isMeant: (Set<FaultPoint>) -> Bool
+    ) -> FaultDraws {
+        var draws = early?.draws ?? []
+        let drawn = Set(draws.map(\.place))
+        for place in rules.indices where !drawn.contains(place) && isMeant(rules[place].policy.points) {
+            let key = request.withUnsafeBytes { DrawKey(rules[place].digest, request: $0) }
+            draws.append(FaultDraws.Draw(place: place, name: DrawName(key, ordinal: count.next(key))))
+        }
+        if !drawn.isEmpty { draws.sort { $0.place < $1.place } }
+        return FaultDraws(rules: rules, draws: draws)
     }
 }
 
@@ -62,6 +92,11 @@ package struct FaultDraws: Sendable {
 
     fileprivate let rules: [FaultPlan.Rule]
     fileprivate let draws: [Draw]
+
+    /// A rule acts that keeps the origin from being asked.
+    package var sparesOrigin: Bool {
+        draws.contains { rules[$0.place].policy.sparesOrigin && rules[$0.place].effect(of: $0.name) != nil }
+    }
 
     /// What the rules do by these draws. Of several that act, the first one with a latency says the latency, and so with
     /// the status, the wire and the pace.

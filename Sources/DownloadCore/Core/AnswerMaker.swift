@@ -123,6 +123,17 @@ final class AnswerMaker: Sendable {
         return Answer(head: ResponseHead(status: 504), cacheStatus: status, failure: .onlyIfCached(reason))
     }
 
+    /// An empty answer in the place of the origin's, which was not asked.
+    func unasked(_ status: Int) -> Answer {
+        let detail = CacheStatus.Detail.fault.rawValue
+        var answer = Answer(
+            head: ResponseHead(status: status),
+            cacheStatus: CacheStatus(cacheName: cacheName, detail: detail)
+        )
+        answer.isUnasked = true
+        return answer
+    }
+
     // MARK: - What is forwarded, and what stands in
 
     /// The Cache-Status of a forwarded answer.

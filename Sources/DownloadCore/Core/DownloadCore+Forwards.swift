@@ -25,6 +25,9 @@ extension DownloadCore {
         answers.failure(error, forwardReason)
     }
 
+    /// An empty answer in the place of the origin's, which was not asked.
+    package func unasked(_ status: Int) -> Answer { answers.unasked(status) }
+
     /// The Cache-Status of a forwarded answer.
     package func status(of forwardReason: ForwardReason, forwardStatus: Int) -> CacheStatus {
         answers.status(of: forwardReason, forwardStatus: forwardStatus)

@@ -100,15 +100,19 @@ package final class DownloadCore: Sendable {
     // MARK: - Answering
 
     /// Answers a GET or HEAD from the store, after a validation, from the origin, or with a placeholder or fallback.
-    /// - Parameter onInterim: called on its loop with each 1xx response of a fetch that this request starts.
+    /// - Parameters:
+    ///   - onInterim: called on its loop with each 1xx response of a fetch that this request starts.
+    ///   - instead: called when the origin is to be asked, with whether that is to validate a stored response; a status
+    ///     is that of an empty answer, and the origin is not asked.
     package func answer(
         _ ask: CacheRequest,
         from source: any FetchSource,
         onInterim: ((ResponseHead) -> Void)? = nil,
+        instead: ((_ isStored: Bool) -> Int?)? = nil,
         on loop: isolated EventLoop
     ) async -> Answer {
-        let answer = await search(ask, from: source, onInterim: onInterim, on: loop)
-        guard let fallback = ask.phases?.fallback else { return answer }
+        let answer = await search(ask, from: source, onInterim: onInterim, instead: instead, on: loop)
+        guard let fallback = ask.phases?.fallback, !answer.isUnasked else { return answer }
         let status = answer.head.status
         // A client that gets 412 or 416 has a part or a version of something else than the fallback.
         let isOfRequest = status == 412 || status == 416
@@ -130,12 +134,14 @@ package final class DownloadCore: Sendable {
         _ ask: CacheRequest,
         from source: any FetchSource,
         onInterim: ((ResponseHead) -> Void)?,
+        instead: ((_ isStored: Bool) -> Int?)?,
         on loop: isolated EventLoop
     ) async -> Answer {
         if ask.content == nil, let seed = ask.seed, let answer = await seeds.answer(ask, seed, on: loop) {
             return answer
         }
         if ask.policy.mode == .none {
+            if !isOffline, let status = instead?(false) { return answers.unasked(status) }
             let forwardReason = ForwardReason(.bypass, StoreRefusal.cacheOff.rawValue)
             return await forwarder.forward(ask, source, forwardReason, onInterim, on: loop)
         }
@@ -149,6 +155,7 @@ package final class DownloadCore: Sendable {
                 sharedFetches.refreshBehind(ask, source, stale, on: loop)
                 return answer
             case .ask(let stale, let forwardReason, let plan):
+                if let status = instead?(stale != nil) { return answers.unasked(status) }
                 var miss = MissContext(
                     ask: ask,
                     source: source,

@@ -86,6 +86,8 @@ package struct Answer {
     package var cause: String?
     /// A placeholder or a fallback: neither from an origin nor from the store.
     package var isStandIn = false
+    /// The origin was to be asked, and was not: whoever asked has an answer of its own.
+    package var isUnasked = false
     /// A 416 that was made of what is stored, or of what arrives: the origin has not said it.
     package var isUnsatisfiable = false
     /// Why the response is stored, for the log; nil where it is not stored, or was stored before.

@@ -29,6 +29,8 @@ package struct CacheStatus: Sendable, Equatable {
         case fallback
         case placeholder
         case recording
+        /// A fault has answered, and the origin was not asked.
+        case fault
         case onlyIfCached = "only-if-cached"
         /// It could be stored, and the one before could not: the next one will be.
         case uncacheable = "remembered-uncacheable"

@@ -14,21 +14,26 @@ extension ProxyHandler {
     /// that wait for the same response: the core has given this answer away.
     ///
     /// The daemon's own documents, of requests that have no answer, stay as they are.
-    /// - Parameter result: another answer afterwards where a fault has a status; it says which faults act.
+    /// - Parameters:
+    ///   - result: another answer afterwards where a fault has a status; it says which faults act.
+    ///   - early: what was drawn before the origin was asked; nil: nothing.
     /// - Returns: nil where none acts.
     func drawFaults(
         _ result: inout ServiceAnswer,
         _ match: RouteMatch,
         _ exchange: Exchange,
+        after early: FaultDraws?,
         on loop: isolated EventLoop
     ) -> FaultEffect? {
         guard let plan = match.endpoint.request.faults, result.answer.failure == nil else { return nil }
         let drawn: FaultEffect?
         if let draws = result.faultDraws {
             drawn = draws.effect
+        } else if result.answer.isUnasked {
+            drawn = early?.effect
         } else {
             let request = Array("\(exchange.request.method.name) \(match.rest)".utf8)
-            drawn = plan.draw(at: FaultPoint(result), request: request, match.route.ordinals)
+            drawn = plan.draw(at: FaultPoint(result), request: request, match.route.ordinals, after: early)
         }
         guard let effect = drawn else { return nil }
         result.faults = effect.fieldValue

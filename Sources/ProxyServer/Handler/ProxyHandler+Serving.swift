@@ -62,10 +62,11 @@ extension ProxyHandler {
         var call = ServiceCall(match, exchange.framing, via: services.plan.via(match.request.version))
         let bodies = match.endpoint.request.logBodies.map { BodyLog(limit: $0) }
         Self.bind(&call, exchange, via: services.plan.via, bodies)
+        call.gate = FaultGate(match)
         if let draft = exchange.draft, let body = call.body {
             let seen = draft.watching(body, exchange.framing)
-            // An inner service may have a demo answer.
-            let isRead = match.endpoint.demo == nil && route.inner == nil
+            // An inner service may have a demo answer, and a fault may keep the origin from being asked.
+            let isRead = match.endpoint.demo == nil && route.inner == nil && call.gate == nil
             call.body = isRead ? seen : await draft.readAhead(seen, bind: call.bindBody, on: loop)
             if !isRead { exchange.requestBody.readerLeft() }
         }
@@ -96,7 +97,7 @@ extension ProxyHandler {
                 throw error
             }
         }
-        let effect = drawFaults(&result, match, exchange, on: loop)
+        let effect = drawFaults(&result, match, exchange, after: call.gate?.draws, on: loop)
         let made = MadeAnswer(result, effect, added, bodies, match, responder)
         guard let latency = effect?.latency, latency > 0 else { return await made.send(to: exchange, on: loop) }
         // The task ends, and with it all that it has held: only the answer waits.

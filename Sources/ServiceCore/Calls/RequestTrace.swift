@@ -59,6 +59,8 @@ extension RequestTrace {
         let what =
             if result.answer.failure != nil {
                 "no answer from the origin"
+            } else if result.answer.isUnasked {
+                "a fault's; the origin was not asked"
             } else if status.hit {
                 "what is stored"
             } else if status.detail == CacheStatus.Detail.revalidated.rawValue {

@@ -27,6 +27,8 @@ package struct ServiceCall {
     package var whenEnding: ((_ end: @escaping () -> Void) -> Void)?
     /// Tells what becomes of the request; nil unless that is wanted.
     package var trace: RequestTrace?
+    /// Faults that may keep the origin from being asked; nil: there are none.
+    package var gate: FaultGate?
     /// Tells of its fetches as one call; nil unless it may be parked between them.
     var parkable: ParkableCall?
     /// What the endpoint asks for below the base URL, where that was made of the content, too; nil: it is yet to be
@@ -92,6 +94,12 @@ package struct ServiceCall {
     /// Obeys what the route says of clients that leave.
     func heed(_ ask: CacheRequest) {
         if ask.onClientAbort != .finish { endWithClient?() }
+    }
+
+    /// Asked when the origin is to be; what it gives is the status of an answer that comes without the origin.
+    var instead: ((_ isStored: Bool) -> Int?)? {
+        guard let gate, !match.endpoint.request.asksNobody else { return nil }
+        return { gate.standIn(isStored: $0) }
     }
 
     /// The source that the call is answered from, which tells what it is asked where that is wanted.

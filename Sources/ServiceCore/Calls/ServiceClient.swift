@@ -68,6 +68,7 @@ package final class ServiceClient {
         let (endpoint, isHead) = (call.match.endpoint, call.head.method == .head)
         guard let mapping = endpoint.request.errorMapping else { return try await answer(unmapped: call, on: loop) }
         var result = try await answer(unmapped: call, on: loop)
+        if result.answer.isUnasked { return result }
         let isSuccess = endpoint.request.policy.isSuccess
         // Stored responses, retries, parking and fallbacks have had their turn.
         (result.answer, result.errorDocument) =
@@ -122,7 +123,13 @@ package final class ServiceClient {
         case .store(let ask, let source):
             call.heed(ask)
             return shown(
-                await core.answer(ask, from: call.traced(source), onInterim: call.onInterim, on: loop),
+                await core.answer(
+                    ask,
+                    from: call.traced(source),
+                    onInterim: call.onInterim,
+                    instead: call.instead,
+                    on: loop
+                ),
                 call
             )
         case .post(let ask, let source):
@@ -250,7 +257,13 @@ package final class ServiceClient {
             return await pass(call, path, source, on: loop)
         }
         let question = PostedContent.question(ask, content.bytes)
-        return await core.answer(question, from: source, onInterim: call.onInterim, on: loop)
+        return await core.answer(
+            question,
+            from: source,
+            onInterim: call.onInterim,
+            instead: call.instead,
+            on: loop
+        )
     }
 
     /// A method that is not answered from the store, and what its success does to what is
@@ -261,6 +274,8 @@ package final class ServiceClient {
         _ source: any FetchSource,
         on loop: isolated EventLoop
     ) async -> Answer {
+        // What is not sent changes nothing at the origin, and invalidates nothing.
+        if !core.isOffline, let status = call.instead?(false) { return core.unasked(status) }
         let (match, host) = (call.match, call.head.fields.first(.host))
         let route = match.route
         var fetch = FetchRequest(

@@ -59,6 +59,11 @@ struct LadderClimb {
     mutating func judge(_ result: ServiceAnswer, of stage: Ladder<EndpointRoute>.Stage, cacheName: String)
         -> ServiceAnswer?
     {
+        // A fault has taken the place of the origin's answer; it is no reason to ask another rung.
+        if result.answer.isUnasked {
+            last?.answer.reader?.close()
+            return result
+        }
         if let rung = stage.rung(of: result.answer, stage.route.request.policy) {
             last?.answer.reader?.close()
             call.match.route.runtime.countAnswer(of: rung)

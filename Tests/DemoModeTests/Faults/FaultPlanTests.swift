@@ -38,6 +38,28 @@ import Testing
         #expect(acts == [false, false, false, true, false])
     }
 
+    /// What is drawn before the origin is asked is not drawn again for the answer, whatever that turns out to be.
+    @Test func earlyDrawsCountOnce() throws {
+        let rules = [
+            FaultPolicy(name: "checked", points: [.revalidate], every: 2, status: 500),
+            FaultPolicy(name: "any", every: 2, status: 503),
+            FaultPolicy(name: "lost", points: [.miss], origin: .ask, wire: .empty),
+            FaultPolicy(name: "slow", points: [.miss], latency: LatencyPolicy(.uniform(5_000_000...5_000_000))),
+        ]
+        #expect(rules.map(\.sparesOrigin) == [false, true, false, false])
+        let plan = try #require(FaultPlan(rules.map { FaultPlan.Rule($0) }))
+        let ordinals = DrawOrdinals()
+        var seen: [[String]] = []
+        for _ in 0..<2 {
+            let early = plan.draws(before: [.miss, .revalidate, .stale], request: Self.request, ordinals)
+            seen.append(["\(early.sparesOrigin)"])
+            let effect = plan.draw(at: .revalidate, request: Self.request, ordinals, after: early)
+            seen.append((effect?.members ?? []).map { String($0.prefix { $0 != ";" }) })
+        }
+        #expect(seen == [["false"], [], ["true"], ["fault=checked", "fault=any"]])
+        #expect(!plan.draws(before: [.miss], request: Array("GET /b".utf8), ordinals).sparesOrigin)
+    }
+
     @Test func theFirstRuleWithAPartSaysIt() throws {
         let slow = FaultPolicy(name: "slow", latency: LatencyPolicy(.uniform(5_000_000...5_000_000)))
         let slower = FaultPolicy(name: "slower", latency: LatencyPolicy(.uniform(9_000_000...9_000_000)), status: 500)

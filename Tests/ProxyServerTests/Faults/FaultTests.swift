@@ -95,8 +95,11 @@ import Testing
             try harness.settle()
             let next = try harness.exchange("GET", "/s/x")
             #expect(next.text == Self.body)
-            #expect(next.field("Cache-Status")?.contains("; hit; ") == true)
+            // Where nothing of the answer was to go out, the origin was not asked before.
+            let isSpared = ["reset", "empty", "garbage"].contains(one.fault)
+            #expect(next.field("Cache-Status")?.contains("; hit; ") == !isSpared)
             #expect(next.field("Drydock-Demo") == nil)
+            #expect(origin.requests(target: "/x") == 1)
             let counters = try harness.counters()
             let kinds = WireFault.Kind.allCases.map { counters[.fault($0)] }
             #expect(kinds.reduce(0, +) == 1)
@@ -134,16 +137,80 @@ import Testing
             let said = try #require(first.field("Drydock-Demo"))
             #expect(said.hasPrefix("fault=busy; latency=5ms; status=503; draw="))
             try harness.settle()
-            // The same connection, and what the origin said.
+            #expect(first.field("Cache-Status") == "drydock; detail=fault")
+            // The same connection, and what the origin says.
             let second = try client.exchange("/s/x")
             #expect(second.status == 200)
             #expect(second.text == Self.body)
-            #expect(second.field("Cache-Status")?.contains("; hit; ") == true)
+            #expect(second.field("Cache-Status")?.contains("; fwd=uri-miss; ") == true)
             let counters = try harness.counters()
             #expect(counters[.faultStatus] == 1)
             #expect(counters[.faultLatency] == 1)
         }
         #expect(origin.requests() == 1)
+    }
+
+    /// A POST of a target whose response is stored, with a fault.
+    /// - Returns: its answer, and Cache-Status of a GET after it, without the fault.
+    private static func post(_ origin: ScriptedOrigin, _ faults: String) async throws -> (RawResponse, String) {
+        let seen = Monitor<(RawResponse, String)?>(nil)
+        try await HandlerHarness.run(Self.service(origin, "[]")) { harness throws in
+            #expect(try harness.exchange("GET", "/s/x").status == 200)
+            try harness.settle()
+            try harness.reload(Self.service(origin, faults))
+            let client = try harness.client()
+            try client.request("POST", "/s/x", body: Array("order".utf8))
+            let answer = try client.readResponse(method: "POST")
+            try harness.reload(Self.service(origin, "[]"))
+            let after = try harness.exchange("GET", "/s/x").field("Cache-Status") ?? ""
+            seen.update { $0 = (answer, after) }
+        }
+        return try #require(seen.read { $0 })
+    }
+
+    @Test(arguments: ["", "at: miss, ", "at: [miss, demo], "])
+    func whatAFaultTakesTheOriginIsNotAskedFor(_ place: String) async throws {
+        let origin = try Self.origin()
+        let (answer, after) = try await Self.post(origin, "{ \(place)status: 503 }")
+        #expect(answer.status == 503)
+        #expect(answer.field("Cache-Status") == "drydock; detail=fault")
+        #expect(origin.requests(method: "POST") == 0)
+        // What was not sent has invalidated nothing.
+        #expect(after.contains("; hit; "))
+    }
+
+    @Test func anAskedOriginDoesItsWork() async throws {
+        let origin = try Self.origin()
+        let (answer, after) = try await Self.post(origin, "{ at: miss, origin: ask, status: 503 }")
+        #expect(answer.status == 503)
+        #expect(origin.requests(method: "POST") == 1)
+        #expect(after.contains("; fwd=uri-miss; "))
+    }
+
+    /// What is stored and is to be validated is no miss before the origin has said so.
+    @Test func aValidationIsNoMissBeforeItsAnswer() async throws {
+        let origin = try ScriptedOrigin { request in
+            let isKnown = request.field("If-None-Match") != nil
+            let fields = [("ETag", "\"1\""), ("Cache-Control", "max-age=60")]
+            return .answer(isKnown ? 304 : 200, to: request, fields: fields, isKnown ? "" : "body")
+        }
+        let url = origin.url
+        let text: @Sendable (String) -> String = { faults in
+            "services: [{ name: s, match: { prefix: /s }, base_url: \"\(url)\", "
+                + "cache: { revalidate: conditional }, faults: \(faults) }]"
+        }
+        try await HandlerHarness.run(text("[]")) { harness throws in
+            #expect(try harness.exchange("GET", "/s/x").status == 200)
+            try harness.settle()
+            harness.clock.advance(seconds: 61)
+            try harness.reload(text("{ at: miss, status: 503 }"))
+            #expect(try harness.exchange("GET", "/s/x").status == 200)
+            #expect(origin.requests() == 2)
+            harness.clock.advance(seconds: 61)
+            try harness.reload(text("{ at: [miss, revalidate, stale], status: 503 }"))
+            #expect(try harness.exchange("GET", "/s/x").status == 503)
+            #expect(origin.requests() == 2)
+        }
     }
 
     @Test func faultsActWhereTheySay() async throws {
@@ -159,7 +226,7 @@ import Testing
                 base_url: "\(origin.url)"
                 cache: { revalidate: conditional }
                 faults:
-                  - { name: of-miss, at: miss, status: 500 }
+                  - { name: of-miss, at: miss, origin: ask, status: 500 }
                   - { name: of-hit, at: hit, status: 501 }
                   - { name: of-check, at: revalidate, status: 502 }
               - { name: d, match: { prefix: /d }, demo: { enabled: on, status: 204 }, faults: { at: demo, status: 504 } }

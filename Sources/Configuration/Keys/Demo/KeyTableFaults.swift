@@ -97,6 +97,11 @@ extension KeyTable {
                 "The answers that the rule acts on, by where they come from; without it, all."
             ),
             KeyDescriptor(
+                "origin",
+                .choice(FaultOrigin.allCases.map(\.rawValue)),
+                "Whether the origin is asked where nothing of its answer is left: without it, spare, it is not."
+            ),
+            KeyDescriptor(
                 "first",
                 .integer(1...1_000_000),
                 "The rule acts on so many of the first requests of a path only."
