@@ -41,10 +41,25 @@ import Testing
         )
     }
 
+    /// Fields of demo answers are sent as they stand, and a configuration with a template in one would be refused.
+    @Test func aTemplateInAFieldIsReported() throws {
+        let read = try imported(
+            #"{"request":{"url":"/a"},"response":{"headers":{"Location":"/a/{{request.id}}","X-Is":"1"}}}"#
+        )
+        try checked(read)
+        #expect(read.rulesAsJSON == [#"{"when":{"path":"/a"},"headers":{"X-Is":"1"}}"#])
+        #expect(
+            read.told == [
+                "/response/headers changed: 'Location' has a template, and fields of answers are not filled: it is not sent"
+            ]
+        )
+    }
+
     /// What a request becomes; nil: the stub is left out, for the reason.
     @Test(arguments: [
         (#""url":"/a?x=1&y=%20z","method":"get""#, #"{"method":"GET","path":"/a","query":{"x":"1","y":" z"}}"#, ""),
         (#""urlPath":"/a","method":"ANY""#, #"{"path":"/a"}"#, ""),
+        (#""urlPath":"/a/:b/*.js""#, #"{"path":{"matches":"\\A/a/:b/\\*\\.js\\z"}}"#, ""),
         (#""urlPath":"/a","method":"GET_OR_HEAD""#, #"{"method":["GET","HEAD"],"path":"/a"}"#, ""),
         (#""urlPathPattern":"/a/\\d+""#, #"{"path":{"matches":"\\A(?:/a/\\d+)\\z"}}"#, ""),
         (#""urlPattern":"/a\\?x=.*""#, nil, "/request/urlPattern left out: the pattern looks into the query"),

@@ -247,7 +247,7 @@ struct HARImport {
                     )
                     rule.condition = [
                         .init("method", request.method == "GET" ? .texts(["GET", "HEAD"]) : .string(request.method)),
-                        .init("path", .string(request.path)),
+                        .init("path", ValueTest.path(request.path)),
                     ]
                     if !variant.query.isEmpty { rule.condition.append(.init("query", .object(variant.query))) }
                     if !body.isEmpty { rule.condition.append(.init("body", .object(body))) }

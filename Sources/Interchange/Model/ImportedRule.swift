@@ -84,6 +84,10 @@ enum ImportedFields {
                 draft.change(place, "'\(name)' is no name of a field, and is not sent")
                 continue
             }
+            if let begin = value.firstRange(of: "{{"), value[begin.upperBound...].contains("}}") {
+                draft.change(place, "'\(name)' has a template, and fields of answers are not filled: it is not sent")
+                continue
+            }
             let isCookie = name.lowercased() == "set-cookie"
             // Browsers write several cookies as lines of one value.
             let values = isCookie ? value.split(whereSeparator: \.isNewline).map(String.init) : [value]

@@ -1,6 +1,7 @@
 // Tests of one text, as the conditions of a rule write them: each kind once, and further ones as one regular expression.
 
 import Content
+import Matching
 
 /// A test of a text.
 indirect enum ValueTest: Equatable {
@@ -14,6 +15,11 @@ indirect enum ValueTest: Equatable {
 
     /// A regular expression that is the whole text.
     static func matchesWhole(_ pattern: String) -> ValueTest { .matches(#"\A(?:"# + pattern + #")\z"#) }
+
+    /// The test of a path, whatever it looks like.
+    static func path(_ path: String) -> ContentTree {
+        PathShape.looksLikePattern(path) ? [.matches(#"\A"# + quoted(path) + #"\z"#)].tree : .string(path)
+    }
 
     /// The expression that ``matchesWhole(_:)`` was made of.
     static func inner(ofWhole pattern: String) -> String {

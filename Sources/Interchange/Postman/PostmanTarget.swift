@@ -64,7 +64,7 @@ struct PostmanTarget {
 
         /// As `when.path` has it.
         var test: ContentTree {
-            guard isPattern else { return .string(text) }
+            guard isPattern else { return ValueTest.path(text) }
             let parts = segments.map { $0.map(ValueTest.quoted) ?? "[^/]+" }
             return [ValueTest.matches(#"\A/"# + parts.joined(separator: "/") + #"\z"#)].tree
         }

@@ -90,7 +90,7 @@ struct WireMockRequest {
         if !methods.isEmpty {
             members.append(.init("method", methods.count == 1 ? .string(methods[0]) : .texts(methods)))
         }
-        if let exactPath { members.append(.init("path", .string(exactPath))) }
+        if let exactPath { members.append(.init("path", ValueTest.path(exactPath))) }
         if let pathPattern { members.append(.init("path", [ValueTest.matches(pathPattern)].tree)) }
         for section in ["query", "fields", "cookies"] {
             let own = tests.filter { $0.section == section }

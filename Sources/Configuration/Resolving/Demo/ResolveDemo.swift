@@ -30,6 +30,7 @@ extension Resolver {
         var result = DemoConfiguration(reader)
         // For its errors; an endpoint's reader has what it inherits, whose errors are told once.
         _ = latency(reader, label: "demo.latency")
+        checkFields(reader, of: "demo")
         let folder = folder(reader) ?? DemoFolder()
         result.answer.failure = failure(reader, folder)
         result.answer.choice = choice(reader, folder, result.answer.answer)

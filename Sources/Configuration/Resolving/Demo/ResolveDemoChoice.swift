@@ -90,6 +90,7 @@ extension Resolver {
     ) -> DemoAnswerConfiguration {
         var answer = DemoAnswerConfiguration(reader)
         answer.headers = reader.headerValues("headers")
+        checkFields(reader, of: label)
         if !content(reader, folder, of: label, into: &answer), let place = reader.place("template") {
             fail(place, "'\(label).template' needs a content beside it; write file, body or json, or remove it")
         }

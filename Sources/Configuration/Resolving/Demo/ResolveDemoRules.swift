@@ -30,6 +30,7 @@ extension Resolver {
             }
             var rule = DemoRuleConfiguration(reader, in: demo)
             rule.condition = condition(reader, parameters: parameters)
+            checkFields(reader, of: "demo.rules[]")
             let folder = self.folder(reader) ?? folder
             _ = content(reader, folder, of: "demo.rules[]", into: &rule.answer)
             rule.choice = choice(reader, folder, rule.answer).with(contentOf: rule.answer)
@@ -47,6 +48,7 @@ extension Resolver {
         guard let place = rule.place("when") else { return nil }
         let reader = rule.section("when")
         let condition = RequestCondition(reader)
+        checkPath(reader)
         if condition.clauses.isEmpty, ["nth", "first", "every"].contains(where: { reader.entry($0) != nil }) {
             return nil
         }
