@@ -53,6 +53,8 @@ package struct RecordingRules: Sendable, Hashable {
     package var redactedQuery: [String]
     /// Members of JSON documents, by their names from the root, whose values are not written.
     package var redactedMembers: [[String]]
+    /// Names whose values are written, although they look like secrets.
+    package var shown: [String] = []
     /// Bytes of content that a recording has at most.
     package var maximumSize: Int
     package var onFailure: RecordingFallback

@@ -1,5 +1,6 @@
 // Names that carry credentials, by their words.
 
+import Foundation
 import Testing
 
 @testable import Content
@@ -15,6 +16,9 @@ import Testing
             ("page", false), ("per_page", false), ("max_tokens", false), ("monkey", false), ("X-Debug", false),
             ("author", false), ("appid", false), ("", false), ("X-CSRFToken", true), ("X-JWTToken", true),
             ("sessionid", true), ("X-Sessionid", true), ("csrftoken", true), ("accesstoken", true), ("Authtoken", true),
+            ("X-OAuth-Scopes", false), ("X-Token-Count", false), ("token_type", false), ("tokenType", false),
+            ("token_endpoint", false), ("password_required", false), ("X-OAuth-Token", true), ("SAMLResponse", true),
+            ("client_assertion", true), ("cvv", true), ("assertion", false), ("code", false), ("new_password", true),
             ("pass", true), ("X-Pass-Through", false), ("bearer", true), ("HTMLKeyboard", false), ("tokenizer", false),
             ("Cookie2", true), ("DPoP", true), ("X-Otp", true), ("X-TOTP-Code", true), ("X-GitHub-OTP", true),
             ("X-XSRF", true), ("client_assertion", true), ("optical", false), ("cookies2", false),
@@ -31,5 +35,13 @@ import Testing
     )
     func `what stays behind when a redirect leads to another origin`(name: String, stays: Bool) {
         #expect(SecretNames.isForOneOrigin(name) == stays)
+    }
+
+    @Test func thePageHasTheTable() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "../../Documentation/secrets.md"
+        )
+        let page = try String(contentsOf: root, encoding: .utf8)
+        #expect(page.contains("\n\n" + SecretNames.table.joined(separator: "\n") + "\n\n"))
     }
 }

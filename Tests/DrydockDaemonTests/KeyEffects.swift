@@ -256,6 +256,7 @@ extension KeyEffect {
         "name": .plan { $0.name },
         "clients": .settings { "\($0.clients)" },
         "hosts": .plan { "\($0.hasHost("other"))" },
+        "not_secret": .plan { "\($0.contents.shown)" },
         "cache.memory.size": .daemon { "\($0.context.parts.core.memory.statistics.limit)" },
         "cache.memory.objects": .daemon { "\($0.context.parts.core.memory.objects)" },
         "cache.memory.max_object": .daemon { "\($0.context.parts.core.context.memoryMaxObject)" },

@@ -322,6 +322,12 @@ package enum KeyTable {
                 .shorthand(journal, key: "size"),
                 "The journal of requests, for 'drydock journal' and 'drydock verify'; or just its size."
             ),
+            KeyDescriptor(
+                "not_secret",
+                .list(.text(.any)),
+                default: "[]",
+                "Names whose values log.bodies, the journal and recordings have, although they look like secrets."
+            ),
             KeyDescriptor("prefetch", .sections(prefetch), "Lists that the daemon downloads on a schedule."),
             KeyDescriptor("purge", .sections(purge), "What the daemon purges on a schedule."),
             KeyDescriptor("groups", .sections(group), "Groups of calls, for 'drydock run' or on a schedule."),

@@ -23,6 +23,8 @@ package struct Configuration: Sendable, Equatable {
     /// Host patterns under which services that are matched by their prefix alone answer, unless they name
     /// their own. Default: none.
     package var hosts: [String]
+    /// Names whose values logs, the journal and recordings have, although they look like secrets. Default: none.
+    package var notSecret: [String]
     /// The memory tier and the disk tier.
     package var cache = TierConfiguration()
     /// Forward mode: absolute-form requests and CONNECT.
@@ -92,6 +94,7 @@ package struct Configuration: Sendable, Equatable {
     package static func == (left: Configuration, right: Configuration) -> Bool {
         left.listen == right.listen && left.admin == right.admin && left.loops == right.loops && left.name == right.name
             && left.clients == right.clients && left.hosts == right.hosts && left.cache == right.cache
+            && left.notSecret == right.notSecret
             && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
             && left.offline == right.offline && left.clock == right.clock && left.log == right.log

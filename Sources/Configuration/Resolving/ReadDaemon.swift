@@ -15,6 +15,7 @@ extension Configuration {
         givenName = reader.text("name")
         clients = reader.scalars("clients").compactMap { if case .client(let rule) = $0 { rule } else { nil } }
         hosts = reader.texts("hosts")
+        notSecret = reader.texts("not_secret")
         shutdown = reader.nanoseconds(always: "shutdown")
         offline = reader.bool("offline")
         clock = ClockConfiguration(movable: reader.section("clock").bool("movable"))

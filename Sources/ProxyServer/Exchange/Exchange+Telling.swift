@@ -46,7 +46,10 @@ extension Exchange {
         let names = [("service", match.route.label), ("endpoint", match.endpoint.name)]
         let target = [("target", LoggedReferer.text(request.target, context.secrets))]
         let status = [("status", status.map { "\($0)" } ?? "")]
-        context.daemonLog.tellBodies(requestID.text, names + target + status + bodies.facts(request, head))
+        context.daemonLog.tellBodies(
+            requestID.text,
+            names + target + status + bodies.facts(request, head, context.contents)
+        )
     }
 
     /// Begins the lines about this request.

@@ -45,6 +45,7 @@ package final class ProxyHandler: ExchangeHandler {
             calls: calls
         )
         context.secrets = plan.secrets
+        context.contents = plan.contents
     }
 
     /// Takes over the routes of a new configuration.
@@ -58,6 +59,7 @@ package final class ProxyHandler: ExchangeHandler {
             calls: calls
         )
         context.secrets = plan.secrets
+        context.contents = plan.contents
         context.forgetOutgoing()
     }
 

@@ -1,5 +1,6 @@
 // What becomes an entry of the journal: made with a request, filled while it is answered, recorded at its end.
 
+import Content
 import EventLoop
 import HTTPWire
 import ServiceCore
@@ -76,7 +77,9 @@ final class JournalDraft {
             let value = line.name.lowercased() == "referer" ? LoggedReferer.text(line.value, secrets) : line.value
             return JournalEntry.Field(name: line.name, value: isHidden ? JournalEntry.hidden : value)
         }
-        entry.body = body
+        let isCoded = request.fields.combined(.contentEncoding).map { $0.lowercased() != "identity" } ?? false
+        entry.body =
+            isCoded ? body : exchange.context.contents.hidden(body, type: request.fields.first(.contentType))
         entry.isBodyCut = isBodyCut
         entry.source = exchange.outcome.cache.label
         entry.cacheStatus = exchange.outcome.cacheStatus

@@ -32,13 +32,18 @@ final class BodyLog {
     }
 
     /// Names and values of the line.
-    /// - Parameter head: of the answer; nil where a problem document has answered.
-    func facts(_ asked: RequestHead, _ head: ResponseHead?) -> [(String, String)] {
+    /// - Parameters:
+    ///   - head: of the answer; nil where a problem document has answered.
+    ///   - secrets: what is hidden.
+    func facts(_ asked: RequestHead, _ head: ResponseHead?, _ secrets: SecretContent = SecretContent()) -> [(
+        String, String
+    )] {
         [
             ("method", asked.method.name),
             (
                 "request",
                 request.text(
+                    secrets,
                     contentType: asked.fields.first(.contentType),
                     coding: asked.fields.combined(.contentEncoding)
                 )
@@ -46,6 +51,7 @@ final class BodyLog {
             (
                 "response",
                 response.text(
+                    secrets,
                     contentType: head?.fields.first(.contentType),
                     coding: head?.fields.combined(.contentEncoding)
                 )

@@ -54,7 +54,8 @@ extension RoutePlan {
             services: routes,
             forward: configuration.forward.enabled ? try forward(configuration, registry, files, learned, &seeds) : nil,
             hosts: configuration.hosts.map(HostPattern.init),
-            machineNames: configuration.clients.allSatisfy(\.isLoopback) ? [] : machineNames()
+            machineNames: configuration.clients.allSatisfy(\.isLoopback) ? [] : machineNames(),
+            notSecret: configuration.notSecret
         )
         registry.learnedPlaces = learned
         return plan
@@ -148,7 +149,12 @@ extension RoutePlan {
                 withholdsAuthorization: endpoint.auth == .withheld,
                 shape: try shape(endpoint),
                 redirects: endpoint.redirects,
-                recordings: seeds.recordings(endpoint.recording, service: service.name, secrets: secrets),
+                recordings: seeds.recordings(
+                    endpoint.recording,
+                    service: service.name,
+                    secrets: secrets,
+                    notSecret: configuration.notSecret
+                ),
                 rungs: endpoint.recording.from,
                 mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
                 errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name),
@@ -186,7 +192,12 @@ extension RoutePlan {
                 retry: service.retry,
                 logBodies: service.logBodies,
                 redirects: service.redirects,
-                recordings: seeds.recordings(service.recording, service: service.name, secrets: secrets),
+                recordings: seeds.recordings(
+                    service.recording,
+                    service: service.name,
+                    secrets: secrets,
+                    notSecret: configuration.notSecret
+                ),
                 rungs: service.recording.from,
                 mapping: mapping(service.mapping, "service '\(service.name)'"),
                 errorMapping: errorMapping(service.errorMapping, service: service.name),

@@ -6,17 +6,22 @@ import ServiceCore
 
 extension SeedTable {
     /// Opens nothing yet: a folder is made with its first recording.
+    /// - Parameters:
+    ///   - secrets: query items that the service adds.
+    ///   - notSecret: names whose values are written, although they look like secrets.
     /// - Returns: nil where no folder is named, or for plans whose requests are never answered.
-    /// - Parameter secrets: query items that the service adds.
     func recordings(
         _ configuration: RecordingConfiguration,
         service: String,
-        secrets: SecretQuery
+        secrets: SecretQuery,
+        notSecret: [String]
     ) -> RecordingPlan? {
         guard let folder = configuration.folder, let opener else { return nil }
+        var rules = configuration.rules
+        rules.shown = notSecret
         return RecordingPlan(
             source: configuration.source,
-            rules: configuration.rules,
+            rules: rules,
             folder: RecordingFolder(path: "\(folder)/\(service)", pool: opener.pool, onTrouble: opener.onTrouble),
             secrets: secrets
         )

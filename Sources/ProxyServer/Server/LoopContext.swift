@@ -1,5 +1,6 @@
 // What the connections of one loop share: settings, handlers, counters, buffers, the sweep for deadlines.
 
+import Content
 package import EventLoop
 import HTTPWire
 import ServiceCore
@@ -25,6 +26,8 @@ package final class LoopContext {
     var passesIDs: Bool { log?.passesIDs ?? false }
     /// The query items that services add in secret: no log line has them.
     var secrets = SecretQuery()
+    /// What of contents no line and no entry of the journal has.
+    var contents = SecretContent()
     private var requestIDs = RequestIDs()
     private(set) var isDraining = false
     private var handlers: [ListenerRole: any ExchangeHandler] = [:]

@@ -36,7 +36,9 @@ final class RecordedFetch: FetchHandle, FetchSink {
     private var stand: ReplayedFetch?
     /// Held until the end.
     var task: Task<Void, Never>?
-    private var waiter: UnsafeContinuation<Recording?, Never>?
+    private var waiter: UnsafeContinuation<Making?, Never>?
+    /// Makes the recording, on an I/O thread; nil: there is none after all.
+    private typealias Making = @Sendable () -> Recording?
     private(set) var isEndProven = true
 
     /// - Parameters:
@@ -132,29 +134,29 @@ final class RecordedFetch: FetchHandle, FetchSink {
     func finished(trailers: Fields) {
         guard state == .passing else { return }
         isEndProven = handle?.isEndProven ?? true
-        guard isRecorded, isEndProven, let head, let recording = recording(head) else {
+        guard isRecorded, isEndProven, let head, let making = making(head) else {
             sendRest()
             return end { $0.finished(trailers: trailers) }
         }
         state = .saving
         self.trailers = trailers
-        wake(recording)
+        wake(making)
     }
 
     /// Waits for the whole answer, writes it, and ends the fetch: whoever has the answer finds the recording.
     func save(on loop: isolated EventLoop) async {
         guard state != .ended else { return }
-        guard let recording = await withUnsafeContinuation({ waiter = $0 }) else { return }
-        _ = await plan.folder.save(recording)
+        guard let making = await withUnsafeContinuation({ waiter = $0 }) else { return }
+        await plan.folder.save(making)
         sendRest()
         end { $0.finished(trailers: trailers) }
     }
 
-    /// - Parameter recording: nil: there will be none.
-    private func wake(_ recording: Recording?) {
+    /// - Parameter making: nil: there will be no recording.
+    private func wake(_ making: Making?) {
         let waiter = waiter
         self.waiter = nil
-        waiter?.resume(returning: recording)
+        waiter?.resume(returning: making)
     }
 
     func failed(_ error: FetchError) {
@@ -198,7 +200,8 @@ final class RecordedFetch: FetchHandle, FetchSink {
         return expectation.mismatch(whole.head, content)
     }
 
-    private func recording(_ head: ResponseHead) -> Recording? {
+    /// - Returns: nil where the answer is not as its route expects.
+    private func making(_ head: ResponseHead) -> Making? {
         let fields = HopByHop.forwardable(head.fields, isRequest: false)
         if let found = unexpected(head.status, fields) {
             plan.folder.tell(
@@ -206,21 +209,22 @@ final class RecordedFetch: FetchHandle, FetchSink {
             )
             return nil
         }
-        let kept: (fields: Fields, content: [UInt8])
-        do throws(RedactionRefusal) {
-            kept = try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets)
-        } catch {
-            plan.folder.tell("the answer to '\(key.request)' is not recorded: it \(error)")
-            return nil
+        return { [key, plan, content, now = clock.now()] in
+            do throws(RedactionRefusal) {
+                let kept = try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets)
+                return Recording(
+                    key: key,
+                    recordedAt: now,
+                    status: head.status,
+                    reason: head.reason,
+                    fields: kept.fields,
+                    content: kept.content
+                )
+            } catch {
+                plan.folder.tell("the answer to '\(key.request)' is not recorded: it \(error)")
+                return nil
+            }
         }
-        return Recording(
-            key: key,
-            recordedAt: clock.now(),
-            status: head.status,
-            reason: head.reason,
-            fields: kept.fields,
-            content: kept.content
-        )
     }
 
     private func end(_ tell: (any FetchSink) -> Void = { _ in }) {

@@ -59,6 +59,19 @@ package final class RecordingFolder: Sendable {
         (try? await pool.run { [self] in store(recording) }) ?? false
     }
 
+    /// Makes a recording on an I/O thread, and writes it in the place of an earlier one of its key.
+    /// - Parameter make: nil: there is none after all.
+    func save(_ make: @escaping @Sendable () -> Recording?) async {
+        try? await pool.run { [self] in
+            if let recording = make() { _ = store(recording) }
+        }
+    }
+
+    /// Does what takes longer than a loop may be held.
+    func away<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result? {
+        try? await pool.run { work() }
+    }
+
     /// Says why an answer is not recorded.
     func tell(_ reason: String) { onTrouble(reason) }
 

@@ -65,11 +65,16 @@ package struct RecordingMaker {
         let content = try await whole(response.body, decoder, atMost: plan.rules.maximumSize, key, on: loop)
         let isPlain = codings.isEmpty
         fields.remove(.contentEncoding)
+        let result = await plan.folder.away { [fields] in
+            Result { () throws(RedactionRefusal) in
+                try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets, isSent: isPlain)
+            }
+        }
         let kept: (fields: Fields, content: [UInt8])
-        do throws(RedactionRefusal) {
-            kept = try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets, isSent: isPlain)
-        } catch {
-            throw .refused("the stored response to '\(key.request)' \(error)")
+        switch result {
+        case .success(let redacted): kept = redacted
+        case .failure(let error): throw .refused("the stored response to '\(key.request)' \(error)")
+        case nil: throw .refused("the daemon ends")
         }
         return Recording(
             key: key,

@@ -22,6 +22,9 @@ enum Redaction {
         isSent: Bool = true
     ) throws(RedactionRefusal) -> (fields: Fields, content: [UInt8]) {
         var (fields, plain) = try decoded(content, fields, atMost: rules.maximumSize)
+        if !fields.contains(.contentEncoding) {
+            plain = SecretContent(shown: rules.shown).hidden(plain, type: fields.first(.contentType))
+        }
         plain = try apply(to: plain, fields, rules)
         fields = apply(to: fields, rules, secrets)
         fields.remove(.contentLength)
@@ -66,12 +69,13 @@ enum Redaction {
     /// The fields without secrets: cookies keep their names and attributes, what is secret by its name, or named by the
     /// rules, loses its value, and so do such items of URLs.
     static func apply(to fields: Fields, _ rules: RecordingRules, _ secrets: SecretQuery) -> Fields {
+        let known = SecretContent(shown: rules.shown)
         var result = Fields()
         for line in fields.lines {
             let name = line.name.lowercased()
             if name == "set-cookie" || name == "set-cookie2" {
                 result.append(line.name, SecretURL.hidden(cookie: line.value))
-            } else if rules.redactedFields.contains(name) || SecretNames.contains(name) {
+            } else if rules.redactedFields.contains(name) || known.isSecret(name) {
                 result.append(line.name, mark)
             } else {
                 let value = secrets.removed(from: line.value)
@@ -89,7 +93,7 @@ enum Redaction {
 
     /// Whether an item of a query is secret by its name, or the rules name it.
     private static func isSecret(_ name: String, _ rules: RecordingRules) -> Bool {
-        SecretNames.contains(name)
+        SecretContent(shown: rules.shown).isSecret(name)
             || rules.redactedQuery.contains { StarPattern.matches(Array($0.utf8)[...], Array(name.utf8)[...]) }
     }
 

@@ -1,6 +1,7 @@
 // All routes of a configuration, and which of them answers for a host.
 
 package import CacheStore
+package import Content
 import DemoMode
 import EventLoop
 package import HTTPWire
@@ -17,6 +18,8 @@ package final class RoutePlan: Sendable {
     package let writtenNames: Set<String>
     /// The names that are this daemon's and no other's: these, and those of the machine.
     package let ownNames: Set<String>
+    /// What of contents logs and the journal do not have.
+    package let contents: SecretContent
     /// The names under `hosts` of the whole daemon.
     private let daemonHosts: [HostPattern]
     /// The services that are matched by their prefix alone, the longest prefix first.
@@ -24,15 +27,19 @@ package final class RoutePlan: Sendable {
     /// The others, by their host, the longest prefix first.
     private let hosts: [String: [ServiceRoute]]
 
-    /// - Parameter hosts: patterns in lower case, of the whole daemon.
+    /// - Parameters:
+    ///   - hosts: patterns in lower case, of the whole daemon.
+    ///   - notSecret: names whose values are shown, although they look like secrets.
     package init(
         name: String,
         services: [ServiceRoute],
         forward: ForwardPlan?,
         hosts daemonHosts: [HostPattern] = [],
-        machineNames: Set<String> = []
+        machineNames: Set<String> = [],
+        notSecret: [String] = []
     ) {
         self.name = name
+        contents = SecretContent(shown: notSecret)
         self.services = services
         self.forward = forward
         self.machineNames = machineNames

@@ -1,0 +1,165 @@
+// Where secrets stand in JSON, or in the beginning of one: the values of members, by their names and their siblings.
+
+/// One pass over a text, which need not be valid.
+struct JSONSecrets {
+    private let text: [UInt8]
+    private let rules: SecretContent
+    private var names: ContentNames
+    private var place = 0
+    private var found: [Range<Int>] = []
+    /// Of the objects that are open, outermost first. Of those within more than ``deepest`` others nothing is kept.
+    private var objects: [SiblingSecrets] = []
+    private var tooDeep = 0
+
+    private static let deepest = 512
+
+    init(_ text: [UInt8], _ rules: SecretContent) {
+        self.text = text
+        self.rules = rules
+        names = ContentNames(rules)
+    }
+
+    /// Where the values are that are to be hidden.
+    consuming func ranges() -> [Range<Int>] {
+        while let byte = peek {
+            switch byte {
+            case UInt8(ascii: "\""): member()
+            case UInt8(ascii: "{"):
+                if objects.count < Self.deepest { objects.append(SiblingSecrets()) } else { tooDeep += 1 }
+                place += 1
+            case UInt8(ascii: "}"):
+                if tooDeep > 0 { tooDeep -= 1 } else { objects.popLast()?.end(&found) }
+                place += 1
+            default: place += 1
+            }
+        }
+        // The text ends within these.
+        for object in objects { object.end(&found) }
+        return found
+    }
+
+    private var peek: UInt8? { place < text.count ? text[place] : nil }
+
+    /// A text, which is the name of a member if a colon follows.
+    private mutating func member() {
+        let string = string()
+        skipSpace()
+        guard peek == UInt8(ascii: ":") else { return }
+        place += 1
+        skipSpace()
+        guard let first = peek else { return }
+        let name = Self.unescaped(string)
+        if rules.isForLog, isSecretInLog(name, valueBegins: first) {
+            let begin = place
+            skipValue()
+            found.append(begin..<place)
+            return
+        }
+        let said = names.content(name)
+        if said.isEmpty { return }
+        if first == UInt8(ascii: "["), said.contains(.secret) { return hideElements() }
+        let value = scalar(first)
+        if objects.isEmpty || tooDeep > 0 {
+            if let value, said.contains(.secret) { found.append(value) }
+        } else {
+            objects[objects.count - 1].see(said, value: value, &found)
+        }
+    }
+
+    private func isSecretInLog(_ name: ArraySlice<UInt8>, valueBegins first: UInt8) -> Bool {
+        let name = String(decoding: name, as: UTF8.self)
+        if rules.shown.contains(name.lowercased()) { return false }
+        return SecretNames.contains(name) || "\"[{".utf8.contains(first) && SecretNames.containsPlural(name)
+    }
+
+    /// A text or a number, which is passed; nil for what is neither, where the place stays.
+    private mutating func scalar(_ first: UInt8) -> Range<Int>? {
+        let begin = place
+        if first == UInt8(ascii: "\"") {
+            let string = string()
+            // An empty text tells nothing.
+            return string.count > 2 || string.last != UInt8(ascii: "\"") ? begin..<place : nil
+        }
+        guard first == UInt8(ascii: "-") || 48...57 ~= first else { return nil }
+        while let byte = peek, 48...57 ~= byte || "+-.eE".utf8.contains(byte) { place += 1 }
+        return begin..<place
+    }
+
+    /// The texts and numbers of a list that holds nothing else.
+    private mutating func hideElements() {
+        place += 1
+        while true {
+            skipSpace()
+            guard let byte = peek else { return }
+            if let value = scalar(byte) {
+                found.append(value)
+            } else if byte == UInt8(ascii: ",") {
+                place += 1
+            } else {
+                return
+            }
+        }
+    }
+
+    /// A string with its quotes; without the second one where the text ends in it.
+    private mutating func string() -> ArraySlice<UInt8> {
+        let start = place
+        place += 1
+        while place < text.count, text[place] != UInt8(ascii: "\"") {
+            place += text[place] == UInt8(ascii: "\\") ? 2 : 1
+        }
+        place = min(place + 1, text.count)
+        return text[start..<place]
+    }
+
+    private mutating func skipSpace() {
+        while let byte = peek, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { place += 1 }
+    }
+
+    /// A string, a number or a word, or an object or an array up to its end.
+    private mutating func skipValue() {
+        var depth = 0
+        while let byte = peek {
+            switch byte {
+            case UInt8(ascii: "\""):
+                _ = string()
+                if depth == 0 { return }
+                continue
+            case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                // The end of what the member is in.
+                if depth == 0 { return }
+                depth -= 1
+                if depth == 0 {
+                    place += 1
+                    return
+                }
+            case UInt8(ascii: ",") where depth == 0: return
+            default: break
+            }
+            place += 1
+        }
+    }
+
+    /// A name without its quotes and escapes.
+    private static func unescaped(_ string: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        let inner = string.dropFirst().dropLast(string.count > 1 && string.last == UInt8(ascii: "\"") ? 1 : 0)
+        guard inner.contains(UInt8(ascii: "\\")) else { return inner }
+        var result = String.UnicodeScalarView()
+        var rest = String(decoding: inner, as: UTF8.self).unicodeScalars[...]
+        while let scalar = rest.popFirst() {
+            guard scalar == "\\", let escape = rest.popFirst() else {
+                result.append(scalar)
+                continue
+            }
+            guard escape == "u", let code = UInt32(String(rest.prefix(4)), radix: 16), let meant = Unicode.Scalar(code)
+            else {
+                result.append(escape)
+                continue
+            }
+            rest = rest.dropFirst(4)
+            result.append(meant)
+        }
+        return Array(String(result).utf8)[...]
+    }
+}

@@ -1,0 +1,152 @@
+// Contents of requests and answers without the secrets in them: JSON, forms and XML, in any charset of Unicode.
+
+/// Hides what token endpoints and logins carry, by the names of members, items and elements (``SecretNames``).
+package struct SecretContent: Sendable, Hashable {
+    /// Names whose values are shown nevertheless, in lower case.
+    package let shown: Set<String>
+    /// Every value whose name says that it is secret is hidden, and not only what a content of a login has.
+    let isForLog: Bool
+
+    /// - Parameter shown: names whose values are shown nevertheless, in any case.
+    package init(shown: some Sequence<String> = []) {
+        self.init(shown: Set(shown.map { $0.lowercased() }), isForLog: false)
+    }
+
+    init(shown: Set<String>, isForLog: Bool) {
+        self.shown = shown
+        self.isForLog = isForLog
+    }
+
+    /// The same for lines of a log.
+    package var forLog: SecretContent { SecretContent(shown: shown, isForLog: true) }
+
+    /// Whether the value of a field or of an item of a query is a secret, by its name.
+    package func isSecret(_ name: String) -> Bool { SecretNames.contains(name) && !shown.contains(name.lowercased()) }
+
+    /// A content, or the beginning of one, with `***` in the place of each secret. It need not be valid: what cannot be read
+    /// stays as it is. It takes a pass over the content, and memory for what is hidden.
+    /// - Parameter type: the value of Content-Type; nil where there is none.
+    package func hidden(_ content: [UInt8], type: String?) -> [UInt8] {
+        guard let coded = UnicodeText(content) else { return content }
+        let plain = coded.utf8
+        let kind = ContentKind(plain, type: type)
+        var ranges: [Range<Int>] =
+            switch kind {
+            case .json: JSONSecrets(plain, self).ranges()
+            case .form: FormSecrets(plain, self).ranges()
+            case .xml: XMLSecrets(plain, self).ranges()
+            case .other: []
+            }
+        if ranges.isEmpty { return content }
+        ranges.sort { $0.lowerBound < $1.lowerBound }
+        let mark = Array((kind == .json ? "\"\(SecretURL.mark)\"" : SecretURL.mark).utf8)
+        var result: [UInt8] = []
+        result.reserveCapacity(plain.count)
+        var place = 0
+        for range in ranges where range.lowerBound >= place {
+            result += plain[place..<range.lowerBound]
+            result += mark
+            place = range.upperBound
+        }
+        result += plain[place...]
+        return coded.coded(result)
+    }
+
+    /// What a name says of the value beside it.
+    func name(_ name: String) -> SecretNames.ContentName {
+        if shown.contains(name.lowercased()) { return SecretNames.content(name).intersection(.companion) }
+        return SecretNames.content(name)
+    }
+}
+
+/// What a content is, by its type or, where that says nothing, by its beginning.
+enum ContentKind {
+    case json, form, xml, other
+
+    init(_ content: [UInt8], type: String?) {
+        let type = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+        if type.hasSuffix("/json") || type.hasSuffix("+json") || type.hasSuffix("json-seq") || type.hasSuffix("ndjson")
+        {
+            self = .json
+        } else if type == "application/x-www-form-urlencoded" {
+            self = .form
+        } else if type.hasSuffix("/xml") || type.hasSuffix("+xml") {
+            self = .xml
+        } else if type.isEmpty || type.hasPrefix("text/") || type == "application/octet-stream" {
+            switch content.first(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) {
+            case UInt8(ascii: "{"), UInt8(ascii: "["): self = .json
+            case UInt8(ascii: "<"): self = type == "text/html" ? .other : .xml
+            default:
+                let isForm =
+                    content.contains(UInt8(ascii: "=")) && content.allSatisfy { $0 > 32 && $0 < 127 }
+                self = isForm ? .form : .other
+            }
+        } else {
+            self = .other
+        }
+    }
+}
+
+/// A text in UTF-8 that may have come in UTF-16 or UTF-32.
+struct UnicodeText {
+    private enum Coding { case utf8, wide(bytes: Int, isLittle: Bool) }
+
+    let utf8: [UInt8]
+    private let mark: [UInt8]
+    private let coding: Coding
+
+    /// Nil for an empty content.
+    init?(_ content: [UInt8]) {
+        guard !content.isEmpty else { return nil }
+        let marks: [([UInt8], Coding)] = [
+            ([0xFF, 0xFE, 0, 0], .wide(bytes: 4, isLittle: true)),
+            ([0, 0, 0xFE, 0xFF], .wide(bytes: 4, isLittle: false)),
+            ([0xFF, 0xFE], .wide(bytes: 2, isLittle: true)), ([0xFE, 0xFF], .wide(bytes: 2, isLittle: false)),
+            ([0xEF, 0xBB, 0xBF], .utf8),
+        ]
+        let (mark, coding) = marks.first { content.starts(with: $0.0) } ?? ([], Self.guessed(content))
+        self.mark = mark
+        self.coding = coding
+        switch coding {
+        case .utf8: utf8 = mark.isEmpty ? content : Array(content.dropFirst(mark.count))
+        case .wide(let width, let isLittle):
+            utf8 = Self.read(content.dropFirst(mark.count), width, isLittle)
+        }
+    }
+
+    /// By the zeros among the first characters, which are of ASCII in JSON, XML and forms.
+    private static func guessed(_ content: [UInt8]) -> Coding {
+        let zeros = content.prefix(4).map { $0 == 0 }
+        switch zeros {
+        case [false, true, true, true]: return .wide(bytes: 4, isLittle: true)
+        case [true, true, true, false]: return .wide(bytes: 4, isLittle: false)
+        case _ where zeros.starts(with: [false, true]): return .wide(bytes: 2, isLittle: true)
+        case _ where zeros.starts(with: [true, false]): return .wide(bytes: 2, isLittle: false)
+        default: return .utf8
+        }
+    }
+
+    private static func read(_ bytes: ArraySlice<UInt8>, _ width: Int, _ isLittle: Bool) -> [UInt8] {
+        var units: [UInt32] = []
+        units.reserveCapacity(bytes.count / width)
+        var place = bytes.startIndex
+        while place + width <= bytes.endIndex {
+            let unit = bytes[place..<place + width]
+            units.append((isLittle ? Array(unit.reversed()) : Array(unit)).reduce(0) { $0 << 8 | UInt32($1) })
+            place += width
+        }
+        if width == 4 { return Array(String(decoding: units, as: UTF32.self).utf8) }
+        return Array(String(decoding: units.map { UInt16(truncatingIfNeeded: $0) }, as: UTF16.self).utf8)
+    }
+
+    /// The coding that the content has come in, of another text.
+    func coded(_ text: [UInt8]) -> [UInt8] {
+        guard case .wide(let width, let isLittle) = coding else { return mark + text }
+        let string = String(decoding: text, as: UTF8.self)
+        let units = width == 4 ? string.unicodeScalars.map(\.value) : string.utf16.map { UInt32($0) }
+        return units.reduce(into: mark) { result, unit in
+            let bytes = (0..<width).map { UInt8(truncatingIfNeeded: unit >> (8 * UInt32($0))) }
+            result += isLittle ? bytes : bytes.reversed()
+        }
+    }
+}

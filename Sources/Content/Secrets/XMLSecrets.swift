@@ -1,0 +1,163 @@
+// Where secrets stand in XML, or in the beginning of one: the texts of elements, and the values of attributes.
+
+/// One pass over a text, which need not be valid. Namespaces make no difference.
+struct XMLSecrets {
+    private struct Element {
+        let name: SecretNames.ContentName
+        var children = SiblingSecrets()
+        /// The first text within it, without the space around.
+        var text: Range<Int>?
+    }
+
+    private let text: [UInt8]
+    private let rules: SecretContent
+    private var names: ContentNames
+    private var place = 0
+    private var found: [Range<Int>] = []
+    /// Of the elements that are open, outermost first. Of those within more than ``deepest`` others nothing is kept.
+    private var elements: [Element] = []
+    private var tooDeep = 0
+
+    private static let deepest = 512
+
+    init(_ text: [UInt8], _ rules: SecretContent) {
+        self.text = text
+        self.rules = rules
+        names = ContentNames(rules)
+    }
+
+    /// Where the values are that are to be hidden.
+    consuming func ranges() -> [Range<Int>] {
+        while place < text.count {
+            guard text[place] == UInt8(ascii: "<") else {
+                let begin = place
+                place = index(of: "<", from: place) ?? text.count
+                see(text: begin..<place)
+                continue
+            }
+            if starts("<!--") {
+                skip(behind: "-->")
+            } else if starts("<![CDATA[") {
+                let begin = min(place + 9, text.count)
+                skip(behind: "]]>")
+                let isClosed = text[begin..<place].suffix(3).elementsEqual("]]>".utf8)
+                see(text: begin..<(isClosed ? place - 3 : place))
+            } else if starts("<?") {
+                skip(behind: "?>")
+            } else if starts("<!") {
+                skip(behind: ">")
+            } else if starts("</") {
+                skip(behind: ">")
+                end()
+            } else {
+                begin()
+            }
+        }
+        while !elements.isEmpty { end() }
+        return found
+    }
+
+    /// What a name says, without the prefix of its namespace.
+    private mutating func content(_ name: ArraySlice<UInt8>) -> SecretNames.ContentName {
+        let local = name.lastIndex(of: UInt8(ascii: ":")).map { name[($0 + 1)...] } ?? name
+        if rules.isForLog {
+            let text = String(decoding: local, as: UTF8.self)
+            if SecretNames.contains(text), !rules.shown.contains(text.lowercased()) { return .secret }
+        }
+        return names.content(local)
+    }
+
+    /// A tag that opens an element.
+    private mutating func begin() {
+        place += 1
+        let name = word()
+        let said = content(name)
+        var attributes = SiblingSecrets()
+        var isEmpty = false
+        while place < text.count, text[place] != UInt8(ascii: ">") {
+            if text[place] == UInt8(ascii: "/") {
+                isEmpty = place + 1 < text.count && text[place + 1] == UInt8(ascii: ">")
+                place += 1
+                continue
+            }
+            let attribute = word()
+            guard !attribute.isEmpty else {
+                place += 1
+                continue
+            }
+            skipSpace()
+            guard place < text.count, text[place] == UInt8(ascii: "=") else { continue }
+            place += 1
+            skipSpace()
+            guard place < text.count, text[place] == UInt8(ascii: "\"") || text[place] == UInt8(ascii: "'") else {
+                continue
+            }
+            let quote = text[place]
+            let begin = place + 1
+            place = text[begin...].firstIndex(of: quote) ?? text.count
+            attributes.see(content(attribute), value: begin..<place, &found)
+            place = min(place + 1, text.count)
+        }
+        attributes.end(&found)
+        place = min(place + 1, text.count)
+        if isEmpty { return }
+        if elements.count < Self.deepest { elements.append(Element(name: said)) } else { tooDeep += 1 }
+    }
+
+    /// A tag that closes an element, whatever its name.
+    private mutating func end() {
+        if tooDeep > 0 {
+            tooDeep -= 1
+            return
+        }
+        guard let element = elements.popLast() else { return }
+        element.children.end(&found)
+        if elements.isEmpty {
+            if let text = element.text, element.name.contains(.secret) { found.append(text) }
+        } else {
+            elements[elements.count - 1].children.see(element.name, value: element.text, &found)
+        }
+    }
+
+    private mutating func see(text range: Range<Int>) {
+        guard tooDeep == 0, let last = elements.indices.last, !elements[last].name.isEmpty else { return }
+        let isSpace = { (byte: UInt8) in [0x20, 0x09, 0x0A, 0x0D].contains(byte) }
+        guard let first = text[range].firstIndex(where: { !isSpace($0) }),
+            let end = text[range].lastIndex(where: { !isSpace($0) })
+        else { return }
+        if elements[last].text == nil {
+            elements[last].text = first..<end + 1
+        } else if elements[last].name.contains(.secret) {
+            // Behind a comment or a child.
+            found.append(first..<end + 1)
+        }
+    }
+
+    // MARK: - Bytes
+
+    /// A name, up to what no name has.
+    private mutating func word() -> ArraySlice<UInt8> {
+        let begin = place
+        while place < text.count, text[place] > 32, !"/>=\"'<".utf8.contains(text[place]) { place += 1 }
+        return text[begin..<place]
+    }
+
+    private mutating func skipSpace() {
+        while place < text.count, text[place] <= 32 { place += 1 }
+    }
+
+    private func starts(_ word: StaticString) -> Bool {
+        let count = word.utf8CodeUnitCount
+        guard text.count - place >= count else { return false }
+        return word.withUTF8Buffer { text[place..<place + count].elementsEqual($0) }
+    }
+
+    private mutating func skip(behind word: StaticString) {
+        while place < text.count, !starts(word) { place += 1 }
+        place = min(place + word.utf8CodeUnitCount, text.count)
+    }
+
+    private func index(of character: Unicode.Scalar, from start: Int) -> Int? {
+        text[start...].firstIndex(of: UInt8(ascii: character))
+    }
+}
