@@ -45,6 +45,10 @@ package struct RecordingRules: Sendable, Hashable {
     package var fields: [String]
     /// Whether the content of a request tells recordings apart.
     package var matchesBody: Bool
+    /// Whether a request with credentials has another recording than one without them.
+    package var matchesCredentials = true
+    /// Whether the fields that an answer names in Vary tell its recordings apart.
+    package var matchesVary = true
     /// Names of query items that make no difference; one may end with `*`.
     package var ignoredQuery: [String]
     /// Names of fields of answers whose values are not written, in lower case, besides those that are secret by name.

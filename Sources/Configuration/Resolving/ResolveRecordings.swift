@@ -23,6 +23,8 @@ extension RecordingConfiguration {
             maximumSize: section.bytes(always: "max_size"),
             onFailure: section.choice(always: "on_failure")
         )
+        rules.matchesCredentials = match.bool("credentials")
+        rules.matchesVary = match.bool("vary")
     }
 }
 

@@ -49,6 +49,10 @@ package struct DriftCheck {
         }
         let host = call.head.fields.first(.host)
         var request = FetchRequest(method: .get, path: path, fields: call.originFields, clientHost: host)
+        for pair in recording.vary ?? [] where pair.count == 2 {
+            if pair[1] == Redaction.mark { return .leftOut("its answer depends on \(pair[0]), which no recording has") }
+            request.fields.set(pair[0], pair[1])
+        }
         request.prepareForRecording()
         request.fields.set(.cacheControl, "no-cache")
         request.urgency = FetchUrgency(.sizeCheck)

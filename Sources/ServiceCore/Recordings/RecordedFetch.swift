@@ -209,11 +209,12 @@ final class RecordedFetch: FetchHandle, FetchSink {
             )
             return nil
         }
-        return { [key, plan, content, now = clock.now()] in
+        return { [key, plan, content, asked = request.fields, now = clock.now()] in
             do throws(RedactionRefusal) {
                 let kept = try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets)
                 return Recording(
                     key: key,
+                    vary: plan.rules.matchesVary ? RecordingVary.pairs(kept.fields, asked) : [],
                     recordedAt: now,
                     status: head.status,
                     reason: head.reason,

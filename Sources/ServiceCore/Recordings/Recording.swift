@@ -7,6 +7,9 @@ package import HTTPWire
 /// An answer as an origin gave it, without secrets.
 package struct Recording: Sendable {
     package let key: RecordingKey
+    /// The fields of the request that the answer names in Vary: names in lower case with their values, or a name alone where
+    /// the request had no such field. Nil where that is not known: the recording answers whatever they are.
+    package let vary: [[String]]?
     /// Unix seconds.
     package let recordedAt: Int64
     package let status: Int
@@ -17,6 +20,7 @@ package struct Recording: Sendable {
 
     package init(
         key: RecordingKey,
+        vary: [[String]]? = nil,
         recordedAt: Int64,
         status: Int,
         reason: String,
@@ -24,6 +28,7 @@ package struct Recording: Sendable {
         content: [UInt8]
     ) {
         self.key = key
+        self.vary = vary
         self.recordedAt = recordedAt
         self.status = status
         self.reason = reason
@@ -54,6 +59,8 @@ struct RecordingDocument: Codable, Equatable {
     var match: [[String]]?
     /// The SHA-256 of the request's content.
     var body: String?
+    /// The fields of the request that the answer names in Vary: names and values, or a name alone.
+    var vary: [[String]]?
     /// Such as `2026-11-21T07:00:00Z`.
     var recordedAt: String
     var status: Int
@@ -64,7 +71,7 @@ struct RecordingDocument: Codable, Equatable {
     var content: String?
 
     private enum CodingKeys: String, CodingKey {
-        case request, match, body, status, reason, fields, content
+        case request, match, body, vary, status, reason, fields, content
         case recordedAt = "recorded_at"
     }
 
@@ -74,6 +81,7 @@ struct RecordingDocument: Codable, Equatable {
         request = recording.key.request
         match = recording.key.fields.isEmpty ? nil : recording.key.fields
         body = recording.key.body
+        vary = recording.vary
         recordedAt = Date(timeIntervalSince1970: Double(recording.recordedAt)).formatted(Self.form)
         status = recording.status
         reason = recording.reason.isEmpty ? nil : recording.reason
@@ -130,6 +138,7 @@ struct RecordingDocument: Codable, Equatable {
         for field in [KnownField.contentLength, .transferEncoding, .connection, .keepAlive] { lines.remove(field) }
         return Recording(
             key: key,
+            vary: vary,
             recordedAt: Int64(seconds),
             status: status,
             reason: reason ?? "",

@@ -4,7 +4,7 @@ package import EventLoop
 import Files
 import Glibc
 import HTTPCaching
-import HTTPWire
+package import HTTPWire
 package import Policies
 import Synchronization
 
@@ -29,9 +29,19 @@ package final class RecordingFolder: Sendable {
         self.onTrouble = onTrouble
     }
 
-    /// The recording of a key; nil where there is none that can be used.
-    package func find(_ key: RecordingKey) async -> Recording? {
-        try? await pool.run { [self] in load(key) }
+    /// The recording of a request; nil where there is none that can be used.
+    /// - Parameter request: its fields, which may have to be those that the answer names in Vary.
+    package func find(_ key: RecordingKey, _ request: Fields) async -> Recording? {
+        try? await pool.run { [self] in load(key, request) }
+    }
+
+    /// The recordings that come nearest to a request, and what differs; nil where none is near.
+    package func nearest(to key: RecordingKey, _ request: Fields) async -> String? {
+        (try? await pool.run { [self] in
+            var nearest = NearestRecordings(key, request)
+            for name in nearest.candidates(fileNames()) { document(name).map { nearest.add($0) } }
+            return nearest.told
+        }) ?? nil
     }
 
     /// All recordings, in the order of their names.
@@ -77,15 +87,38 @@ package final class RecordingFolder: Sendable {
 
     // MARK: - On an I/O thread
 
-    private func load(_ key: RecordingKey) -> Recording? {
-        read(key.name) { document in
-            if document.key == key { return key }
+    private func load(_ key: RecordingKey, _ request: Fields) -> Recording? {
+        if let found = load(key.name, of: key, request) { return found }
+        // Other values of what the answer names in Vary: they are only where there is one that has the name of the key.
+        if access(head(key.name), F_OK) == 0 {
+            for name in fileNames() where name.hasPrefix(key.name + ".") {
+                if let found = load(name, of: key, request) { return found }
+            }
+        }
+        // Recordings of before, and those that a person has written, do not say whether there were credentials.
+        guard let plain = key.withoutCredentials else { return nil }
+        return read(plain.name) { $0.vary == nil && $0.key == plain ? plain : nil }
+    }
+
+    private func load(_ name: String, of key: RecordingKey, _ request: Fields) -> Recording? {
+        read(name) { document in
+            if document.key == key { return RecordingVary.matches(document.vary, request) ? key : nil }
             onTrouble(
-                "the recording \(head(key.name)) is of another request than '\(key.request)', which its name is of; "
+                "the recording \(head(name)) is of another request than '\(key.request)', which its name is of; "
                     + "set 'request', 'match' and 'body' back, or remove it"
             )
             return nil
         }
+    }
+
+    /// The name of a recording's files: that of its key, unless there is one of other values of what the answer names in
+    /// Vary.
+    private func name(_ recording: Recording) -> String {
+        let name = recording.key.name
+        guard let vary = recording.vary, !vary.isEmpty, let known = document(name)?.vary, !known.isEmpty, known != vary
+        else { return name }
+        let text = vary.map { $0.joined(separator: ": ") }.joined(separator: "\n")
+        return "\(name).\((ContentDigest.sha256.hex(text.utf8) ?? "").prefix(8))"
     }
 
     private func head(_ name: String) -> String { "\(path)/\(name)\(Self.headSuffix)" }
@@ -147,7 +180,7 @@ package final class RecordingFolder: Sendable {
     private func store(_ recording: Recording) -> Bool {
         do throws(SystemError) {
             if access(path, F_OK) != 0 { try Folders.make(path, mode: 0o700) }
-            let name = recording.key.name
+            let name = name(recording)
             // Each content has a name of its own, so that no head is ever beside the content of another answer, whoever reads
             // meanwhile and whenever the daemon is killed.
             let digest = (ContentDigest.sha256.hex(recording.content) ?? "").prefix(8)

@@ -17,7 +17,9 @@ package struct RecordingLookup {
         }
         guard let (key, _) = RecordedCall.key(of: call, plan.rules) else { return (nil, "the request is refused") }
         if plan.rules.matchesBody, !call.isPlain { return (nil, "its content tells recordings apart, and is not here") }
-        return (await plan.folder.find(key), "there is no recording of '\(key.request)' in \(plan.folder.path)")
+        if let found = await plan.folder.find(key, call.originFields) { return (found, "") }
+        let near = await plan.folder.nearest(to: key, call.originFields).map { "; the nearest: \($0)" } ?? ""
+        return (nil, "there is no recording of '\(key.request)' in \(plan.folder.path)\(near)")
     }
 }
 

@@ -46,7 +46,7 @@ package struct RecordingMaker {
                 "nothing is stored for '\(key.request)'; ask for it first, or name it as 'drydock list' does"
             )
         }
-        let recording = try await Self.recording(of: response, key, plan, on: loop)
+        let recording = try await Self.recording(of: response, key, call.originFields, plan, on: loop)
         guard await plan.folder.save(recording) else { throw .notWritten(plan.folder.path) }
         return recording
     }
@@ -54,6 +54,7 @@ package struct RecordingMaker {
     private static func recording(
         of response: StoredResponse,
         _ key: RecordingKey,
+        _ request: Fields,
         _ plan: RecordingPlan,
         on loop: isolated EventLoop
     ) async throws(KeepRefusal) -> Recording {
@@ -78,6 +79,7 @@ package struct RecordingMaker {
         }
         return Recording(
             key: key,
+            vary: plan.rules.matchesVary ? RecordingVary.pairs(kept.fields, request) : [],
             recordedAt: response.head.validatedAt,
             status: response.head.status,
             reason: response.head.reason,
@@ -132,7 +134,11 @@ extension Recording {
     ///   - root: scheme and authority of its origin.
     /// - Returns: nil where a seed cannot be found by what tells the recording from others.
     package func seed(service: String, root: String) -> StoredResponse? {
-        guard let path = key.pathOfGET, key.body == nil, !key.hasSecrets else { return nil }
+        guard let path = key.pathOfGET, key.body == nil, !key.tellsSecretsApart else { return nil }
+        // Of credentials, and of an absent field, there is no value that a seed could be found by.
+        let varying =
+            key.fieldLines.filter { $0.value != Redaction.mark }
+            + (vary ?? []).compactMap { $0.count == 2 && $0[1] != Redaction.mark ? ($0[0], $0[1]) : nil }
         let head = StoredHead(
             status: status,
             reason: reason,
@@ -141,8 +147,8 @@ extension Recording {
             responseTime: recordedAt,
             validatedAt: recordedAt,
             initialAge: 0,
-            varyFields: Fields(key.fieldLines.map { ($0.name, $0.value) }),
-            varyNames: key.fieldLines.map(\.name),
+            varyFields: Fields(varying.map { ($0.0, $0.1) }),
+            varyNames: varying.map(\.0),
             bodyLength: Int64(content.count),
             requestMethod: .get,
             hadAuthorization: false

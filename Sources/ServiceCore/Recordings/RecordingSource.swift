@@ -54,12 +54,14 @@ final class RecordingSource: FetchSource {
         let content = try await content(of: &request, on: loop)
         let key = RecordingKey(request.method, path: request.path, request.fields, content: content, plan.rules)
         let isAnsweredFirst = plan.source != .record
-        let found = isAnsweredFirst || plan.rules.onFailure == .replay ? await plan.folder.find(key) : nil
+        let found =
+            isAnsweredFirst || plan.rules.onFailure == .replay ? await plan.folder.find(key, request.fields) : nil
         let head = RequestHead(method: request.method, target: request.path, fields: request.fields)
         if isAnsweredFirst, let found { return replay(found, head, sink, on: loop) }
         guard let origin else {
+            let near = await plan.folder.nearest(to: key, request.fields).map { "the nearest: \($0); " } ?? ""
             throw .unrecorded(
-                "service \(service) has no recording of '\(key.request)' in \(plan.folder.path); "
+                "service \(service) has no recording of '\(key.request)' in \(plan.folder.path); \(near)"
                     + "record it with 'source: record' or 'replay-or-record', or put one there"
             )
         }

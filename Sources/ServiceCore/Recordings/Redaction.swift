@@ -99,9 +99,12 @@ enum Redaction {
 
     /// The value of a request's field as it tells recordings apart: of a secret its digest.
     static func asked(_ value: String, of name: String) -> String {
-        guard SecretNames.contains(name), !value.hasPrefix(digestMark) else { return value }
+        guard SecretNames.contains(name), !value.hasPrefix(digestMark), value != mark else { return value }
         return digestMark + (ContentDigest.sha256.hex(value.utf8) ?? "").prefix(16)
     }
+
+    /// Whether no recording has the value of a request's field, but only that it was sent.
+    static func isHidden(_ name: String) -> Bool { SecretNames.contains(name) }
 
     /// What the digest of a secret begins with.
     static let digestMark = "sha256:"

@@ -40,6 +40,81 @@ import Testing
         #expect(Self.key(.get, "/a?utm_x=1&b=2", [], "", ignoring).request == "GET /a?b=2")
     }
 
+    @Test("a 401 and the answer with credentials are two recordings, and Vary of an answer is obeyed")
+    func credentialsAndVaryTellRecordingsApart() async throws {
+        let folder = try TemporaryFolder("recordings")
+        let pool = try IOPool(threads: 1)
+        defer { pool.stop() }
+        let recordings = RecordingFolder(path: folder.path, pool: pool) { Issue.record("\($0)") }
+        func save(_ status: Int, _ request: [(String, String)], vary: String? = nil) async {
+            let fields = Fields(vary.map { [("Vary", $0)] } ?? [])
+            let recording = Recording(
+                key: Self.key(.get, "/me", request),
+                vary: RecordingVary.pairs(fields, Fields(request)),
+                recordedAt: 1_000_000_000,
+                status: status,
+                reason: "",
+                fields: fields,
+                content: []
+            )
+            #expect(await recordings.save(recording))
+        }
+        func find(_ request: [(String, String)]) async -> Int? {
+            await recordings.find(Self.key(.get, "/me", request), Fields(request))?.status
+        }
+        let (ann, bob) = (("Authorization", "Bearer ann"), ("Authorization", "Bearer bob"))
+        let (german, english) = (("Accept-Language", "de"), ("Accept-Language", "en"))
+        await save(200, [ann])
+        #expect(await find([]) == nil)
+        await save(401, [])
+        #expect(await find([]) == 401)
+        #expect(await find([ann]) == 200)
+        #expect(await find([bob]) == 200)
+        // Three languages, one of them none at all; what is recorded again takes the place of its own.
+        await save(201, [ann, german], vary: "Accept-Language, Accept-Encoding, Cookie")
+        await save(202, [ann, english], vary: "Accept-Language, Accept-Encoding, Cookie")
+        await save(203, [ann], vary: "Accept-Language, Accept-Encoding, Cookie")
+        await save(204, [ann, german], vary: "Accept-Language, Accept-Encoding, Cookie")
+        #expect(await find([bob, german]) == 204)
+        #expect(await find([bob, english, ("Accept-Encoding", "br")]) == 202)
+        #expect(await find([bob]) == 203)
+        #expect(await find([bob, ("Accept-Language", "fr")]) == nil)
+        #expect(await find([bob, english, ("Cookie", "a=b")]) == nil)
+        #expect(await find([german]) == 401)
+        let told = await recordings.nearest(to: Self.key(.get, "/me", [ann]), Fields([ann, ("Accept-Language", "fr")]))
+        #expect(
+            told?.contains("'GET /me' (Vary: recorded accept-language: de, asked accept-language: fr)") == true,
+            "\(told ?? "")"
+        )
+        #expect(told?.contains("'GET /me' (field without authorization: ***)") == true, "\(told ?? "")")
+        let page = await recordings.nearest(to: Self.key(.get, "/me?page=2"), Fields())
+        #expect(page?.contains("'GET /me' (query without page=2)") == true, "\(page ?? "")")
+        #expect(await recordings.nearest(to: Self.key(.post, "/somewhere/else"), Fields()) == nil)
+    }
+
+    @Test("a recording that does not say what it was made with answers with credentials, too")
+    func recordingsOfBefore() async throws {
+        let folder = try TemporaryFolder("recordings")
+        let pool = try IOPool(threads: 1)
+        defer { pool.stop() }
+        let recordings = RecordingFolder(path: folder.path, pool: pool) { Issue.record("\($0)") }
+        let recording = Recording(
+            key: Self.key(),
+            recordedAt: 1_000_000_000,
+            status: 200,
+            reason: "",
+            fields: Fields([("Vary", "Accept-Language")]),
+            content: []
+        )
+        #expect(await recordings.save(recording))
+        let request = Fields([("Authorization", "Bearer ann"), ("Accept-Language", "de")])
+        let key = RecordingKey(.get, path: "/users/7", request, content: [], RecordingRules())
+        #expect(await recordings.find(key, request) != nil)
+        var rules = RecordingRules()
+        rules.matchesCredentials = false
+        #expect(RecordingKey(.get, path: "/users/7", request, content: [], rules) == Self.key())
+    }
+
     @Test("no key and no name of a file has a secret of the query")
     func secretsOfTheQuery() {
         let rules = RecordingRules(redactedQuery: ["pin"])
@@ -212,16 +287,16 @@ import Testing
         let (folder, pool) = try Self.folder(place.path + "/deep/api")
         defer { pool.stop() }
         let keys = [Self.key(), Self.key(.post, "/orders", [], "{}"), Self.key(.get, "/empty")]
-        #expect(await folder.find(keys[0]) == nil)
+        #expect(await folder.find(keys[0], Fields()) == nil)
         #expect(await folder.save(Self.recording(keys[0], "old")))
         for key in keys { #expect(await folder.save(Self.recording(key, key == keys[2] ? "" : "new"))) }
         for key in keys {
-            let found = try #require(await folder.find(key))
+            let found = try #require(await folder.find(key, Fields()))
             #expect(found.content == Array((key == keys[2] ? "" : "new").utf8))
             #expect(found.recordedAt == 1_700_000_000 && found.fields.first(.etag) == "\"1\"")
         }
         #expect(await folder.all().map(\.key).count == 3)
-        #expect(await folder.find(Self.key(.post, "/orders", [], "[]")) == nil)
+        #expect(await folder.find(Self.key(.post, "/orders", [], "[]"), Fields()) == nil)
         let manager = FileManager.default
         for name in try manager.contentsOfDirectory(atPath: folder.path) {
             let attributes = try manager.attributesOfItem(atPath: "\(folder.path)/\(name)")
@@ -245,7 +320,7 @@ import Testing
         let content = "\(folder.path)/\(try #require(name))"
         let head = "\(folder.path)/\(key.name).head.json"
         try Data("edited".utf8).write(to: URL(fileURLWithPath: content))
-        #expect(await folder.find(key)?.content == Array("edited".utf8))
+        #expect(await folder.find(key, Fields())?.content == Array("edited".utf8))
         let text = try String(contentsOfFile: head, encoding: .utf8)
         for (old, new) in [
             ("\"status\" : 200", "\"status\" : 304"), ("\"ETag\"", "\"E Tag\""), ("2023-11-14", "yesterday"),
@@ -254,7 +329,7 @@ import Testing
         ] {
             try text.replacingOccurrences(of: old, with: new).write(toFile: head, atomically: true, encoding: .utf8)
             let before = troubles.read { $0.count }
-            #expect(await folder.find(key) == nil, "\(new)")
+            #expect(await folder.find(key, Fields()) == nil, "\(new)")
             #expect(troubles.read { $0.count } == before + 1, "\(new)")
         }
         #expect(troubles.read { $0 }.allSatisfy { $0.contains(head) || $0.contains("correct it") })
@@ -271,7 +346,7 @@ import Testing
                 try manager.removeItem(atPath: place)
                 try make()
                 let before = troubles.read { $0.count }
-                #expect(await folder.find(key) == nil)
+                #expect(await folder.find(key, Fields()) == nil)
                 #expect(troubles.read { $0.count } == before + 1)
             }
         }
@@ -307,7 +382,7 @@ import Testing
                 group.addTask {
                     var torn = 0
                     for _ in 0..<600 {
-                        guard let found = await folder.find(key) else {
+                        guard let found = await folder.find(key, Fields()) else {
                             torn += 1
                             continue
                         }

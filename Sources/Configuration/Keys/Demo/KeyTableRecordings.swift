@@ -20,6 +20,20 @@ extension KeyTable {
                 inherited: .endpoints
             ),
             KeyDescriptor(
+                "credentials",
+                .boolean,
+                default: "true",
+                "Whether a request with credentials has another recording than one without them, whatever they are.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "vary",
+                .boolean,
+                default: "true",
+                "Whether the request fields that an answer names in Vary tell its recordings apart.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
                 "ignore_query",
                 .list(.text(.any)),
                 "Query items that make no difference; a name may have a * in it.",
