@@ -139,6 +139,9 @@ package final class PatternTime {
     fileprivate(set) var left = Pattern.timeLimit
 
     package init() {}
+
+    /// - Parameter left: nanoseconds, of which no more count than one match takes at most.
+    package init(_ left: UInt64) { self.left = min(left, Pattern.timeLimit) }
 }
 
 @available(*, unavailable) extension PatternTime: Sendable {}

@@ -102,7 +102,8 @@ package struct RequestCheck: Sendable {
     }
 
     /// What is wrong with a request; empty if nothing is. A content that was not read is not checked.
-    package func violations(_ request: RequestParts) -> [RequestViolation] {
+    /// - Parameter budget: what goes beyond it is told as too large.
+    package func violations(_ request: RequestParts, _ budget: SchemaBudget = SchemaBudget()) -> [RequestViolation] {
         switch find(request.method, request.path) {
         case .unknownPath:
             return [
@@ -123,9 +124,9 @@ package struct RequestCheck: Sendable {
                 )
             ]
         case .found(let operation, let values):
-            var found = parameters(request, operation, values)
+            var found = parameters(request, operation, values, budget)
             if let body = operation.part.part("requestBody"), let resolved = document.resolved(body) {
-                found += content(request, resolved)
+                found += content(request, resolved, budget)
             }
             return found
         }
@@ -170,7 +171,8 @@ package struct RequestCheck: Sendable {
     private func parameters(
         _ request: RequestParts,
         _ operation: OpenAPIDocument.Operation,
-        _ values: [String: String]
+        _ values: [String: String],
+        _ budget: SchemaBudget
     ) -> [RequestViolation] {
         var found: [RequestViolation] = []
         var seen: Set<String> = []
@@ -205,13 +207,19 @@ package struct RequestCheck: Sendable {
             // Of several values origins take the first one or the last one: each of them is checked.
             let isEmptyAllowed = location == "query" && part.tree["allowEmptyValue"]?.isTrue == true
             let checked = isEmptyAllowed ? given.filter { !$0.isEmpty } : given
-            if !checked.isEmpty { found += check(checked, part, schema, label) }
+            if !checked.isEmpty { found += check(checked, part, schema, label, budget) }
         }
         return found
     }
 
     /// A value that stands in a text: it has the type that the schema names, if it looks like one.
-    private func check(_ given: [String], _ part: Part, _ schema: Part, _ label: String) -> [RequestViolation] {
+    private func check(
+        _ given: [String],
+        _ part: Part,
+        _ schema: Part,
+        _ label: String,
+        _ budget: SchemaBudget
+    ) -> [RequestViolation] {
         guard let resolved = document.resolved(schema) else { return [] }
         let shape = SchemaShape(resolved, document)
         let values: [ContentTree]
@@ -227,7 +235,7 @@ package struct RequestCheck: Sendable {
         default: values = given.map { Self.value($0, shape.tree) }
         }
         // One of them says enough.
-        let violations = values.lazy.map { SchemaCheck.violations($0, schema, document, patterns) }
+        let violations = values.lazy.map { SchemaCheck.violations($0, schema, document, patterns, budget) }
             .first { !$0.isEmpty }
         return (violations ?? []).map { violation in
             RequestViolation(part: label + violation.pointer, reason: violation.reason, place: violation.place)
@@ -248,7 +256,11 @@ package struct RequestCheck: Sendable {
 
     // MARK: - Contents
 
-    private func content(_ request: RequestParts, _ body: Part) -> [RequestViolation] {
+    private func content(
+        _ request: RequestParts,
+        _ body: Part,
+        _ budget: SchemaBudget
+    ) -> [RequestViolation] {
         let whole: WholeBody?
         switch request.body {
         case .unread: return []
@@ -282,7 +294,7 @@ package struct RequestCheck: Sendable {
         } else {
             value = form(whole.bytes, schema)
         }
-        return SchemaCheck.violations(value, schema, document, patterns).map { violation in
+        return SchemaCheck.violations(value, schema, document, patterns, budget).map { violation in
             RequestViolation(part: "body" + violation.pointer, reason: violation.reason, place: violation.place)
         }
     }

@@ -13,14 +13,10 @@ package struct SchemaViolation: Sendable, Equatable {
     package let place: ImportPlace
 }
 
-/// Checks one value. It takes as much time as a bounded number of steps do, whatever the schema and the value.
+/// Checks one value, within a budget: what goes beyond it is told as that, whatever was found before.
 package struct SchemaCheck {
     private typealias Part = OpenAPIDocument.Part
 
-    /// Values and schemas that are compared, and pieces of 16 bytes of a text.
-    private static let mostSteps = 100_000
-    /// Nanoseconds of the thread's time that regular expressions take together, but for the last one.
-    private static let mostTime: UInt64 = 50_000_000
     private static let deepest = 64
     /// What is wrong is told up to so many times.
     package static let mostViolations = 10
@@ -30,46 +26,65 @@ package struct SchemaCheck {
 
     private let document: OpenAPIDocument
     private let patterns: [String: Pattern]
-    private var steps = 0
-    private var time: UInt64 = 0
+    private let budget: SchemaBudget
     private var violations: [SchemaViolation] = []
+    /// It is only asked whether the value holds: the first thing that is wrong ends the search, and is not told.
+    private var isSilent = false
+    private var hasFailed = false
 
-    private init(_ document: OpenAPIDocument, _ patterns: [String: Pattern]) {
+    private init(_ document: OpenAPIDocument, _ patterns: [String: Pattern], _ budget: SchemaBudget) {
         self.document = document
         self.patterns = patterns
+        self.budget = budget
     }
 
+    /// There is no more to find.
+    private var isAtEnd: Bool { budget.isOver || isSilent && hasFailed }
+
     /// What is wrong with a value of a request; empty if nothing is.
-    /// - Parameter patterns: those of the document, by their text; one that is not there is not checked.
+    /// - Parameters:
+    ///   - patterns: those of the document, by their text; one that is not there is not checked.
+    ///   - budget: of all checks of the request. Where it does not suffice, the last violation says so.
     package static func violations(
         _ value: ContentTree,
         _ schema: OpenAPIDocument.Part,
         _ document: OpenAPIDocument,
-        _ patterns: [String: Pattern]
+        _ patterns: [String: Pattern],
+        _ budget: SchemaBudget
     ) -> [SchemaViolation] {
-        var check = SchemaCheck(document, patterns)
+        var check = SchemaCheck(document, patterns, budget)
         check.check(value, schema, "", depth: 0)
-        return Array(check.violations.prefix(mostViolations))
+        guard budget.isOver else { return check.violations }
+        let reason = "is nested too deeply, or is too large, to be checked"
+        let last = SchemaViolation(pointer: "", reason: reason, place: schema.place)
+        return Array(check.violations.prefix(mostViolations - 1)) + [last]
     }
 
-    private mutating func fail(_ pointer: String, _ reason: String, _ part: Part, _ keyword: String) {
-        if violations.count < Self.mostViolations {
-            violations.append(SchemaViolation(pointer: pointer, reason: reason, place: part.place.within(keyword)))
+    private mutating func fail(_ pointer: String, _ reason: @autoclosure () -> String, _ part: Part, _ keyword: String?)
+    {
+        hasFailed = true
+        if !isSilent, violations.count < Self.mostViolations {
+            violations.append(
+                SchemaViolation(
+                    pointer: pointer,
+                    reason: reason(),
+                    place: keyword.map { part.place.within($0) } ?? part.place
+                )
+            )
         }
     }
 
     private mutating func check(_ value: ContentTree, _ schema: Part, _ pointer: String, depth: Int) {
-        steps += 1
-        guard steps <= Self.mostSteps, depth < Self.deepest else {
-            return fail(pointer, "is nested too deeply, or is too large, to be checked", schema, "type")
-        }
+        guard budget.take(), !isAtEnd else { return }
+        // What is so deep is not known to be right, wherever it stands.
+        guard depth < Self.deepest else { return budget.giveUp() }
         guard let part = document.resolved(schema) else { return }
         if part.tree == .bool(false) {
-            violations.append(SchemaViolation(pointer: pointer, reason: "must not be there", place: part.place))
-            return
+            return fail(pointer, "must not be there", part, nil)
         }
         if case .null = value, part.tree["nullable"]?.isTrue == true { return }
         combined(value, part, pointer, depth)
+        if isAtEnd { return }
         if let values = part.tree["enum"]?.elements, !values.contains(where: { $0.isSame(as: value) }) {
             fail(pointer, "is none of \(Self.shown(.array(values)))", part, "enum")
         }
@@ -94,7 +109,8 @@ package struct SchemaCheck {
             fail(pointer, "is none of what it may be", part, "anyOf")
         }
         if let one = part.part("oneOf") {
-            let count = Self.elements(one).count { holds(value, $0, pointer, depth) }
+            var count = 0
+            for schema in Self.elements(one) where count < 2 && holds(value, schema, pointer, depth) { count += 1 }
             if count != 1 {
                 fail(
                     pointer,
@@ -110,11 +126,11 @@ package struct SchemaCheck {
     }
 
     private mutating func holds(_ value: ContentTree, _ schema: Part, _ pointer: String, _ depth: Int) -> Bool {
-        let before = violations
-        violations = []
+        let before = (isSilent, hasFailed)
+        (isSilent, hasFailed) = (true, false)
+        defer { (isSilent, hasFailed) = before }
         check(value, schema, pointer, depth: depth + 1)
-        defer { violations = before }
-        return violations.isEmpty
+        return !hasFailed
     }
 
     private static func elements(_ part: Part?) -> [Part] {
@@ -147,7 +163,7 @@ package struct SchemaCheck {
     }
 
     private mutating func object(_ members: [ContentTree.Member], _ part: Part, _ pointer: String, _ depth: Int) {
-        steps += members.count / 16
+        guard budget.take(members.count / 16) else { return }
         let properties = part.part("properties")
         for name in (part.tree["required"]?.elements ?? []).compactMap(\.text)
         where members.place(of: name) == nil {
@@ -157,8 +173,8 @@ package struct SchemaCheck {
             fail(pointer, "has no member '\(name)'", part, "required")
         }
         let more = part.part("additionalProperties")
-        for member in members {
-            let here = pointer + "/" + member.name.replacing("~", with: "~0").replacing("/", with: "~1")
+        for member in members where !isAtEnd {
+            let here = isSilent ? "" : pointer + "/" + member.name.replacing("~", with: "~0").replacing("/", with: "~1")
             if let schema = properties?.part(member.name) {
                 check(member.value, schema, here, depth: depth + 1)
             } else if more?.tree == .bool(false) {
@@ -173,17 +189,21 @@ package struct SchemaCheck {
     }
 
     private mutating func array(_ values: [ContentTree], _ part: Part, _ pointer: String, _ depth: Int) {
-        steps += values.count / 16
+        guard budget.take(values.count / 16) else { return }
         count(values.count, "elements", part, pointer, least: "minItems", most: "maxItems")
         if let items = part.part("items"), items.tree.members != nil || items.tree == .bool(false) {
-            for (position, value) in values.enumerated() {
-                check(value, items, "\(pointer)/\(position)", depth: depth + 1)
+            for (position, value) in values.enumerated() where !isAtEnd {
+                check(value, items, isSilent ? "" : "\(pointer)/\(position)", depth: depth + 1)
             }
         }
-        if part.tree["uniqueItems"]?.isTrue == true, values.count < 10_000,
-            Set(values.map { $0.sorted() }).count < values.count
-        {
-            fail(pointer, "has an element twice", part, "uniqueItems")
+        guard part.tree["uniqueItems"]?.isTrue == true, !isAtEnd else { return }
+        // As many steps as there are values to sort, at whatever depth.
+        var seen: Set<ContentTree> = []
+        for value in values {
+            guard budget.take(value.size) else { return }
+            if !seen.insert(value.sorted()).inserted {
+                return fail(pointer, "has an element twice", part, "uniqueItems")
+            }
         }
     }
 
@@ -204,20 +224,15 @@ package struct SchemaCheck {
     }
 
     private mutating func text(_ text: String, _ part: Part, _ pointer: String) {
+        guard budget.take(text.utf8.count / 16) else { return }
         count(text.unicodeScalars.count, "characters", part, pointer, least: "minLength", most: "maxLength")
         if let written = part.tree["pattern"]?.text, let pattern = patterns[written] {
-            steps += text.utf8.count / 16
-            let begin = Pattern.threadTime()
-            let verdict = pattern.verdict(Array(text.utf8))
-            time += Pattern.threadTime() - begin
-            // No more is compared then.
-            if time > Self.mostTime { steps = Self.mostSteps }
-            switch verdict {
+            switch pattern.verdict(Array(text.utf8), within: PatternTime(budget.timeLeft)) {
             case .found: break
             case .notFound: fail(pointer, "does not match \(written)", part, "pattern")
             case .gaveUp:
-                steps = Self.mostSteps
                 fail(pointer, "takes too long to be compared with \(written)", part, "pattern")
+                return budget.giveUp()
             }
         }
         if let format = part.tree["format"]?.text, !Self.has(text, format) {
