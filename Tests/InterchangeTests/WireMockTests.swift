@@ -41,6 +41,29 @@ import Testing
         )
     }
 
+    /// Names that are alike in their first 48 characters, or but for a sign, are those of other scenarios and states.
+    @Test func scenariosAndStatesKeepTheirNames() throws {
+        let long = String(repeating: "a", count: 60)
+        func stub(_ scenario: String, _ state: String, _ next: String) -> String {
+            #"{"scenarioName":"\#(scenario)","requiredScenarioState":"\#(state)","newScenarioState":"\#(next)","request":{"urlPath":"/a"},"response":{}}"#
+        }
+        let stubs = [
+            stub(long + "1", long + "1", long + "2"), stub(long + "2", long + "1", "Started"),
+            stub("a b", "x.", "x"), stub("a-b", "started", "Started"),
+        ]
+        let read = try imported(#"{"mappings":[\#(stubs.reversed().joined(separator: ","))]}"#)
+        try checked(read)
+        let rule = { (scenario: String, state: String, next: String) in
+            #"{"when":{"path":"/a"},"state":{"scenario":"\#(scenario)","is":"\#(state)","then":"\#(next)"}}"#
+        }
+        #expect(
+            read.rulesAsJSON == [
+                rule(long + "1", long + "1", long + "2"), rule(long + "2", long + "1", "started"),
+                rule("a-b", "x", "x-2"), rule("a-b-2", "started-2", "started"),
+            ]
+        )
+    }
+
     /// Fields of demo answers are sent as they stand, and a configuration with a template in one would be refused.
     @Test func aTemplateInAFieldIsReported() throws {
         let read = try imported(

@@ -88,6 +88,25 @@ enum WordName {
     }
 }
 
+/// Words for texts of a source, another one for each.
+struct DistinctWords {
+    private var known: [String: String]
+    private var used: Set<String>
+
+    /// - Parameter known: the words of some texts.
+    init(_ known: [String: String] = [:]) {
+        self.known = known
+        used = Set(known.values)
+    }
+
+    mutating func word(_ text: String, or other: String) -> String {
+        if let word = known[text] { return word }
+        let word = WordName.unique(WordName.word(text, or: other, atMost: 200), among: &used)
+        known[text] = word
+        return word
+    }
+}
+
 /// The end of a file's name, from which a demo answer's type follows.
 enum FileEnding {
     private static let endings: [String: String] = [

@@ -14,6 +14,9 @@ struct WireMockImport {
     private var draft: ImportDraft
     /// States of scenarios, the first one among them.
     private var states: [String: [String]] = [:]
+    /// Scenarios and states, whose names may be longer than words are, and alike in what is left of them.
+    private var scenarioWords = DistinctWords()
+    private var stateWords: [String: DistinctWords] = [:]
     private var names: Set<String> = []
     private var endpointNames: Set<String> = []
 
@@ -114,16 +117,16 @@ struct WireMockImport {
         return answered.map { state in
             rule.name = WordName.unique(stub.name, among: &names)
             rule.state = .object(of: [
-                "scenario": .string(WordName.word(scenario, or: "scenario")),
-                "is": state == Self.started ? nil : .string(Self.word(state)),
-                "then": stub.newState.map { .string(Self.word($0)) },
+                "scenario": .string(scenarioWords.word(scenario, or: "scenario")),
+                "is": state == Self.started ? nil : .string(word(state, of: scenario)),
+                "then": stub.newState.map { .string(word($0, of: scenario)) },
             ])
             return rule
         }
     }
 
-    private static func word(_ state: String) -> String {
-        state == started ? "started" : WordName.word(state, or: "state")
+    private mutating func word(_ state: String, of scenario: String) -> String {
+        stateWords[scenario, default: DistinctWords([Self.started: "started"])].word(state, or: "state")
     }
 
     // MARK: - Faults
