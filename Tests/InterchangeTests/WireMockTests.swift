@@ -64,6 +64,24 @@ import Testing
         )
     }
 
+    /// A `url` has no other items than its own; the path of `urlPath` may have any.
+    @Test func aURLIsTheWholeTarget() throws {
+        let stubs = ["url\":\"/e", "url\":\"/e?page=2", "urlPath\":\"/e", "url\":\"/f", "url\":\"/e?page=2&size=9"].map
+        {
+            "{\"request\":{\"\($0)\"},\"response\":{}}"
+        }
+        let read = try imported(#"{"mappings":[\#(stubs.reversed().joined(separator: ","))]}"#)
+        try checked(read)
+        let absent = #"{"present":false}"#
+        #expect(
+            read.rulesAsJSON == [
+                #"{"when":{"path":"/e","query":{"page":\#(absent),"size":\#(absent)}}}"#,
+                #"{"when":{"path":"/e","query":{"page":"2","size":\#(absent)}}}"#, #"{"when":{"path":"/e"}}"#,
+                #"{"when":{"path":"/f"}}"#, #"{"when":{"path":"/e","query":{"page":"2","size":"9"}}}"#,
+            ]
+        )
+    }
+
     /// Fields of demo answers are sent as they stand, and a configuration with a template in one would be refused.
     @Test func aTemplateInAFieldIsReported() throws {
         let read = try imported(
