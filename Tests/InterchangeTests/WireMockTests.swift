@@ -82,6 +82,19 @@ import Testing
         )
     }
 
+    /// Only lists have an order that could be ignored: what has none is compared as a whole.
+    @Test(arguments: [
+        (#"{"a":{"b":1}}"#, "is"), (#"{"a":[1]}"#, "is"), (#"{"a":[1,2]}"#, "contains"),
+        (#"[{"a":[1,2]}]"#, "contains"),
+    ])
+    func anIgnoredOrderIsThatOfLists(_ document: String, _ test: String) throws {
+        let read = try imported(
+            #"{"request":{"urlPath":"/a","bodyPatterns":[{"equalToJson":\#(document),"ignoreArrayOrder":true}]},"response":{}}"#
+        )
+        #expect(read.rulesAsJSON == [#"{"when":{"path":"/a","body":{"\#(test)":\#(document)}}}"#])
+        #expect(read.told.isEmpty == (test == "is"))
+    }
+
     /// Fields of demo answers are sent as they stand, and a configuration with a template in one would be refused.
     @Test func aTemplateInAFieldIsReported() throws {
         let read = try imported(
@@ -165,7 +178,8 @@ import Testing
             #"{"body":{"contains":{"a":[1]}}}"#, ""
         ),
         (
-            #""bodyPatterns":[{"equalToJson":{"a":[1]},"ignoreArrayOrder":true}]"#, #"{"body":{"contains":{"a":[1]}}}"#,
+            #""bodyPatterns":[{"equalToJson":{"a":[1,2]},"ignoreArrayOrder":true}]"#,
+            #"{"body":{"contains":{"a":[1,2]}}}"#,
             "/request/bodyPatterns/0/equalToJson changed: the rule takes lists in any order"
         ),
         (

@@ -118,7 +118,8 @@ struct WireMockBody {
             return
         }
         let ignoresExtra = pattern["ignoreExtraElements"]?.isTrue == true
-        let ignoresOrder = pattern["ignoreArrayOrder"]?.isTrue == true
+        // Without a list there is no order.
+        let ignoresOrder = pattern["ignoreArrayOrder"]?.isTrue == true && Self.hasList(tree)
         if ignoresOrder, !ignoresExtra {
             draft.change(place, "the rule takes lists in any order, and more elements, too")
         }
@@ -129,6 +130,11 @@ struct WireMockBody {
             guard whole == nil else { throw Unkept(place, "a rule compares one such document") }
             whole = tree
         }
+    }
+
+    private static func hasList(_ tree: ContentTree) -> Bool {
+        if let values = tree.elements { return values.count > 1 || values.contains(where: hasList) }
+        return tree.members?.contains { hasList($0.value) } ?? false
     }
 
     private static func hasPlaceholder(_ tree: ContentTree) -> Bool {
