@@ -95,6 +95,20 @@ import Testing
         #expect(read.told.isEmpty == (test == "is"))
     }
 
+    @Test func fieldsThatAreNotKeptAreNamed() throws {
+        let read = try imported(
+            #"{"request":{"url":"/a"},"response":{"headers":{"Age":"5","DATE":"x","X-Auth-Token":"hush","X-Is":"1"}}}"#
+        )
+        #expect(read.rulesAsJSON == [#"{"when":{"path":"/a"},"headers":{"X-Auth-Token":"***","X-Is":"1"}}"#])
+        #expect(
+            read.told == [
+                "/response/headers changed: 'Age' is of the moment of an answer, and is made anew: it is not kept",
+                "/response/headers changed: 'DATE' is of the moment of an answer, and is made anew: it is not kept",
+                "/response/headers changed: the value of 'X-Auth-Token' may be a secret: *** is sent in its place",
+            ]
+        )
+    }
+
     /// Fields of demo answers are sent as they stand, and a configuration with a template in one would be refused.
     @Test func aTemplateInAFieldIsReported() throws {
         let read = try imported(
@@ -227,7 +241,8 @@ import Testing
         (#""status":101"#, nil, "/response/status left out: a rule answers with a status from 200 to 599"),
         (
             #""headers":{"Set-Cookie":["a=1; Path=/","b=2"]}"#,
-            #""headers":{"Set-Cookie":["a=***; Path=/","b=***"]}"#, ""
+            #""headers":{"Set-Cookie":["a=***; Path=/","b=***"]}"#,
+            "/response/headers changed: the value of 'Set-Cookie' may be a secret: *** is sent in its place"
         ),
         (#""headers":{"Transfer-Encoding":"chunked","X-A":" v\u0000 "}"#, #""headers":{"X-A":"v"}"#, ""),
         (#""fixedDelayMilliseconds":20"#, #""latency":"20ms""#, ""),

@@ -72,12 +72,22 @@ enum ImportedFields {
             }
     }
 
+    private static let ofMoment: Set<String> = ["age", "date"]
+
     /// Fields of an answer: one member for each name, without secrets; several Set-Cookie are a list.
+    /// - Parameter isWritten: somebody has written them; of a recording nobody has to hear what was true of it alone.
     static func members(
         _ lines: [(name: String, value: String)],
         at place: ImportPlace,
+        isWritten: Bool = false,
         _ draft: inout ImportDraft
     ) -> [ContentTree.Member] {
+        if isWritten {
+            for (name, _) in lines where ofMoment.contains(name.lowercased()) {
+                draft.change(place, "'\(name)' is of the moment of an answer, and is made anew: it is not kept")
+            }
+        }
+        var told: Set<String> = []
         var members: [ContentTree.Member] = []
         for (name, value) in lines where !name.hasPrefix(":") && !dropped.contains(name.lowercased()) {
             guard isToken(name) else {
@@ -93,6 +103,9 @@ enum ImportedFields {
             let values = isCookie ? value.split(whereSeparator: \.isNewline).map(String.init) : [value]
             for value in values.isEmpty ? [""] : values {
                 let shown = Secrets.answerField(name, clean(value), &draft)
+                if isWritten, shown != clean(value), told.insert(name.lowercased()).inserted {
+                    draft.change(place, "the value of '\(name)' may be a secret: \(Secrets.mark) is sent in its place")
+                }
                 guard let known = members.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) else {
                     members.append(.init(name, .string(shown)))
                     continue

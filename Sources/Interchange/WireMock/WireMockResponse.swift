@@ -79,7 +79,7 @@ struct WireMockResponse {
             }
         }
         let type = lines.first { $0.name.lowercased() == "content-type" }?.value ?? (isJSON ? "application/json" : nil)
-        answer.headers = ImportedFields.members(lines, at: place.within("headers"), &draft)
+        answer.headers = ImportedFields.members(lines, at: place.within("headers"), isWritten: true, &draft)
         guard bytes.count <= ImportDraft.largestBody else { throw Unkept(place, "the body has more than 64 MiB") }
         if ImportedAnswer.mayHaveContent(answer.status) {
             answer.file = draft.file(bytes, type: type, near: name)
