@@ -5,6 +5,36 @@ import Interchange
 import Testing
 
 @Suite struct PostmanTests {
+    /// Requests of one target that differ in their body become rules that differ; the rest has what no other one asks for.
+    @Test func bodiesTellRequestsApart() throws {
+        func item(_ body: String, _ code: Int) -> String {
+            #"{"request":{"method":"POST","url":"http://h/a","body":\#(body)},"response":[{"code":\#(code)}]}"#
+        }
+        let items = [
+            item(#"{"mode":"raw","raw":"{\"n\": 1}"}"#, 201), item(#"{"mode":"raw","raw":"{\"n\":2}"}"#, 202),
+            item(
+                #"{"mode":"urlencoded","urlencoded":[{"key":"n","value":"3"},{"key":"off","value":"x","disabled":true}]}"#,
+                203
+            ),
+            item(#"{"mode":"raw","raw":"{\"password\":\"p\"}"}"#, 400), item(#"{"mode":"raw","raw":"text"}"#, 207),
+        ]
+        let read = try imported(#"{"info":{"name":"c"},"item":[\#(items.joined(separator: ","))]}"#)
+        try checked(read)
+        func rule(_ body: String, _ status: Int) -> String {
+            #"{"when":{"method":"POST","path":"/a"\#(body.isEmpty ? "" : ",\"body\":" + body)},"status":\#(status)}"#
+        }
+        #expect(
+            read.rulesAsJSON == [
+                rule(#"{"is":{"n":1}}"#, 201), rule(#"{"is":{"n":2}}"#, 202), rule(#"{"form":{"n":"3"}}"#, 203),
+                rule(#"{"text":"text"}"#, 207), rule("", 400),
+            ]
+        )
+        #expect(read.told.map { String($0.prefix(31)) } == ["/item/3/request/body changed: t"])
+        // Alone, a body is not asked for.
+        let one = try imported(#"{"info":{"name":"c"},"item":[\#(items[0])]}"#)
+        #expect(one.rulesAsJSON == [rule("", 201)])
+    }
+
     /// A collection of requests, each with its URL and its saved responses.
     private static func collection(_ items: (url: String, responses: String)..., variables: String = "") -> String {
         let items = items.map {

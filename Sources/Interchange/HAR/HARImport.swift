@@ -40,15 +40,6 @@ struct HARImport {
         let answer: ImportedAnswer
     }
 
-    /// What was sent with a request.
-    private enum SentBody: Equatable {
-        case none
-        /// The members of `when.body`.
-        case known([ContentTree.Member])
-        /// It cannot be told from others.
-        case other
-    }
-
     private init(_ options: ImportOptions) {
         self.options = options
         draft = ImportDraft(options)

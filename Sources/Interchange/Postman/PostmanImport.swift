@@ -22,10 +22,12 @@ struct PostmanImport {
         let method: String
         let target: PostmanTarget
         let query: [ContentTree.Member]
+        let body: SentBody
+        let place: ImportPlace
         let name: String
         let answer: ImportedAnswer
 
-        func isForSameRequests(as other: Answer) -> Bool {
+        func isForSameTarget(as other: Answer) -> Bool {
             method == other.method && target.path == other.target.path && query == other.query
         }
     }
@@ -143,10 +145,32 @@ struct PostmanImport {
                 method: method,
                 target: target,
                 query: query,
+                body: ["GET", "HEAD"].contains(method) ? .none : sentBody(request["body"], variables),
+                place: requestPlace,
                 name: responseName.isEmpty ? stem : responseName,
                 answer: answer
             )
         )
+    }
+
+    /// The content of a request, as far as a rule can ask for it.
+    private func sentBody(_ body: ContentTree?, _ variables: PostmanVariables) -> SentBody {
+        guard let body, body["disabled"]?.isTrue != true, let mode = body["mode"]?.text else { return .none }
+        switch mode {
+        case "raw":
+            let text = variables.resolved(body["raw"]?.text ?? "")
+            return SentBody(text: text, keepsSecrets: draft.keepsSecrets || text.isEmpty)
+        case "urlencoded":
+            let items = (body["urlencoded"]?.elements ?? []).filter { $0["disabled"]?.isTrue != true }
+            return SentBody(
+                form: items.map { (name: $0["key"]?.text ?? "", value: variables.resolved($0["value"]?.scalar ?? "")) },
+                keepsSecrets: draft.keepsSecrets
+            )
+        case "graphql":
+            let query = body["graphql"]?["query"]?.text ?? ""
+            return .known([.init("json", .object([.init("query", .object([.init("is", .string(query))]))]))])
+        default: return .other
+        }
     }
 
     // MARK: - Services
@@ -162,7 +186,7 @@ struct PostmanImport {
         for origin in origins {
             let isOne = origins.count == 1
             let host = (origin.host ?? "other") + (origin.port.map { "-\($0)" } ?? "")
-            let rules = Self.rules(origin.answers)
+            let rules = rules(origin.answers)
             count += rules.count
             let service = ImportedService(
                 name: WordName.unique(
@@ -180,13 +204,25 @@ struct PostmanImport {
 
     /// Of several answers to the same requests the first success is given, and the others are asked for by the fields
     /// that mock servers of Postman know.
-    private static func rules(_ answers: [Answer]) -> [ImportedRule] {
+    ///
+    /// Where requests of one target were sent with several bodies, each rule asks for its own.
+    private mutating func rules(_ answers: [Answer]) -> [ImportedRule] {
         var found: [(rule: ImportedRule, order: [Int])] = []
         var names: Set<String> = []
         var done: [Answer] = []
-        for answer in answers where !done.contains(where: { $0.isForSameRequests(as: answer) }) {
+        for answer in answers
+        where !done.contains(where: { $0.isForSameTarget(as: answer) && $0.body.isSame(answer.body) }) {
             done.append(answer)
-            let all = answers.filter { $0.isForSameRequests(as: answer) }
+            let ofTarget = answers.filter { $0.isForSameTarget(as: answer) }
+            let isOnlyBody = ofTarget.allSatisfy { $0.body.isSame(answer.body) }
+            if !isOnlyBody, answer.body == .other {
+                draft.change(
+                    answer.place.within("body"),
+                    "this content has secrets or variables, or is no text: the rule answers whatever content no other rule asks for"
+                )
+            }
+            let wanted = isOnlyBody ? [] : answer.body.condition
+            let all = ofTarget.filter { $0.body.isSame(answer.body) }
             let main = all.firstIndex { 200..<300 ~= $0.answer.status } ?? 0
             var codes: Set<Int> = [all[main].answer.status]
             let isPattern = answer.target.path.isPattern ? answer.target.path.parameters : 0
@@ -203,7 +239,9 @@ struct PostmanImport {
                     ]
                     if !one.query.isEmpty { rule.condition.append(.init("query", .object(one.query))) }
                     if !fields.isEmpty { rule.condition.append(.init("fields", .object(fields))) }
-                    found.append((rule, [isPattern, -one.query.count, isMain ? 1 : 0, found.count]))
+                    if !wanted.isEmpty { rule.condition.append(.init("body", .object(wanted))) }
+                    let order = [isPattern, -one.query.count, wanted.isEmpty ? 1 : 0, isMain ? 1 : 0, found.count]
+                    found.append((rule, order))
                 }
                 if position == main {
                     add([], isMain: true)
