@@ -1,10 +1,37 @@
 // HAR files as browsers write them, and what is wrong with those that cannot be read.
 
 import Configuration
+import Content
 import Interchange
 import Testing
 
 @Suite struct HARTests {
+    /// A redirect from one origin of the file to another one leads to what was recorded of that.
+    @Test func redirectsStayAmongTheOrigins() throws {
+        func entry(_ url: String, _ location: String) -> String {
+            #"{"request":{"method":"GET","url":"\#(url)"},"response":{"status":301,"headers":[{"name":"Location","value":"\#(location)"}],"content":{}}}"#
+        }
+        let entries = [
+            entry("http://h.example/a/b?c", "https://h.example/a/b?c=1#d"),
+            entry("http://h.example/", "https://h.example"),
+            entry("https://h.example/a/b", "https://h.example/x"),
+            entry("https://h.example/y", "https://other.example/z"),
+        ]
+        let read = try imported(#"{"log":{"entries":[\#(entries.joined(separator: ","))]}}"#)
+        try checked(read)
+        let locations = read.services.flatMap { service -> [String] in
+            guard case .array(let rules)? = service.value(at: ["demo", "rules"]) else { return [] }
+            return rules.compactMap { $0["headers"]?["Location"]?.scalar }
+        }
+        #expect(
+            locations == [
+                "../../h.example-2/a/b?c=1#d", "../h.example-2/", "https://h.example/x", "https://other.example/z",
+            ]
+        )
+        let prefixes = read.services.compactMap { $0["match"]?["prefix"]?.scalar }
+        #expect(prefixes == ["/h.example", "/h.example-2"])
+    }
+
     private static func log(_ entries: String...) -> String {
         #"{"log":{"entries":["# + entries.joined(separator: ",") + "]}}"
     }

@@ -196,31 +196,44 @@ struct HARImport {
     // MARK: - Services
 
     private mutating func configuration(_ place: ImportPlace) throws(ImportError) -> ImportedConfiguration {
-        var services: [ContentTree] = []
         var names: Set<String> = []
         var prefixes: Set<String> = []
-        var count = 0
         let isOne = origins.count == 1
-        for origin in origins {
-            let rules = rules(of: origin)
-            count += rules.count
+        var mounts: [String: String] = [:]
+        var services = origins.map { origin in
             let host = origin.host + (origin.port.map { "-\($0)" } ?? "")
             let wanted = isOne ? options.service ?? origin.host : host
             let name = WordName.unique(WordName.word(wanted, or: "service", atMost: 200), among: &names)
-            services.append(
-                ImportedService(
-                    name: name,
-                    // Of two schemes of one host, one has the host's prefix.
-                    prefix: isOne ? "/" : prefixes.insert(host).inserted ? "/\(host)" : "/\(name)",
-                    baseURL: origin.origin,
-                    rules: rules
-                ).tree
-            )
+            // Of two schemes of one host, one has the host's prefix.
+            let prefix = isOne ? "/" : prefixes.insert(host).inserted ? "/\(host)" : "/\(name)"
+            mounts[origin.origin] = prefix
+            return ImportedService(name: name, prefix: prefix, baseURL: origin.origin)
         }
-        return try ImportedConfiguration(services, rules: count, draft, place)
+        var count = 0
+        for (place, origin) in origins.enumerated() {
+            services[place].rules = rules(of: origin, mounts)
+            count += services[place].rules.count
+        }
+        return try ImportedConfiguration(services.map(\.tree), rules: count, draft, place)
     }
 
-    private mutating func rules(of origin: Origin) -> [ImportedRule] {
+    /// Where a redirect leads that leaves its origin for another one of the file: there, and not to the world.
+    /// - Parameters:
+    ///   - mounts: the prefixes of the services, by their origins.
+    ///   - path: of the request, below the prefix of its own service.
+    /// - Returns: relative to the request, since an absolute path would be one of the request's own service; nil: as it is.
+    private static func moved(_ location: String, from origin: Origin, _ path: String, _ mounts: [String: String])
+        -> String?
+    {
+        guard let url = SourceURL(location), url.origin != origin.origin, let mount = mounts[url.origin],
+            let authority = location.firstRange(of: "://")?.upperBound
+        else { return nil }
+        let target = location[authority...].drop { !"/?#".contains($0) }
+        let up = String(repeating: "../", count: path.count { $0 == "/" })
+        return up + mount.dropFirst() + (target.hasPrefix("/") ? "" : "/") + target
+    }
+
+    private mutating func rules(of origin: Origin, _ mounts: [String: String]) -> [ImportedRule] {
         var rules: [ImportedRule] = []
         var names: Set<String> = []
         for request in origin.requests {
@@ -231,7 +244,11 @@ struct HARImport {
                 ($1.element.query.count, $0.offset) < ($0.element.query.count, $1.offset)
             }
             for variant in variants.map(\.element) {
-                for (body, answers) in answers(of: variant) {
+                for (body, seen) in answers(of: variant) {
+                    var answers = seen
+                    for place in answers.indices {
+                        answers[place].move { Self.moved($0, from: origin, request.path, mounts) }
+                    }
                     var rule = ImportedRule(
                         name: WordName.unique(WordName.of(request.method, request.path), among: &names),
                         answers: answers

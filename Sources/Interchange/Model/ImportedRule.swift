@@ -13,6 +13,15 @@ struct ImportedAnswer: Equatable {
     /// Whether an answer with this status may have content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5).
     static func mayHaveContent(_ status: Int) -> Bool { ![204, 205, 304].contains(status) }
 
+    /// Changes where a redirect leads.
+    /// - Parameter moved: nil: nowhere else.
+    mutating func move(_ moved: (String) -> String?) {
+        guard let place = headers.firstIndex(where: { $0.name.lowercased() == "location" }),
+            let location = headers[place].value.text, let other = moved(location)
+        else { return }
+        headers[place].value = .string(other)
+    }
+
     var members: [ContentTree.Member] {
         var members: [ContentTree.Member] = []
         if status != 200 { members.append(.init("status", .whole(status))) }
