@@ -7,6 +7,21 @@ import Testing
 @testable import Interchange
 
 @Suite struct OpenAPITests {
+    /// A default that its own schema refuses is not taken, and a reference into another file is told as one.
+    @Test func whatADocumentGetsWrongIsTold() throws {
+        let text =
+            ##"{"openapi":"3.0.0","info":{"title":"t"},"paths":{"/a":{"get":{"responses":{"200":{"content":{"application/json":{"schema":{"type":"object","default":{},"required":["n"],"properties":{"n":{"type":"integer","default":7},"o":{"$ref":"other.yaml#/O"},"p":{"$ref":"#/nowhere"}}}}}},"404":{"$ref":"answers.yaml#/NotFound"}}}}}}"##
+        let read = try imported(text, .openapi)
+        #expect(read.files.map { String(decoding: $0.bytes, as: UTF8.self) }.first?.contains(#""n":7"#) == true)
+        #expect(
+            Set(read.told.map { String($0.drop { $0 != " " }.dropFirst()) }).isSuperset(of: [
+                "changed: its default has no member 'n': another value is made",
+                "changed: 'answers.yaml#/NotFound' is in another file, and one file is read: bundle them into one",
+            ]),
+            "\(read.told)"
+        )
+    }
+
     private static func pets(_ options: ImportOptions = ImportOptions()) throws -> ImportedConfiguration {
         try imported(String(decoding: sample("pets.yaml"), as: UTF8.self), nil, options)
     }
@@ -113,8 +128,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"$ref":"other.yaml#/A"}"#, "what it refers to is not in this file: the value is null"),
-        (##"{"$ref":"#/components/schemas/Loop"}"##, "what it refers to is not in this file: the value is null"),
+        (
+            #"{"$ref":"other.yaml#/A"}"#,
+            "'other.yaml#/A' is in another file, and one file is read: bundle them into one; the value is null"
+        ),
+        (##"{"$ref":"#/nowhere"}"##, "'#/nowhere' is not in this file; the value is null"),
+        (##"{"$ref":"#/components/schemas/Loop"}"##, "'#/components/schemas/Loop' leads to itself; the value is null"),
         (##"{"$ref":"#/components/schemas/Endless"}"##, "the schema goes on without an end: its value is cut here"),
         (#"{"type":"integer","minimum":2,"maximum":1}"#, "no number is within its bounds"),
     ]) func whatCannotBeMadeIsTold(_ schema: String, _ reason: String) throws {

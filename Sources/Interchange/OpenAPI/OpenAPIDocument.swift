@@ -54,6 +54,14 @@ package struct OpenAPIDocument: Sendable {
         return nil
     }
 
+    /// Why a part stands for nothing, of one that does.
+    func reason(unresolved part: Part) -> String {
+        guard let reference = part.tree["$ref"]?.text else { return "what it refers to is not in this file" }
+        if named(reference) != nil { return "'\(reference)' leads to itself" }
+        if reference.hasPrefix("#") { return "'\(reference)' is not in this file" }
+        return "'\(reference)' is in another file, and one file is read: bundle them into one"
+    }
+
     /// What a JSON pointer behind a `#` names.
     private func named(_ reference: String) -> Part? {
         guard reference.hasPrefix("#/") else { return nil }

@@ -99,7 +99,9 @@ struct OpenAPIImport {
         for member in responses.tree.members ?? [] {
             guard let status = Self.status(member.name, isOwn: member.name == own) else { continue }
             guard let part = responses.part(member.name), let response = document.resolved(part) else {
-                draft.change(responses.place.within(member.name), "what it refers to is not in this file")
+                let missing =
+                    responses.part(member.name).map { document.reason(unresolved: $0) } ?? "there is no response"
+                draft.change(responses.place.within(member.name), missing)
                 continue
             }
             let (answers, examples) = answers(response, status, name)

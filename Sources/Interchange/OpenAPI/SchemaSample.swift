@@ -46,11 +46,11 @@ struct SchemaSample {
             return .null
         }
         guard let resolved = document.resolved(part) else {
-            tell(part.place, "what it refers to is not in this file: the value is null")
+            tell(part.place, "\(document.reason(unresolved: part)); the value is null")
             return .null
         }
         let schema = SchemaShape(resolved, document)
-        if let value = given(schema.tree) { return value }
+        if let value = given(schema.tree, resolved) { return value }
         if let choice = schema.choices.first(where: { !isAround($0, chain) }) ?? schema.choices.first {
             return value(choice, path: path, within: chain + schema.pointers)
         }
@@ -73,10 +73,14 @@ struct SchemaSample {
     }
 
     /// What the schema itself gives as a value.
-    private func given(_ schema: ContentTree) -> ContentTree? {
-        if let value = schema["const"] ?? schema["example"] ?? schema["examples"]?.elements?.first ?? schema["default"]
-        {
-            return value
+    /// - Parameter part: the schema as it stands in the document.
+    private mutating func given(_ schema: ContentTree, _ part: Part) -> ContentTree? {
+        if let value = schema["const"] ?? schema["example"] ?? schema["examples"]?.elements?.first { return value }
+        if let value = schema["default"] {
+            // Many documents have `default: {}` beside members that must be there.
+            let refused = SchemaCheck.violations(value, part, document, [:], SchemaBudget(time: .max)).first
+            guard let refused else { return value }
+            tell(part.place, "its default \(refused.reason): another value is made")
         }
         return schema["enum"]?.elements?.first
     }
