@@ -138,7 +138,7 @@ let package = Package(
             name: "DrydockCommand",
             dependencies: [
                 "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI", "Interchange",
-                "Content", "DemoMode", "Matching",
+                "Content", "DemoMode", "Matching", "ProxyServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings

@@ -4,6 +4,7 @@ import ArgumentParser
 import Configuration
 import FoundationEssentials
 import Interchange
+import ProxyServer
 
 struct Import: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -36,6 +37,8 @@ struct Import: ParsableCommand {
     var keepSecrets = false
     @Flag(help: "Write over files of an earlier import.")
     var force = false
+    @Flag(help: "Fail where a request of the source is answered by another rule than the one that was made of it.")
+    var strict = false
     @Flag(help: "Print one JSON document.")
     var json = false
 
@@ -53,22 +56,27 @@ struct Import: ParsableCommand {
             throw Failure(message: "nothing was written: \(error)")
         }
         let path = try write(imported)
+        let written: Configuration
         do throws(ConfigurationErrors) {
-            _ = try Configuration.load(path: path, environment: processEnvironment())
+            written = try Configuration.load(path: path, environment: processEnvironment())
         } catch {
             throw Failure(message: "\(path) was written, but is not right:\n\(error.description)")
         }
-        if json { return print(try ImportReport(imported, path: path).text) }
-        report(imported, path)
+        let proof = try ImportProof(imported, written)
+        if json { print(try ImportReport(imported, proof, path: path).text) } else { report(imported, proof, path) }
+        if strict, !proof.notes.isEmpty {
+            throw Failure(message: "\(proof.notes.count) requests of the source are answered by other rules (--strict)")
+        }
     }
 
-    private func report(_ imported: ImportedConfiguration, _ path: String) {
-        for note in imported.notes { print(note) }
+    private func report(_ imported: ImportedConfiguration, _ proof: ImportProof, _ path: String) {
+        for note in imported.notes + proof.notes { print(note) }
         let leftOut = imported.notes.count { $0.kind == .leftOut }
         let secrets = imported.secrets == 0 ? "" : ", \(imported.secrets) values of credentials replaced"
         print(
             "\(imported.rules) rules in \(path), \(imported.files.count) bodies; \(leftOut) left out, \(imported.notes.count - leftOut) changed\(secrets)"
         )
+        print("\(proof.asked) requests of the source asked again, \(proof.notes.count) answered by other rules")
     }
 
     /// Writes everything, or nothing where a file is in the way.
@@ -114,20 +122,30 @@ private struct ImportReport: Encodable {
     private let rules: Int
     private let bodies: Int
     private let credentialsReplaced: Int
+    private let asked: Int
+    private let answeredByOthers: Int
     private let notes: [Note]
 
     private enum CodingKeys: String, CodingKey {
-        case configuration, rules, bodies, notes
+        case configuration, rules, bodies, notes, asked
+        case answeredByOthers = "answered_by_others"
         case credentialsReplaced = "credentials_replaced"
     }
 
-    init(_ imported: ImportedConfiguration, path: String) {
+    init(_ imported: ImportedConfiguration, _ proof: ImportProof, path: String) {
         configuration = path
         rules = imported.rules
         bodies = imported.files.count
         credentialsReplaced = imported.secrets
-        notes = imported.notes.map { note in
-            let kind = note.kind == .leftOut ? "left_out" : "changed"
+        asked = proof.asked
+        answeredByOthers = proof.notes.count
+        notes = (imported.notes + proof.notes).map { note in
+            let kind =
+                switch note.kind {
+                case .leftOut: "left_out"
+                case .changed: "changed"
+                case .answeredByOther: "answered_by_other"
+                }
             return Note(file: note.place.file, pointer: note.place.pointer, kind: kind, reason: note.reason)
         }
     }

@@ -213,6 +213,7 @@ struct HARImport {
         for (place, origin) in origins.enumerated() {
             services[place].rules = rules(of: origin, mounts)
             count += services[place].rules.count
+            draft.prove(services[place])
         }
         return try ImportedConfiguration(services.map(\.tree), rules: count, draft, place)
     }
@@ -257,6 +258,7 @@ struct HARImport {
                         .init("method", request.method == "GET" ? .texts(["GET", "HEAD"]) : .string(request.method)),
                         .init("path", ValueTest.path(request.path)),
                     ]
+                    rule.place = variant.exchanges.first?.place
                     if !variant.query.isEmpty { rule.condition.append(.init("query", .object(variant.query))) }
                     if !body.isEmpty { rule.condition.append(.init("body", .object(body))) }
                     rules.append(rule)

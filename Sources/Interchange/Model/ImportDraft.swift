@@ -14,6 +14,7 @@ struct ImportDraft {
     private(set) var files: [ImportedFile] = []
     private(set) var notes: [ImportNote] = []
     private(set) var secrets = 0
+    private(set) var examples: [ImportExample] = []
     private var namesByBytes: [[UInt8]: String] = [:]
     private var names: Set<String> = []
 
@@ -33,6 +34,11 @@ struct ImportDraft {
     }
 
     mutating func countSecret() { secrets += 1 }
+
+    /// Keeps the request that a rule was made of, where there is one.
+    mutating func prove(_ example: ImportExample?) {
+        if let example { examples.append(example) }
+    }
 
     /// The name of a file with these bytes; equal bodies share one.
     /// - Parameters:

@@ -66,6 +66,8 @@ package struct ImportNote: Sendable, Equatable, CustomStringConvertible {
         case leftOut = "left out"
         /// The rule is there, and differs in this.
         case changed
+        /// The rule is there, and another one answers the request that it was made of.
+        case answeredByOther = "answered by another rule"
     }
 
     package let place: ImportPlace
@@ -116,6 +118,8 @@ package struct ImportedConfiguration: Sendable {
     package let rules: Int
     /// Values of credentials that were replaced.
     package let secrets: Int
+    /// Requests that the rules were made of; a rule that no request could be made of has none.
+    package let examples: [ImportExample]
 
     /// The configuration file.
     /// - Parameter comment: its first lines, without the sign of a comment.

@@ -40,6 +40,10 @@ struct ImportedRule {
     var answers: [ImportedAnswer]
     var latency: String?
     var state: ContentTree?
+    /// What it was made of.
+    var place: ImportPlace?
+    /// A path that it answers, where its condition does not name one.
+    var path: String?
 
     /// It answers every request that reaches it.
     var isUnconditional: Bool { condition.isEmpty && state == nil }

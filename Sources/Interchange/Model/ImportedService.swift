@@ -31,6 +31,16 @@ struct ImportedService {
     }
 }
 
+extension ImportDraft {
+    /// Keeps the requests that the rules of a service were made of.
+    mutating func prove(_ service: ImportedService) {
+        for rule in service.rules {
+            guard let place = rule.place else { continue }
+            prove(ImportExample(rule, at: place, of: service.name, path: rule.path))
+        }
+    }
+}
+
 extension ImportedConfiguration {
     /// Values of a configuration file: it may have 200,000.
     private static let mostValues = 150_000
@@ -48,6 +58,13 @@ extension ImportedConfiguration {
                 "it would be \(rules) rules with \(size) values, and a configuration takes \(ImportDraft.mostRules) and \(Self.mostValues); import it in parts"
             )
         }
-        self.init(services: services, files: draft.files, notes: draft.notes, rules: rules, secrets: draft.secrets)
+        self.init(
+            services: services,
+            files: draft.files,
+            notes: draft.notes,
+            rules: rules,
+            secrets: draft.secrets,
+            examples: draft.examples
+        )
     }
 }

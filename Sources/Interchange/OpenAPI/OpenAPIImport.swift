@@ -43,7 +43,7 @@ struct OpenAPIImport {
         var service = ImportedService(name: WordName.word(title, or: "api"), prefix: "/")
         (service.prefix, service.baseURL) = Self.server(document.server)
         for operation in document.operations {
-            if let endpoint = endpoint(operation) { service.endpoints.append(endpoint) }
+            if let endpoint = endpoint(operation, of: service.name) { service.endpoints.append(endpoint) }
         }
         if document.root.tree["webhooks"] != nil {
             draft.leaveOut(document.root.place.within("webhooks"), "Drydock sends no requests by itself")
@@ -64,7 +64,7 @@ struct OpenAPIImport {
 
     // MARK: - Operations
 
-    private mutating func endpoint(_ operation: OpenAPIDocument.Operation) -> ContentTree? {
+    private mutating func endpoint(_ operation: OpenAPIDocument.Operation, of service: String) -> ContentTree? {
         let place = operation.part.place
         guard operation.method != "TRACE" else {
             draft.leaveOut(place, "Drydock refuses TRACE")
@@ -121,6 +121,12 @@ struct OpenAPIImport {
             return nil
         }
         rules.append(ImportedRule(name: WordName.unique("answer", among: &ruleNames), answers: [answer]))
+        let target = "/" + segments.dropFirst().map { $0.hasPrefix(":") ? "1" : $0 }.joined(separator: "/")
+        for rule in rules {
+            var example = ImportExample(rule, at: place, of: service, endpoint: name, path: target)
+            example?.method = operation.method
+            draft.prove(example)
+        }
         return .object(of: [
             "name": .string(name),
             "method": operation.method == "GET" ? nil : .string(operation.method),

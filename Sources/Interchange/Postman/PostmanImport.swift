@@ -197,6 +197,7 @@ struct PostmanImport {
                 baseURL: origin.origin,
                 rules: rules
             )
+            draft.prove(service)
             services.append(service.tree)
         }
         return try ImportedConfiguration(services, rules: count, draft, place)
@@ -237,6 +238,8 @@ struct PostmanImport {
                         .init("method", one.method == "GET" ? .texts(["GET", "HEAD"]) : .string(one.method)),
                         .init("path", one.target.path.test),
                     ]
+                    rule.place = one.place
+                    rule.path = one.target.path.example
                     if !one.query.isEmpty { rule.condition.append(.init("query", .object(one.query))) }
                     if !fields.isEmpty { rule.condition.append(.init("fields", .object(fields))) }
                     if !wanted.isEmpty { rule.condition.append(.init("body", .object(wanted))) }

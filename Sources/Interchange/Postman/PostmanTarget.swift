@@ -62,6 +62,9 @@ struct PostmanTarget {
         var parameters: Int { segments.count { $0 == nil } }
         var isPattern: Bool { parameters > 0 }
 
+        /// A path like it.
+        var example: String { "/" + segments.map { $0 ?? "x" }.joined(separator: "/") }
+
         /// As `when.path` has it.
         var test: ContentTree {
             guard isPattern else { return ValueTest.path(text) }

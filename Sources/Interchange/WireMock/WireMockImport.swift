@@ -87,6 +87,7 @@ struct WireMockImport {
                 draft.leaveOut(error.place, error.reason)
             }
         }
+        draft.prove(service)
         let count = service.rules.count + service.endpoints.count
         let place = documents.first?.place ?? ImportPlace(file: "mappings")
         return try ImportedConfiguration([service.tree], rules: count, draft, place)
@@ -118,6 +119,7 @@ struct WireMockImport {
     /// A rule for each state in which the stub answers.
     private mutating func rules(of stub: WireMockStub, _ answer: WireMockResponse) throws(Unkept) -> [ImportedRule] {
         var rule = ImportedRule(name: "", condition: stub.condition, answers: [answer.answer], latency: answer.latency)
+        rule.place = stub.place
         guard let scenario = stub.scenario, stub.requiredState != nil || stub.newState != nil else {
             rule.name = WordName.unique(stub.name, among: &names)
             return [rule]

@@ -77,7 +77,7 @@ package struct ServiceCall {
     package var demoParts: RequestParts { Self.demoParts(match, head) }
 
     /// - Parameter head: without the fields of the client's connection.
-    static func demoParts(_ match: RouteMatch, _ head: RequestHead) -> RequestParts {
+    package static func demoParts(_ match: RouteMatch, _ head: RequestHead) -> RequestParts {
         let parameters = match.endpoint.endpoint.map { TargetParts(match.rest, $0.pattern).path } ?? [:]
         return RequestParts(method: head.method.name, target: match.rest, fields: head.fields, parameters: parameters)
     }
