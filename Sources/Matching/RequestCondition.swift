@@ -28,6 +28,8 @@ package enum RequestClause: Sendable, Equatable {
     /// A parameter of the endpoint's path.
     case parameter(String, TextTest)
     case query(String, TextTest)
+    /// The query has items of these names, and no others.
+    case onlyQuery(Set<String>)
     case field(String, TextTest)
     case cookie(String, TextTest)
     case body(BodyTest)
@@ -42,6 +44,7 @@ package enum RequestClause: Sendable, Equatable {
         case .method(let methods):
             methods.contains(request.method) || request.method == "HEAD" && methods.contains("GET")
         case .body(let test): test.holds(request.body, within: request.patternTime)
+        case .onlyQuery(let names): request.queryNames.allSatisfy(names.contains)
         case .path(let test), .parameter(_, let test), .query(_, let test), .field(_, let test), .cookie(_, let test):
             test.holds(values(request), within: request.patternTime)
         }
@@ -53,6 +56,8 @@ package enum RequestClause: Sendable, Equatable {
         case .method(let methods):
             "method is '\(request.method)', not \(methods.map { "'\($0)'" }.joined(separator: " or "))"
         case .body(let test): test.difference(request.body)
+        case .onlyQuery(let names):
+            "query has \(Self.found(request.queryNames.filter { !names.contains($0) })), which the rule does not ask for"
         case .path(let test): Self.difference(place, nil, [request.path], test)
         case .cookie(_, let test): Self.difference(place, "cookie", values(request), test)
         case .parameter(let name, let test), .query(let name, let test), .field(let name, let test):
@@ -80,7 +85,7 @@ package enum RequestClause: Sendable, Equatable {
         case .query(let name, _): request.query(name)
         case .field(let name, _): request.fields.all(name)
         case .cookie(let name, _): request.cookies(name)
-        case .method, .body: []
+        case .method, .body, .onlyQuery: []
         }
     }
 
@@ -91,6 +96,7 @@ package enum RequestClause: Sendable, Equatable {
         case .path: "path"
         case .parameter(let name, _): "params.\(name)"
         case .query(let name, _): "query.\(name)"
+        case .onlyQuery: "only_query"
         case .field(let name, _): "fields.\(name)"
         case .cookie(let name, _): "cookies.\(name)"
         case .body: "body"

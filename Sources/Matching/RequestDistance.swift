@@ -12,7 +12,7 @@ extension RequestClause {
     /// Of a clause that does not hold, in hundredths. The path says the most about which rule was meant.
     fileprivate func distance(_ request: RequestParts) -> Int {
         switch self {
-        case .method: return 50
+        case .method, .onlyQuery: return 50
         case .path(let test): return 3 * test.distance([request.path])
         case .parameter(_, let test), .query(_, let test), .field(_, let test), .cookie(_, let test):
             return test.distance(values(request))

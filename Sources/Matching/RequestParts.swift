@@ -46,6 +46,12 @@ package struct RequestParts {
         return RequestParts.items(in: target.utf8[mark...].dropFirst()) { $0.elementsEqual(name.utf8) }.map(\.value)
     }
 
+    /// The names of the query's items, in their order; those of an item without a name are empty.
+    package var queryNames: [String] {
+        guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return [] }
+        return RequestParts.items(in: target.utf8[mark...].dropFirst()).map { String(decoding: $0.name, as: UTF8.self) }
+    }
+
     /// The values of the cookies of that name (RFC 6265 section 5.4).
     package func cookies(_ name: String) -> [String] {
         fields.all(.cookie).flatMap { line in

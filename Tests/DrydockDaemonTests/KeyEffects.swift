@@ -122,7 +122,8 @@ extension KeyEffect {
     private static let ofRules: [String] = [
         ["name", "status", "headers", "files", "random_seed"], latencies, contents, below("failure", contents),
         below("failure", ["chance", "status"]), ofSeveral, below("misbehave[]", misbehaviour), below("events", events),
-        below("when", ["method", "query", "fields", "cookies", "nth", "first", "every"]), below("when.path", tests),
+        below("when", ["method", "query", "only_query", "fields", "cookies", "nth", "first", "every"]),
+        below("when.path", tests),
         below("when.path.not", tests), below("when.body", ["is", "contains", "json", "form"]),
         below("when.body.text", tests), below("when.body.text.not", tests),
         below("state", ["scenario", "is", "then"]),

@@ -63,6 +63,14 @@ import Testing
                 #"{"method":"ANY","urlPathPattern":"/v.*","queryParameters":{"q":{"absent":true},"r":{"doesNotContain":"x"}}}"#
             ),
             (
+                [.path(.equals("/a")), .query("q", .equals("1 2")), .onlyQuery(["q"])],
+                #"{"method":"ANY","url":"/v/a?q=1%202"}"#
+            ),
+            (
+                [.onlyQuery([])],
+                "its query has no further items, and WireMock can ask for that only of one whole path"
+            ),
+            (
                 [.field("X-A", .oneOf(["a"]))],
                 #"{"method":"ANY","urlPathPattern":"/v.*","headers":{"X-A":{"or":[{"equalTo":"a"}]}}}"#
             ),

@@ -109,6 +109,7 @@ package enum KeyDocuments {
         "state.is": [("scenario", "s")], "state.then": [("scenario", "s")],
         "rules.files": [("file", "x.json")], "template": [("file", "x.json")], "crud.id": [("file", "x.json")],
         "crud.new_ids": [("file", "x.json")], "when.params": [("../../../path", "\"/e/:z\"")],
+        "when.only_query": [("method", "GET")],
         "redirects.follow": [("mode", "follow")], "redirects.allow": [("mode", "follow")],
         "source": [("recordings", "{ dir: demo }")], "from": [("cache", "{ seed_dir: demo }")],
         "recordings.dir": recorded,

@@ -29,6 +29,18 @@ import Testing
         )
     }
 
+    /// Items of a query that no clause asks for are refused, however they are written, and named.
+    @Test func onlyTheQueryThatIsAskedFor() {
+        let clause = RequestClause.onlyQuery(["role", "a b", "empty"])
+        #expect(clause.holds(Self.request()))
+        #expect(clause.holds(Self.request("GET", "/a")) && clause.holds(Self.request("GET", "/a?")))
+        #expect(!RequestClause.onlyQuery([]).holds(Self.request("GET", "/a?x")))
+        let other = Self.request("GET", "/a?role=x&Role=y&%20=z")
+        #expect(!clause.holds(other))
+        #expect(clause.difference(other) == "query has 'Role', ' ', which the rule does not ask for")
+        #expect(RequestCondition([clause]).distance(other) == 50)
+    }
+
     @Test(
         arguments: [
             (TextTest.equals("a"), ["a"], true), (.equals("a"), ["b", "a"], true), (.equals("a"), ["A"], false),

@@ -65,6 +65,7 @@ enum HARExport {
             case .query(let name, .equals(let text)): query.append((name, text))
             // The value was a secret.
             case .query(let name, .present(true)): query.append((name, "***"))
+            case .onlyQuery: break
             case .field(let name, .equals(let text)): fields.append((name, text))
             case .field(let name, .present(true)): fields.append((name, "***"))
             case .cookie(let name, .equals(let text)): fields.append(("Cookie", "\(name)=\(text)"))

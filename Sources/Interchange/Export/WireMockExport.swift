@@ -108,6 +108,7 @@ enum WireMockExportedRequest {
     static func requests(_ rule: ExportedRule) throws(Unwritable) -> [ContentTree] {
         var methods = ["ANY"]
         var path: TextTest?
+        var isWholeTarget = false
         var sections: [(name: String, members: [ContentTree.Member])] = [
             ("pathParameters", []), ("queryParameters", []), ("headers", []), ("cookies", []), ("formParameters", []),
         ]
@@ -118,6 +119,7 @@ enum WireMockExportedRequest {
             case .path(let test): path = test
             case .parameter(let name, let test): sections[0].members.append(.init(name, try matcher(test)))
             case .query(let name, let test): sections[1].members.append(.init(name, try matcher(test)))
+            case .onlyQuery: isWholeTarget = true
             case .field(let name, let test): sections[2].members.append(.init(name, try matcher(test)))
             case .cookie(let name, let test): sections[3].members.append(.init(name, try matcher(test)))
             case .body(.form(let name, let test)): sections[4].members.append(.init(name, try matcher(test)))
@@ -128,11 +130,15 @@ enum WireMockExportedRequest {
         guard rule.template == nil || path == nil else {
             throw Unwritable("it asks for the path of an endpoint, and for a part of it")
         }
-        let own: ContentTree.Member
+        var own: ContentTree.Member
         if let template = rule.template {
             own = target(template, rule.prefix)
         } else {
             own = try self.path(path, rule.prefix)
+        }
+        if isWholeTarget {
+            own = try wholeTarget(own, rule.clauses)
+            sections[1].members = []
         }
         var rest = [own]
         for section in sections where !section.members.isEmpty {
@@ -140,6 +146,25 @@ enum WireMockExportedRequest {
         }
         if !body.isEmpty { rest.append(.init("bodyPatterns", .array(body))) }
         return methods.map { .object([.init("method", .string($0))] + rest) }
+    }
+
+    /// A target with its query: the only stub that no further item is for.
+    private static func wholeTarget(_ path: ContentTree.Member, _ clauses: [RequestClause]) throws(Unwritable)
+        -> ContentTree.Member
+    {
+        var items: [String] = []
+        for case .query(let name, let test) in clauses {
+            guard case .equals(let value) = test else {
+                throw Unwritable(
+                    "its query has no further items, and WireMock can ask for that only of one whole query"
+                )
+            }
+            items.append(FormItem(name, value).text)
+        }
+        guard path.name == "urlPath", let text = path.value.text else {
+            throw Unwritable("its query has no further items, and WireMock can ask for that only of one whole path")
+        }
+        return .init("url", .string(text + (items.isEmpty ? "" : "?" + items.joined(separator: "&"))))
     }
 
     /// Several tests of one name must each find a value of their own.

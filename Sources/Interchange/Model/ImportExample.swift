@@ -43,6 +43,7 @@ extension ImportExample {
                     default: fields.append(("Cookie", "\(item.name)=\(wanted)"))
                     }
                 }
+            case "only_query": continue
             case "body":
                 guard let content = Self.content(member.value) else { return nil }
                 body = content

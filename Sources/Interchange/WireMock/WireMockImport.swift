@@ -57,7 +57,6 @@ struct WireMockImport {
             }
         }
         for stub in stubs { note(stateOf: stub) }
-        Self.keepApart(&stubs)
         // A smaller number comes first, and among equals the stub that was added last.
         stubs.sort { ($0.priority, $1.number) < ($1.priority, $0.number) }
         var service = ImportedService(name: options.service ?? "wiremock", prefix: "/")
@@ -91,18 +90,6 @@ struct WireMockImport {
         let count = service.rules.count + service.endpoints.count
         let place = documents.first?.place ?? ImportPlace(file: "mappings")
         return try ImportedConfiguration([service.tree], rules: count, draft, place)
-    }
-
-    /// A `url` is the whole target: a stub with one does not answer requests with items of a query that others of its path
-    /// ask for.
-    private static func keepApart(_ stubs: inout [WireMockStub]) {
-        var items: [String: Set<String>] = [:]
-        for stub in stubs {
-            if let path = stub.exactPath { items[path, default: []].formUnion(stub.queryNames) }
-        }
-        for place in stubs.indices where stubs[place].isWholeTarget {
-            stubs[place].refuse(items: (stubs[place].exactPath.flatMap { items[$0] } ?? []).sorted())
-        }
     }
 
     // MARK: - Scenarios
@@ -174,7 +161,7 @@ struct WireMockImport {
             )
             return nil
         }
-        let own = stub.condition.filter { $0.name != "method" && $0.name != "path" }
+        let own = stub.condition.filter { !["method", "path", "only_query"].contains($0.name) }
         let rule = ImportedRule(name: stub.name, condition: own, answers: [answer.answer], latency: answer.latency)
         let demo = ContentTree.object(of: [
             "enabled": .bool(true),

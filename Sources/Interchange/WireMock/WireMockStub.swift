@@ -17,8 +17,6 @@ struct WireMockStub {
     /// Nil: any path, or a pattern.
     private(set) var exactPath: String?
     private var pathPattern: Pattern?
-    /// The target has the items of the query that are asked for, and no others.
-    private(set) var isWholeTarget = false
     /// The members of `when`.
     private(set) var condition: [ContentTree.Member] = []
     let response: ContentTree
@@ -27,25 +25,7 @@ struct WireMockStub {
     let newState: String?
 
     /// The condition is on method and path alone.
-    var asksForTargetAlone: Bool { condition.allSatisfy { $0.name == "method" || $0.name == "path" } }
-
-    /// Names of the query's items that are asked for.
-    var queryNames: [String] { condition.first { $0.name == "query" }?.value.members?.map(\.name) ?? [] }
-
-    /// Asks that items of the query are not there, but for those that are asked for.
-    mutating func refuse(items names: some Sequence<String>) {
-        let own = queryNames
-        let absent = names.filter { !own.contains($0) }.map { name in
-            ContentTree.Member(name, [ValueTest.present(false)].tree)
-        }
-        if absent.isEmpty { return }
-        if let place = condition.firstIndex(where: { $0.name == "query" }) {
-            condition[place].value = .object((condition[place].value.members ?? []) + absent)
-        } else {
-            let end = condition.firstIndex { $0.name != "method" && $0.name != "path" } ?? condition.endIndex
-            condition.insert(.init("query", .object(absent)), at: end)
-        }
-    }
+    var asksForTargetAlone: Bool { condition.allSatisfy { ["method", "path", "only_query"].contains($0.name) } }
 
     /// Whether it may answer a request with this method and path.
     func mayAnswer(_ method: String, _ path: String) -> Bool {
@@ -84,7 +64,6 @@ struct WireMockStub {
         method = reader.method
         exactPath = reader.exactPath
         pathPattern = reader.pathPattern.flatMap { try? Pattern($0) }
-        isWholeTarget = reader.isWholeTarget
         condition = reader.condition
         let own = tree["name"]?.text.map { WordName.word($0, or: "") } ?? ""
         name = own.isEmpty ? WordName.of(reader.methods.first, reader.shownPath) : own
@@ -96,7 +75,8 @@ struct WireMockRequest {
     private let place: ImportPlace
     private(set) var methods: [String] = []
     private(set) var exactPath: String?
-    private(set) var isWholeTarget = false
+    /// The target has the items of the query that are asked for, and no others.
+    private var isWholeTarget = false
     private(set) var pathPattern: String?
     private(set) var shownPath = "/"
     private var tests: [(section: String, name: String, tests: [ValueTest])] = []
@@ -119,6 +99,7 @@ struct WireMockRequest {
             if !own.isEmpty {
                 members.append(.init(section, .object(own.map { .init($0.name, $0.tests.tree) })))
             }
+            if section == "query", isWholeTarget { members.append(.init("only_query", .bool(true))) }
         }
         if !body.members.isEmpty { members.append(.init("body", .object(body.members))) }
         return members

@@ -240,6 +240,12 @@ extension KeyTable {
                 "Items of the query, by name; one of several with that name is enough."
             ),
             KeyDescriptor(
+                "only_query",
+                .boolean,
+                default: "false",
+                "Whether the query must have no other items than those under query."
+            ),
+            KeyDescriptor(
                 "fields",
                 .map(.fieldName, .shorthand(textTest, key: "is")),
                 "Fields of the request, by name."

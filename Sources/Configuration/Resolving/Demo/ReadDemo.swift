@@ -98,6 +98,7 @@ extension RequestCondition {
         for (key, clause) in named {
             for entry in reader.map(key) { clauses.append(clause(entry.key, TextTest(entry.value))) }
         }
+        if reader.bool("only_query") { clauses.append(.onlyQuery(Set(reader.map("query").map(\.key)))) }
         clauses += Self.body(reader.section("body"))
         self.init(clauses)
     }
