@@ -29,7 +29,7 @@ enum SentBody: Equatable {
     /// The items of a form, decoded; of several with one name the first one is asked for.
     init(form items: [(name: String, value: String)], keepsSecrets: Bool) {
         var members: [ContentTree.Member] = []
-        for item in items where !item.name.isEmpty && !members.contains(where: { $0.name == item.name }) {
+        for item in items where !item.name.isEmpty && members.place(of: item.name) == nil {
             guard keepsSecrets || !Secrets.isIn(item.value, of: item.name), !item.value.contains("{{") else {
                 self = .other
                 return
