@@ -243,6 +243,7 @@ let package = Package(
             [
                 "DrydockDaemon", "AdminAPI", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
                 "CacheStore", "DiskStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport", "Policies",
+                "Files",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

@@ -9,7 +9,12 @@ import Upstream
 
 /// Closed until a test opens it; any thread.
 final class Valve: Sendable {
-    private let state = Mutex<(isOpen: Bool, waiting: [@Sendable () -> Void])>((false, []))
+    private struct State {
+        var isOpen = false
+        var waiting: [@Sendable () -> Void] = []
+    }
+
+    private let state = Mutex(State())
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
     /// Somebody waits until it is open.

@@ -30,6 +30,13 @@ final class DiskIndex: Sendable {
         var isClosed = false
     }
 
+    /// A closure right under a mutex would be wrapped once more with each look.
+    private final class Observer: Sendable {
+        let report: @Sendable (IndexFailure) -> Void
+
+        init(_ report: @escaping @Sendable (IndexFailure) -> Void) { self.report = report }
+    }
+
     let path: String
     /// On a full disk, say; forgotten with the process.
     private let isInMemory: Bool
@@ -37,7 +44,7 @@ final class DiskIndex: Sendable {
     let thread: IOPool
     private let connection: Mutex<SQLiteConnection>
     private let pending = Mutex(Pending())
-    private let observer = Mutex<(@Sendable (IndexFailure) -> Void)?>(nil)
+    private let observer = Mutex<Observer?>(nil)
     private let hasFailed = Atomic<Bool>(false)
     private let isAbandoned = Atomic<Bool>(false)
     /// Databases that must not be closed while the process runs.
@@ -125,7 +132,7 @@ final class DiskIndex: Sendable {
     var database: SQLiteConnection { connection.withLock { $0 } }
 
     /// - Parameter report: called on the index's thread.
-    func observe(_ report: @escaping @Sendable (IndexFailure) -> Void) { observer.exchange(report) }
+    func observe(_ report: @escaping @Sendable (IndexFailure) -> Void) { observer.exchange(Observer(report)) }
 
     // MARK: - Changes
 
@@ -168,7 +175,7 @@ final class DiskIndex: Sendable {
 
     /// The index's thread.
     func fail(_ error: SQLiteError) {
-        let report = observer.withLock { $0 }
+        let report = observer.withLock { $0 }?.report
         // Misuse: the database is closed, since it could not be replaced when it was damaged. After the end of the
         // index it is somebody else's.
         let isUnreplaced = error.code == .misuse && !pending.withLock { $0.isClosed }
@@ -191,7 +198,7 @@ final class DiskIndex: Sendable {
     /// tier; the index's thread.
     func replaceLost() {
         guard isLost else { return }
-        let report = observer.withLock { $0 }
+        let report = observer.withLock { $0 }?.report
         do throws(SQLiteError) {
             try replace()
         } catch {

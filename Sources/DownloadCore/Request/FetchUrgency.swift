@@ -8,7 +8,12 @@ import Synchronization
 ///
 /// Sendable: the priority is atomic, and who hears of a change is under a mutex; they are called outside of it.
 package final class FetchUrgency: Sendable {
-    private typealias Observer = @Sendable (FetchPriority) -> Void
+    /// A closure right under a mutex would be wrapped once more with each look.
+    private final class Observer: Sendable {
+        let tell: @Sendable (FetchPriority) -> Void
+
+        init(_ tell: @escaping @Sendable (FetchPriority) -> Void) { self.tell = tell }
+    }
 
     private let value: Atomic<UInt8>
     private let observers = Mutex<(last: UInt64, all: [UInt64: Observer])>((0, [:]))
@@ -24,16 +29,17 @@ package final class FetchUrgency: Sendable {
     package func raise(to priority: FetchPriority) {
         let before = value.min(priority.rawValue, ordering: .sequentiallyConsistent).oldValue
         guard before > priority.rawValue else { return }
-        for tell in observers.withLock({ Array($0.all.values) }) { tell(priority) }
+        for observer in observers.withLock({ Array($0.all.values) }) { observer.tell(priority) }
     }
 
     /// - Parameter tell: called on any thread with each higher priority, until ``forget(_:)``. One that came before this
     ///   call is not told: look at ``priority`` afterwards.
     /// - Returns: what ``forget(_:)`` takes.
     package func observe(_ tell: @escaping @Sendable (FetchPriority) -> Void) -> UInt64 {
-        observers.withLock { observers in
+        let observer = Observer(tell)
+        return observers.withLock { observers in
             observers.last += 1
-            observers.all[observers.last] = tell
+            observers.all[observers.last] = observer
             return observers.last
         }
     }

@@ -24,6 +24,17 @@ final class JobCenter: Sendable {
         var isStopping = false
     }
 
+    /// Where items go. A closure right under a mutex would be wrapped once more with each look.
+    private final class Routing: Sendable {
+        let resolve: BatchResolver
+        let follow: BatchFollower
+
+        init(_ resolve: @escaping BatchResolver, _ follow: @escaping BatchFollower) {
+            self.resolve = resolve
+            self.follow = follow
+        }
+    }
+
     let loops: LoopGroup
     let core: DownloadCore
     let files: IOPool
@@ -32,8 +43,7 @@ final class JobCenter: Sendable {
     private let itemFiles: BatchFiles?
     let counts = JobCounts()
     let state = Mutex(State())
-    private let resolver = Mutex<BatchResolver?>(nil)
-    private let follower = Mutex<BatchFollower?>(nil)
+    private let routing = Mutex<Routing?>(nil)
     private let saving = Mutex<Schedule?>(nil)
 
     /// - Parameter tier: the folder of the disk tier, in which `jobs` and the `files` of items are; nil: there is none.
@@ -50,8 +60,7 @@ final class JobCenter: Sendable {
 
     /// Takes up what was kept, and goes on with what was under way.
     func start(_ resolve: @escaping BatchResolver, _ follow: @escaping BatchFollower) async {
-        resolver.withLock { $0 = resolve }
-        follower.withLock { $0 = follow }
+        routing.exchange(Routing(resolve, follow))
         guard let folder else { return }
         let found = (try? await files.run { folder.load() }) ?? (records: [], errors: [])
         for error in found.errors { logger.warning("\(error)") }
@@ -219,10 +228,10 @@ final class JobCenter: Sendable {
     private func add(_ record: JobRecord, isKept: Bool, resolve: BatchResolver? = nil) -> Job {
         let isChanged = Flag()
         let asClients: BatchResolver = { [weak self] item, loop throws(BatchRefusal) in
-            guard let resolve = self?.resolver.withLock({ $0 }) else {
+            guard let routing = self?.routing.withLock({ $0 }) else {
                 throw BatchRefusal("the daemon is ending; ask again when it is back")
             }
-            return try await resolve(item, loop)
+            return try await routing.resolve(item, loop)
         }
         let runner = BatchRunner(
             record.batch,
@@ -235,8 +244,8 @@ final class JobCenter: Sendable {
                 isChanged.set()
             },
             follow: { [weak self] item, answer, loop throws(BatchRefusal) in
-                guard let follow = self?.follower.withLock({ $0 }) else { return nil }
-                return try follow(item, answer, loop)
+                guard let routing = self?.routing.withLock({ $0 }) else { return nil }
+                return try routing.follow(item, answer, loop)
             },
             files: itemFiles
         )

@@ -53,9 +53,15 @@ package final class ServiceRuntime: Sendable {
 ///
 /// Sendable: the table is under its own mutex.
 package final class ServiceRegistry: Sendable {
-    private let runtimes = Mutex<[String: ServiceRuntime]>([:])
+    /// A closure right under a mutex would be wrapped once more with each look.
+    private final class Listener: Sendable {
+        let tell: @Sendable (String, ServiceReport) -> Void
 
-    private let onReport: Mutex<@Sendable (String, ServiceReport) -> Void> = Mutex({ _, _ in })
+        init(_ tell: @escaping @Sendable (String, ServiceReport) -> Void) { self.tell = tell }
+    }
+
+    private let runtimes = Mutex<[String: ServiceRuntime]>([:])
+    private let listener = Mutex<Listener?>(nil)
     /// What becomes of the calls of all services.
     package let events = EventHub()
 
@@ -64,7 +70,7 @@ package final class ServiceRegistry: Sendable {
     /// Whom the reports of services are told, with the service's name.
     /// - Parameter report: called on any loop.
     package func tell(_ report: @escaping @Sendable (String, ServiceReport) -> Void) {
-        _ = onReport.exchange(report)
+        listener.exchange(Listener(report))
     }
 
     /// The runtime of a service, made at first sight. One that exists keeps its limits: they change with
@@ -76,8 +82,7 @@ package final class ServiceRegistry: Sendable {
                 name: plan.name,
                 limits: plan.admission,
                 onReport: { [weak self, name = plan.name] report in
-                    guard let self else { return }
-                    onReport.withLock { $0 }(name, report)
+                    self?.listener.withLock { $0 }?.tell(name, report)
                 }
             )
             runtimes[plan.name] = runtime

@@ -42,13 +42,20 @@ package final class EventHub: Sendable {
         }
     }
 
+    /// A closure right under a mutex would be wrapped once more with each look.
+    private final class Loop: Sendable {
+        let adopt: @Sendable () async -> Void
+
+        init(_ adopt: @escaping @Sendable () async -> Void) { self.adopt = adopt }
+    }
+
     /// Readers at the same time.
     package static let maximumReaders = 16
 
     private let state = Mutex(State())
     private let listening = Atomic<Bool>(false)
     /// Makes the calls of each loop known that began while nobody listened.
-    private let loops = Mutex<[@Sendable () async -> Void]>([])
+    private let loops = Mutex<[Loop]>([])
     private let now: @Sendable () -> UInt64
 
     /// - Parameter now: nanoseconds since 1970.
@@ -108,7 +115,10 @@ package final class EventHub: Sendable {
 
     /// Adds a loop.
     /// - Parameter adopt: makes its calls known that began while nobody listened; waits until that is done.
-    package func add(loop adopt: @escaping @Sendable () async -> Void) { loops.withLock { $0.append(adopt) } }
+    package func add(loop adopt: @escaping @Sendable () async -> Void) {
+        let loop = Loop(adopt)
+        loops.withLock { $0.append(loop) }
+    }
 
     // MARK: - Readers
 
@@ -122,7 +132,7 @@ package final class EventHub: Sendable {
             return true
         }
         guard mayCome else { return nil }
-        for adopt in loops.withLock({ $0 }) { await adopt() }
+        for loop in loops.withLock({ $0 }) { await loop.adopt() }
         let id = change { state, _ in
             state.coming -= 1
             state.lastReader += 1

@@ -26,7 +26,14 @@ package final class GroupRun: Sendable {
     private let router: GroupRouter
     private let positions: [String: Int]
     private let values = Mutex(GroupValues())
-    private let end = Mutex<(@Sendable () -> Void)?>(nil)
+    private let end = Mutex<End?>(nil)
+
+    /// A closure right under a mutex would be wrapped once more with each look.
+    private final class End: Sendable {
+        let run: @Sendable () -> Void
+
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
 
     /// - Parameter router: finds the way of each request.
     package init(_ plan: GroupPlan, core: DownloadCore, router: @escaping GroupRouter) {
@@ -38,11 +45,7 @@ package final class GroupRun: Sendable {
 
     /// Tells it how the whole run is ended: that happens where somebody outside ends a fetch of a call.
     package func onStop(_ end: @escaping @Sendable () -> Void) {
-        let old = self.end.withLock { current in
-            defer { current = end }
-            return current
-        }
-        withExtendedLifetime(old) {}
+        self.end.exchange(End(end))
     }
 
     /// The calls as items of a batch, by their labels. The items have no values in them, and may be shown and kept.
@@ -87,7 +90,7 @@ package final class GroupRun: Sendable {
         case .other(_, let make): answer = try await make()
         }
         if case .stopped? = answer.failure {
-            end.withLock { $0 }?()
+            end.withLock { $0 }?.run()
             return answer
         }
         guard !call.take.isEmpty, answer.failure == nil, Self.accepted.contains(answer.head.status) else {

@@ -17,6 +17,21 @@ import Testing
         }
     }
 
+    @Test func `the last of 200,000 failures is told the same way as the first`() async throws {
+        let folder = Folder()
+        let index = try DiskIndex.open("\(folder.path)/index.sqlite", stamp: 1).index
+        let places = Mutex<[Int]>([])
+        index.observe { _ in
+            var mark = 0
+            let place = withUnsafeMutablePointer(to: &mark) { Int(bitPattern: $0) }
+            places.withLock { $0.append(place) }
+        }
+        for _ in 0..<200_000 { index.fail(SQLiteError(.full, "no room", path: index.path)) }
+        #expect(places.withLock { $0.count } == 200_000)
+        #expect(Set(places.withLock { $0 }).count == 1, "a failure goes deeper than the one before")
+        index.close(count: 0)
+    }
+
     @Test func `an index that cannot be replaced is replaced as soon as it can be`() async throws {
         let folder = Folder()
         let path = "\(folder.path)/index.sqlite"

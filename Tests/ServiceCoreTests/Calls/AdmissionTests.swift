@@ -303,21 +303,6 @@ struct AdmissionTests {
     }
 }
 
-@Suite
-struct ServiceRegistryTests {
-    @Test("a runtime is found again by its service's name")
-    func registry() {
-        let registry = ServiceRegistry()
-        func plan(_ name: String, _ concurrent: Int?) -> ServicePlan {
-            ServicePlan(name: name, origin: nil, admission: AdmissionLimits(concurrent: concurrent))
-        }
-        let first = registry.runtime(for: plan("a", 1))
-        #expect(registry.runtime(for: plan("a", 2)) === first)
-        #expect(registry.runtime(for: plan("b", 2)) !== first)
-        #expect(Set(registry.all.map(\.name)) == ["a", "b"])
-    }
-}
-
 /// Reproducible numbers (splitmix64).
 struct Random {
     var state: UInt64
