@@ -58,6 +58,18 @@ import Testing
         #expect(keys.map { ordinals.next($0) } + keys.map { ordinals.next($0) } == first)
     }
 
+    @Test func countersAreMadeWhenSomethingIsCounted() {
+        let ordinals = DrawOrdinals(maximumKeys: 16)
+        #expect(ordinals.count(Self.key(1)) == 0 && ordinals.ownKeys == 0)
+        ordinals.reset()
+        #expect(ordinals.isUnused)
+        #expect(ordinals.next(Self.key(1)) == 0 && ordinals.count(Self.key(1)) == 1)
+        #expect(!ordinals.isUnused)
+        let state = DemoState()
+        state.reset(now: 1)
+        #expect(state.ordinals.isUnused)
+    }
+
     @Test func theSameSequenceRepeatsPastTheBound() {
         func run() -> [UInt64] {
             let ordinals = DrawOrdinals(maximumKeys: 16)

@@ -12,7 +12,7 @@ import Synchronization
 /// no key ever starts again at 0. Draws still depend on nothing but key and ordinal, and each (key, ordinal) is drawn
 /// at most once. What is lost past the bound is density only: keys that share a common counter see gaps in their
 /// ordinals, so the same requests *in the same order* repeat exactly, while requests that race may take each other's
-/// ordinals.
+/// ordinals. A service of which nothing is drawn has no counters: the first request that is counted makes them.
 package final class DrawOrdinals: Sendable {
     private static let shardCount = 16
     private static let commonCount = 256
@@ -20,7 +20,8 @@ package final class DrawOrdinals: Sendable {
     private final class Shard: Sendable {
         struct State {
             var own: [UInt64: UInt64] = [:]
-            var common = [UInt64](repeating: 0, count: DrawOrdinals.commonCount)
+            /// Empty until the shard is full.
+            var common: [UInt64] = []
         }
 
         let state = Mutex(State())
@@ -31,20 +32,28 @@ package final class DrawOrdinals: Sendable {
         let mutex = Mutex(())
     }
 
-    private let gates = (0..<DrawOrdinals.shardCount).map { _ in Gate() }
-    private let shards: [Shard]
+    private final class Counters: Sendable {
+        let gates = (0..<DrawOrdinals.shardCount).map { _ in Gate() }
+        let shards = (0..<DrawOrdinals.shardCount).map { _ in Shard() }
+    }
+
+    private let made = AtomicLazyReference<Counters>()
     private let keysPerShard: Int
 
     /// - Parameter maximumKeys: how many keys are counted one by one, default 65,536 (about 3 MiB when full); it is
     ///   divided evenly over 16 shards, so a shard may be full a little earlier.
     package init(maximumKeys: Int = 65_536) {
-        shards = (0..<Self.shardCount).map { _ in Shard() }
         keysPerShard = max(0, maximumKeys / Self.shardCount)
     }
 
+    private var counters: Counters { made.load() ?? made.storeIfNil(Counters()) }
+
+    /// Nothing has been counted yet. Any thread.
+    package var isUnused: Bool { made.load() == nil }
+
     /// The next ordinal of `key`; every call takes one. Any thread.
     package func next(_ key: DrawKey) -> UInt64 {
-        shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
+        counters.shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
             // By its place, so that it is looked for once.
             if let place = state.own.index(forKey: key.digest) {
                 defer { state.own.values[place] &+= 1 }
@@ -54,6 +63,7 @@ package final class DrawOrdinals: Sendable {
                 state.own[key.digest] = 1
                 return 0
             }
+            if state.common.isEmpty { state.common = [UInt64](repeating: 0, count: Self.commonCount) }
             let slot = Int(key.digest >> 56)
             defer { state.common[slot] &+= 1 }
             return state.common[slot]
@@ -65,20 +75,21 @@ package final class DrawOrdinals: Sendable {
     /// - Parameter act: waits for no other request.
     package func withRequest<Result: Sendable>(_ request: [UInt8], _ act: (RequestCount) -> Result) -> Result {
         let gate = request.withUnsafeBytes { fingerprint($0) } % UInt64(Self.shardCount)
-        return gates[Int(gate)].mutex.withLock { _ in act(RequestCount(self)) }
+        return counters.gates[Int(gate)].mutex.withLock { _ in act(RequestCount(self)) }
     }
 
     /// How many ordinals of `key` were taken; takes none. Any thread.
     package func count(_ key: DrawKey) -> UInt64 {
-        shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
+        guard let counters = made.load() else { return 0 }
+        return counters.shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
             if let count = state.own[key.digest] { return count }
-            return state.own.count < keysPerShard ? 0 : state.common[Int(key.digest >> 56)]
+            return state.common.isEmpty ? 0 : state.common[Int(key.digest >> 56)]
         }
     }
 
     /// Begins at 0 for every key. Any thread; a request that comes meanwhile is counted before or behind it.
     package func reset() {
-        for shard in shards {
+        for shard in made.load()?.shards ?? [] {
             var fresh = Shard.State()
             shard.state.withLock { state in swap(&state, &fresh) }
         }
@@ -86,7 +97,7 @@ package final class DrawOrdinals: Sendable {
 
     /// How many keys have a counter of their own now. Any thread.
     package var ownKeys: Int {
-        shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.own.count } }
+        (made.load()?.shards ?? []).reduce(0) { sum, shard in sum + shard.state.withLock { $0.own.count } }
     }
 }
 

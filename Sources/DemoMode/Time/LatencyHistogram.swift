@@ -13,7 +13,8 @@ package struct LatencyHistogram: Sendable, Equatable {
     private static let lowest = 10
     private static let octaves = 30
 
-    private var counts = [UInt32](repeating: 0, count: steps * octaves)
+    /// Empty until the first latency.
+    private var counts: [UInt32] = []
     /// Of all buckets.
     package private(set) var count: UInt32 = 0
 
@@ -23,6 +24,7 @@ package struct LatencyHistogram: Sendable, Equatable {
     package mutating func record(_ nanoseconds: UInt64) { add(1, at: Self.bucket(of: nanoseconds)) }
 
     private mutating func add(_ number: UInt32, at bucket: Int) {
+        if counts.isEmpty { counts = [UInt32](repeating: 0, count: Self.steps * Self.octaves) }
         counts[bucket] += number
         count += number
         while count > Self.most {

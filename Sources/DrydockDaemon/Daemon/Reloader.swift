@@ -61,13 +61,21 @@ final class Reloader: Sendable {
             let ended = try result.get()
             // Each loop takes jobs in their order: once all have counted, all have the new plan.
             await context.untilLoopsTurned()
+            letGo()
             parts.logger.info("configuration reloaded", metadata: ["services": "\(context.plan.services.count)"])
             if ended > 0 { parts.logger.notice("\(ended) changes of demo mode ended by the reload") }
             return ended
         } catch {
+            letGo()
             parts.logger.error("reload refused, the old configuration stays in force: \(error)")
             throw error
         }
+    }
+
+    /// Gives back what services have that are in no plan any more, or in one that was refused.
+    private func letGo() {
+        let (plan, keepsLatencies) = context.state.withLock { ($0.plan, $0.configuration.learnedLatencies != nil) }
+        context.parts.compiler.registry.keep(only: plan, keepsLatencies: keepsLatencies)
     }
 
     /// On an I/O thread.

@@ -19,25 +19,24 @@ final class ParkingControl: ParkingActions, DaemonFeature {
         func sum(_ value: @escaping @Sendable (ParkedCalls) -> Int) -> @Sendable () -> Int {
             { services.all.reduce(0) { $0 + value($1.parked) } }
         }
-        func counter(_ name: String, _ help: String, _ value: @escaping @Sendable (ParkedCalls.Counts) -> Int) -> Gauge
-        {
-            Gauge(name, help, isCounter: true, read: sum { value($0.counts) })
+        func counter(_ name: String, _ help: String, _ figure: ServiceFigure) -> Gauge {
+            Gauge(name, help, isCounter: true) { services.total(of: figure) }
         }
         return [
             Gauge("drydock_parked_calls", "Calls that wait for an origin that is away.", read: sum(\.callCount)),
             Gauge("drydock_parked_bytes", "Bytes of the heads and contents of these calls.", read: sum(\.size)),
-            counter("drydock_parked_total", "Calls that were parked.", \.parked),
-            counter("drydock_parked_replayed_total", "Parked calls that got an answer by a replay.", \.replayed),
-            counter("drydock_parked_expired_total", "Parked calls that waited in vain.", \.expired),
+            counter("drydock_parked_total", "Calls that were parked.", .parked),
+            counter("drydock_parked_replayed_total", "Parked calls that got an answer by a replay.", .replayed),
+            counter("drydock_parked_expired_total", "Parked calls that waited in vain.", .parkExpired),
             counter(
                 "drydock_parked_dropped_total",
                 "Parked calls that ended before: their client left, or an operator, a reload or the end of the daemon ended them.",
-                \.dropped
+                .parkDropped
             ),
             counter(
                 "drydock_parked_refused_total",
                 "Calls that were not parked, since park.calls or park.size was reached.",
-                \.refused
+                .parkRefused
             ),
         ]
     }

@@ -16,6 +16,7 @@ struct ServiceGauges: DaemonFeature {
         func sum(_ value: @escaping @Sendable (ServiceRuntime) -> Int) -> @Sendable () -> Int {
             { services.all.reduce(0) { $0 + value($1) } }
         }
+        func total(_ figure: ServiceFigure) -> @Sendable () -> Int { { services.total(of: figure) } }
         return [
             Gauge("drydock_service_fetches", "Fetches of services that are under way.", read: sum(\.admission.running)),
             Gauge(
@@ -27,7 +28,7 @@ struct ServiceGauges: DaemonFeature {
                 "drydock_redirects_followed_total",
                 "Redirects that services followed.",
                 isCounter: true,
-                read: sum(\.redirectCount)
+                read: total(.redirects)
             ),
         ]
             + AnswerRung.allCases.map { rung in
@@ -36,7 +37,7 @@ struct ServiceGauges: DaemonFeature {
                     "Answers of routes with 'from', by the rung that gave them.",
                     isCounter: true,
                     labels: "{rung=\"\(rung.rawValue)\"}",
-                    read: sum { $0.answerCount(of: rung) }
+                    read: total(.answers(rung))
                 )
             }
             + FetchPriority.allCases.map { priority in
@@ -51,13 +52,13 @@ struct ServiceGauges: DaemonFeature {
                     "drydock_retries_total",
                     "Attempts after the first one.",
                     isCounter: true,
-                    read: sum(\.resilience.retryCount)
+                    read: total(.retries)
                 ),
                 Gauge(
                     "drydock_retries_refused_total",
                     "Retries that did not happen because retry.budget was used up.",
                     isCounter: true,
-                    read: sum(\.resilience.unaffordableCount)
+                    read: total(.refusedRetries)
                 ),
                 Gauge(
                     "drydock_breakers_open",
@@ -68,25 +69,25 @@ struct ServiceGauges: DaemonFeature {
                     "drydock_breaker_openings_total",
                     "How often a circuit breaker opened.",
                     isCounter: true,
-                    read: sum(\.resilience.openingCount)
+                    read: total(.breakerOpenings)
                 ),
                 Gauge(
                     "drydock_breaker_refused_total",
                     "Fetches that an open circuit breaker refused.",
                     isCounter: true,
-                    read: sum(\.resilience.refusalCount)
+                    read: total(.breakerRefusals)
                 ),
                 Gauge(
                     "drydock_rate_limited_total",
                     "Requests that a quota of the configuration refused.",
                     isCounter: true,
-                    read: sum(\.rates.refusedCount)
+                    read: total(.limited)
                 ),
                 Gauge(
                     "drydock_rate_limited_early_total",
                     "Those of them that came before Retry-After had passed.",
                     isCounter: true,
-                    read: sum(\.rates.earlyCount)
+                    read: total(.limitedEarly)
                 ),
             ]
     }

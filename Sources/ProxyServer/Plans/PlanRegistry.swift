@@ -12,7 +12,7 @@ package final class PlanRegistry: Sendable {
     /// What origins took to answer.
     package let latencies = LearnedLatencies()
     private let answerFiles = Mutex(AnswerFiles())
-    private let demoStates = Mutex<[String: DemoState]>([:])
+    private let demoStates = Mutex(ByService<DemoState>())
     /// When it all began, in monotonic nanoseconds: outages of demo mode count from it.
     private let began = Monotonic.now()
     private let learned = Mutex<Set<String>>([])
@@ -33,12 +33,25 @@ package final class PlanRegistry: Sendable {
 
     /// What the demo answers of a service remember.
     package func demoState(for service: String) -> DemoState {
-        demoStates.withLock { table in
-            if let known = table[service] { return known }
-            let fresh = DemoState(began: began)
-            table[service] = fresh
-            return fresh
+        demoStates.withLock { $0.value(of: service) { DemoState(began: began) } }
+    }
+
+    /// How many services have something that demo answers remember.
+    package var demoStateCount: Int { demoStates.withLock { $0.values.count } }
+
+    /// What services have that are not in the plan in force goes as soon as no request needs it. Called when a plan has come
+    /// into force, and when all loops have it.
+    /// - Parameter keepsLatencies: they are kept in a file, whatever the plan has.
+    package func keep(only plan: RoutePlan, keepsLatencies: Bool) {
+        // The empty name is forward mode's.
+        let names = Set(plan.services.map(\.plan.name)).union([""])
+        services.keep(only: names)
+        let unused = demoStates.withLock { table in
+            table.keep(only: names)
+            return table.takeUnused()
         }
+        withExtendedLifetime(unused) {}
+        if !keepsLatencies { latencies.keep(only: names.union([Configuration.forwardName])) }
     }
 
     /// Sets back what demo answers, faults and quotas of a service remember, or of all. Any thread.
@@ -46,7 +59,7 @@ package final class PlanRegistry: Sendable {
     /// - Returns: how many keys had been drawn for.
     package func resetDemo(service: String?, now: UInt64) -> Int {
         let meant = demoStates.withLock { table in
-            table.filter { service == nil || $0.key == service }.map(\.value)
+            table.values.filter { service == nil || $0.key == service }.map(\.value)
         }
         let drawn = meant.reduce(0) { $0 + $1.ordinals.ownKeys }
         for state in meant { state.reset(now: now) }

@@ -47,61 +47,23 @@ package final class ServiceRuntime: Sendable {
     func countAnswer(of rung: AnswerRung) { rungs.withLock { $0[rung, default: 0] += 1 } }
 
     package func countFetch() { fetches.wrappingAdd(1, ordering: .relaxed) }
-}
 
-/// All services that there have been.
-///
-/// Sendable: the table is under its own mutex.
-package final class ServiceRegistry: Sendable {
-    /// A closure right under a mutex would be wrapped once more with each look.
-    private final class Listener: Sendable {
-        let tell: @Sendable (String, ServiceReport) -> Void
-
-        init(_ tell: @escaping @Sendable (String, ServiceReport) -> Void) { self.tell = tell }
-    }
-
-    private let runtimes = Mutex<[String: ServiceRuntime]>([:])
-    private let listener = Mutex<Listener?>(nil)
-    /// What becomes of the calls of all services.
-    package let events = EventHub()
-
-    package init() {}
-
-    /// Whom the reports of services are told, with the service's name.
-    /// - Parameter report: called on any loop.
-    package func tell(_ report: @escaping @Sendable (String, ServiceReport) -> Void) {
-        listener.exchange(Listener(report))
-    }
-
-    /// The runtime of a service, made at first sight. One that exists keeps its limits: they change with
-    /// ``Admission/update(_:)`` once the plan is in force.
-    package func runtime(for plan: ServicePlan) -> ServiceRuntime {
-        runtimes.withLock { runtimes in
-            if let runtime = runtimes[plan.name] { return runtime }
-            let runtime = ServiceRuntime(
-                name: plan.name,
-                limits: plan.admission,
-                onReport: { [weak self, name = plan.name] report in
-                    self?.listener.withLock { $0 }?.tell(name, report)
-                }
-            )
-            runtimes[plan.name] = runtime
-            return runtime
+    /// What has been counted since the start.
+    package func count(of figure: ServiceFigure) -> Int {
+        switch figure {
+        case .redirects: redirectCount
+        case .answers(let rung): answerCount(of: rung)
+        case .retries: resilience.retryCount
+        case .refusedRetries: resilience.unaffordableCount
+        case .breakerOpenings: resilience.openingCount
+        case .breakerRefusals: resilience.refusalCount
+        case .limited: rates.refusedCount
+        case .limitedEarly: rates.earlyCount
+        case .parked: parked.counts.parked
+        case .replayed: parked.counts.replayed
+        case .parkExpired: parked.counts.expired
+        case .parkDropped: parked.counts.dropped
+        case .parkRefused: parked.counts.refused
         }
     }
-
-    /// Ends the parked calls of all services but these.
-    /// - Parameters:
-    ///   - kept: names.
-    ///   - why: told to their clients.
-    package func endParkedCalls(but kept: Set<String> = [], why: String) {
-        for runtime in all where !kept.contains(runtime.name) { runtime.parked.serve(nil, why: why) }
-    }
-
-    /// Begins the quotas of a service anew, or those of all.
-    package func resetQuotas(of service: String?) {
-        for runtime in all where service == nil || runtime.name == service { runtime.rates.reset() }
-    }
-
-    package var all: [ServiceRuntime] { runtimes.withLock { Array($0.values) } }
 }

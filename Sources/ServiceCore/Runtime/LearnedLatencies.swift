@@ -63,6 +63,18 @@ package final class LearnedLatencies: Sendable {
         }
     }
 
+    /// Forgets what services took that are none of these, and their endpoints.
+    package func keep(only services: Set<String>) {
+        func isKept(_ name: String) -> Bool { services.contains(String(name.prefix { $0 != "/" })) }
+        let forgotten = table.withLock { table in
+            let forgotten = table.filter { !isKept($0.key) }
+            for name in forgotten.keys { table[name] = nil }
+            return forgotten
+        }
+        withExtendedLifetime(forgotten) {}
+        asked.withLock { $0 = $0.filter(isKept) }
+    }
+
     /// In the order of their names.
     package var all: [LearnedLatency] { table.withLock { $0.values.sorted { $0.name < $1.name } } }
 

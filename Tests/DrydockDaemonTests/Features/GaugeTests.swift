@@ -4,6 +4,7 @@ import DownloadCore
 import EventLoop
 import Logging
 import ProxyServer
+import ServiceCore
 import TestSupport
 import Testing
 
@@ -50,6 +51,53 @@ import Testing
             #expect(gauge.name.hasSuffix("_total") == gauge.isCounter, "\(gauge.name)")
             #expect(gauge.help.hasSuffix("."), "\(gauge.name)")
         }
+    }
+
+    @Test("a service that a reload removes gives back what it has, and what it has counted stays")
+    func aRemovedService() async throws {
+        let folder = try TemporaryFolder()
+        func write(_ names: [String]) throws -> String {
+            let services = names.map { name in
+                """
+                  - name: \(name)
+                    match: { prefix: /\(name) }
+                    base_url: http://127.0.0.1:9
+                    demo: { enabled: true, body: hello, latency: learned }
+
+                """
+            }
+            return try folder.write(
+                "drydock.yaml",
+                "listen: unix:\(folder.file("proxy.sock"))\nadmin: none\nforward: { enabled: false }\nservices:\n"
+                    + services.joined()
+            )
+        }
+        let file = try write(["a", "b"])
+        let daemon = try await Daemon.start(.file(path: file), environment: [:]) { _ in
+            Logger(label: "drydock") { _ in SwiftLogNoOpLogHandler() }
+        }
+        let registry = daemon.context.parts.compiler.registry
+        #expect(Set(registry.services.all.map(\.name)) == ["a", "b"] && registry.demoStateCount == 2)
+        registry.services.all.first { $0.name == "b" }?.countRedirect()
+        for name in ["a", "b"] { registry.latencies.latency(of: name).record(1_000_000) }
+        for round in 0..<3 {
+            _ = try write(["a", "c\(round)"])
+            try await daemon.reloadConfiguration()
+            #expect(Set(registry.services.all.map(\.name)) == ["a", "c\(round)"])
+            #expect(registry.demoStateCount == 2)
+            #expect(registry.latencies.all.map(\.name) == ["a", "c\(round)"])
+        }
+        // What was refused leaves nothing, either.
+        _ = try write(["a", "d"])
+        try folder.write(
+            "drydock.yaml",
+            folder.text("drydock.yaml") + "cache: { disk: { path: \(folder.file("store")) } }\n"
+        )
+        await #expect(throws: DaemonError.self) { try await daemon.reloadConfiguration() }
+        #expect(Set(registry.services.all.map(\.name)) == ["a", "c2"])
+        let redirects = daemon.metrics.gauges.first { $0.name == "drydock_redirects_followed_total" }?.read()
+        #expect(redirects == 1)
+        await daemon.stop()
     }
 
     @Test("a gauge reads what is in force at the moment")
