@@ -7,13 +7,20 @@ package enum Folders {
     /// - Parameter mode: its permissions, before the umask; those above it get the same.
     /// - Throws: what the system refuses, with the folder.
     package static func make(_ path: String, mode: mode_t) throws(SystemError) {
-        if mkdir(path, mode) == 0 { return }
-        var code = errno
-        if code == ENOENT, let above = above(path) {
+        do throws(SystemError) {
+            try makeLast(path, mode: mode)
+        } catch {
+            guard error.code == ENOENT, let above = above(path) else { throw error }
             try make(above, mode: mode)
-            if mkdir(path, mode) == 0 { return }
-            code = errno
+            try makeLast(path, mode: mode)
         }
+    }
+
+    /// The same without those above it: where one of them is missing, that is refused. In a store's folder, which has to be
+    /// marked before anything else is made in it.
+    package static func makeLast(_ path: String, mode: mode_t) throws(SystemError) {
+        if mkdir(path, mode) == 0 { return }
+        let code = errno
         // Another may have made it meanwhile; a file of that name is not a folder.
         if code == EEXIST, isFolder(path) { return }
         throw SystemError("mkdir \(path)", code: code == EEXIST ? ENOTDIR : code)

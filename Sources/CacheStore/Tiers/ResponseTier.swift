@@ -111,6 +111,10 @@ package protocol ResponseTier: AnyObject, Sendable {
 
     /// Keeps to the limits; called every few seconds. Does not wait.
     func tend()
+    /// Makes what somebody has removed of its folder again, and its mark first; whoever puts something else into that folder
+    /// calls this before. Blocks: not on a loop.
+    /// - Throws: ``TierError/unavailable(_:)`` where it cannot be made, or is somebody else's now.
+    func makeWhole() throws(TierError)
     /// Writes what is to be found again; later questions find nothing. Blocks: not on a loop.
     func close()
 }
@@ -132,6 +136,7 @@ extension ResponseTier {
     package func takeOverPin(_ url: String) async {}
     package func listen(_ heard: @escaping @Sendable (TierNews) -> Void) {}
     package func tend() {}
+    package func makeWhole() throws(TierError) {}
     package func close() {}
 }
 

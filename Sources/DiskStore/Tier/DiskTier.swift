@@ -164,6 +164,13 @@ package final class DiskTier: Sendable {
         sweeper.sweepInvalidated(isLong: true)
     }
 
+    /// Makes what somebody has removed of the folder again, and its mark first: whoever makes something in the folder calls
+    /// this before. Blocks, so not on a loop.
+    /// - Throws: `TierError.unavailable` where it cannot be made, or is somebody else's now.
+    package func makeWhole() throws(TierError) {
+        do throws(DiskTierError) { try restorer.makeWhole() } catch { throw .unavailable("\(error)") }
+    }
+
     /// Writes the index and gives the folder free; blocks, so not on a loop. Later calls are misses.
     package func close() {
         let count = parts.state.withLock { state in

@@ -23,22 +23,29 @@ final class DiskRestorer: Sendable {
     /// thread; not under a file's lock.
     @discardableResult
     func restore() -> Restored {
-        restoring.withLock {
+        do throws(DiskTierError) { return try makeWhole() ? .restored : .nothingMissing } catch { return .failed }
+    }
+
+    /// - Returns: whether something was missing.
+    /// - Throws: as ``DiskFolder/restore()``.
+    @discardableResult
+    func makeWhole() throws(DiskTierError) -> Bool {
+        try restoring.withLock { () throws(DiskTierError) in
             let wasAway: Bool? = parts.state.withLock { $0.isClosed ? nil : $0.isAway }
-            guard let wasAway else { return .nothingMissing }
+            guard let wasAway else { return false }
             let (folder, invalidations) = (parts.folder, parts.invalidations)
             var missing: [String]
             do throws(DiskTierError) {
                 missing = try folder.restore()
             } catch {
                 leave(error)
-                return .failed
+                throw error
             }
             parts.state.withLock { $0.isAway = false }
             invalidations.setAway(false)
             let isIndexLost = parts.index.isLost
             if isIndexLost { missing.append("index.sqlite") }
-            guard wasAway || !missing.isEmpty else { return .nothingMissing }
+            guard wasAway || !missing.isEmpty else { return false }
             let isLoss = wasAway || isIndexLost || missing.contains("objects") || missing.contains("tmp")
             let count = isLoss ? forgetFiles() : 0
             if isLoss { lookForFiles() }
@@ -47,7 +54,7 @@ final class DiskRestorer: Sendable {
             let text = "somebody has removed \(missing.joined(separator: ", ")) from the cache folder \(folder.path)"
             let loss = isLoss ? "; of \(count) stored responses those that are still there are looked for" : ""
             parts.troubles.note(.removed, "\(text): it is made anew\(loss); \(folder.kind.insteadOfRemoving)")
-            return .restored
+            return true
         }
     }
 

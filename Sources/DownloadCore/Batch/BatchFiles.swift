@@ -20,6 +20,8 @@ package final class BatchFiles: Sendable {
     }
 
     fileprivate let place: Place
+    /// Makes the folders whole that files are made in.
+    fileprivate let prepare: @Sendable () throws -> Void
     private let pool: IOPool
     /// Whether content codings are taken off what is written for an item.
     private let isDecoded: @Sendable (BatchItem) -> Bool
@@ -32,8 +34,15 @@ package final class BatchFiles: Sendable {
     ///   - drafts: a folder of the same file system, whose names are random; it exists, and its owner
     ///     removes what a killed process has left in it.
     ///   - pool: for what blocks.
-    package init(folder: String, drafts: String, pool: IOPool) {
+    ///   - prepare: called before anything is made, on the pool: makes both folders' own folder whole.
+    package init(
+        folder: String,
+        drafts: String,
+        pool: IOPool,
+        prepare: @escaping @Sendable () throws -> Void = {}
+    ) {
         place = .below(folder: folder, drafts: drafts)
+        self.prepare = prepare
         self.pool = pool
         isDecoded = { _ in false }
     }
@@ -44,6 +53,7 @@ package final class BatchFiles: Sendable {
     ///   - isDecoded: whether content codings are taken off what is written for an item.
     package init(anywhereWith pool: IOPool, isDecoded: @escaping @Sendable (BatchItem) -> Bool) {
         place = .anywhere
+        prepare = {}
         self.pool = pool
         self.isDecoded = isDecoded
     }
@@ -108,7 +118,8 @@ struct BatchFile: Sendable {
     private let decoding: FileDecoding?
 
     /// It blocks.
-    fileprivate init(_ name: String, in files: BatchFiles, _ decoding: FileDecoding?) throws(SystemError) {
+    fileprivate init(_ name: String, in files: BatchFiles, _ decoding: FileDecoding?) throws {
+        try files.prepare()
         self.files = files
         self.decoding = decoding
         self.name = name

@@ -207,6 +207,11 @@ extension DownloadCore {
     /// Lets the tiers keep to their limits; called every few seconds. Any thread.
     package func tend() { for tier in context.store.tiers { tier.tend() } }
 
+    /// Makes what somebody has removed of the tiers' folders again; whoever makes something in one of them calls this before.
+    /// Blocks: not on a loop.
+    /// - Throws: why a folder cannot be made.
+    package func makeFoldersWhole() throws(TierError) { for tier in context.store.tiers { try tier.makeWhole() } }
+
     /// Writes what is to be found again; everything later is a miss. Blocks: not on a loop.
     package func closeStore() { for tier in context.store.tiers { tier.close() } }
 

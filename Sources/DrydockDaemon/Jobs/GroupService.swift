@@ -42,7 +42,6 @@ final class GroupService: GroupActions, DaemonFeature {
             run.batch,
             kind: .group,
             name: group.name,
-            isKept: false,
             resolve: { item, loop throws(BatchRefusal) in try run.route(item, on: loop) }
         )
         run.onStop { [weak runner = job.runner] in runner?.cancel() }

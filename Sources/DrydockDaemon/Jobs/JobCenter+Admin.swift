@@ -20,9 +20,11 @@ extension JobCenter: JobActions, DaemonFeature {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending; ask again when it is back")
         }
         switch order {
-        case .go(let id): return try goOn(id, retrying: false).document(withItems: false)
-        case .begin(let batch, let name, let isKept):
-            return try submit(batch, kind: kind, name: name, isKept: isKept).document(withItems: false)
+        case .go(let id): return try await goOn(job: id, retrying: false)
+        case .begin(let batch, let name, true):
+            return try await submitKept(batch, kind: kind, name: name).document(withItems: false)
+        case .begin(let batch, let name, false):
+            return try submit(batch, kind: kind, name: name).document(withItems: false)
         }
     }
 
@@ -49,18 +51,27 @@ extension JobCenter: JobActions, DaemonFeature {
     }
 
     func retry(job id: String) async throws(Problem) -> AdminJob {
-        try goOn(id, retrying: true).document(withItems: false)
+        try await goOn(job: id, retrying: true)
+    }
+
+    private func goOn(job id: String, retrying: Bool) async throws(Problem) -> AdminJob {
+        let job = try goOn(id, retrying: retrying)
+        await settleOnDisk(id)
+        return job.document(withItems: false)
     }
 
     func cancel(job id: String) async throws(Problem) -> AdminJob {
         let job = try cancel(id)
         // The document counts the bytes that come until the last transfer has ended.
         await settled(id)
+        await settleOnDisk(id)
         return ((try? find(id)) ?? job).document(withItems: false)
     }
 
     func remove(job id: String) async throws(Problem) -> AdminJob {
-        try remove(id).document(withItems: false)
+        let job = try remove(id)
+        await forgetOnDisk(job)
+        return job.document(withItems: false)
     }
 
     func job(_ id: String, withItems: Bool) async throws(Problem) -> AdminJob {
@@ -98,7 +109,7 @@ extension JobCenter: JobActions, DaemonFeature {
                 items.map(\.item),
                 options: BatchOptions(concurrency: wanted.concurrency, onError: wanted.onError)
             )
-            let job = try submit(batch, kind: .prefetch, name: wanted.name, isKept: false)
+            let job = try submit(batch, kind: .prefetch, name: wanted.name)
             await wait(for: job.record.id)
         } catch {
             let reason = (error as? Problem)?.detail ?? "\(error)"

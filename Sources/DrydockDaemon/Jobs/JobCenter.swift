@@ -21,6 +21,8 @@ final class JobCenter: Sendable {
     struct State {
         var jobs: [Job] = []
         var last = 0
+        /// Jobs that are being written for the first time.
+        var coming = 0
         var isStopping = false
     }
 
@@ -52,8 +54,10 @@ final class JobCenter: Sendable {
         self.core = core
         self.files = files
         self.logger = logger
-        folder = tier.map { JobFolder(path: "\($0)/jobs") }
-        itemFiles = tier.map { BatchFiles(folder: "\($0)/files", drafts: "\($0)/tmp", pool: files) }
+        // The tier marks its folder before anything is made in it.
+        let prepare: @Sendable () throws -> Void = { try core.makeFoldersWhole() }
+        folder = tier.map { JobFolder(path: "\($0)/jobs", prepare: prepare) }
+        itemFiles = tier.map { BatchFiles(folder: "\($0)/files", drafts: "\($0)/tmp", pool: files, prepare: prepare) }
     }
 
     // MARK: - Beginning and ending
@@ -93,21 +97,37 @@ final class JobCenter: Sendable {
         return job
     }
 
-    /// Makes a job and begins it when its turn comes.
+    /// Makes a job that ends with the daemon, and begins it when its turn comes.
     /// - Parameter resolve: finds the routes of its items; nil takes those of clients' requests.
     func submit(
         _ batch: Batch,
         kind: AdminJob.Kind,
         name: String?,
-        isKept: Bool,
         resolve: BatchResolver? = nil
     ) throws(Problem) -> Job {
+        begin(try order(batch, kind, name), isKept: false, resolve)
+    }
+
+    /// The same for a job that outlives the daemon, where there is a folder for it: it has reached the disk when this returns.
+    /// - Throws: why it cannot be made or kept; it is not begun then.
+    func submitKept(_ batch: Batch, kind: AdminJob.Kind, name: String?) async throws(Problem) -> Job {
+        let record = try order(batch, kind, name)
+        do throws(Problem) { try await keep(record) } catch {
+            state.withLock { $0.coming -= 1 }
+            throw error
+        }
+        return begin(record, isKept: true)
+    }
+
+    /// Takes a place for a job, which ``begin(_:isKept:_:)`` fills.
+    private func order(_ batch: Batch, _ kind: AdminJob.Kind, _ name: String?) throws(Problem) -> JobRecord {
         guard batch.entries.count <= Self.items else {
             throw .badQuery("\(batch.entries.count) items are too many; give at most \(Self.items), in several jobs")
         }
         let made: (id: String, dropped: [Job])? = state.withLock { state in
             let dropped = state.makeRoom(for: name)
-            guard state.jobs.count < Self.limit, !state.isStopping else { return nil }
+            guard state.jobs.count + state.coming < Self.limit, !state.isStopping else { return nil }
+            state.coming += 1
             state.last += 1
             return ("\(state.last)", dropped)
         }
@@ -119,7 +139,7 @@ final class JobCenter: Sendable {
             )
         }
         for job in made.dropped { forget(job) }
-        let record = JobRecord(
+        return JobRecord(
             id: made.id,
             kind: kind,
             name: name,
@@ -127,8 +147,11 @@ final class JobCenter: Sendable {
             downloads: kind != .size,
             batch: batch
         )
+    }
+
+    private func begin(_ record: JobRecord, isKept: Bool, _ resolve: BatchResolver? = nil) -> Job {
         let job = add(record, isKept: isKept, resolve: resolve)
-        save(made.id)
+        state.withLock { $0.coming -= 1 }
         pump()
         return job
     }
@@ -225,7 +248,7 @@ final class JobCenter: Sendable {
     // MARK: - Running
 
     @discardableResult
-    private func add(_ record: JobRecord, isKept: Bool, resolve: BatchResolver? = nil) -> Job {
+    func add(_ record: JobRecord, isKept: Bool, resolve: BatchResolver? = nil) -> Job {
         let isChanged = Flag()
         let asClients: BatchResolver = { [weak self] item, loop throws(BatchRefusal) in
             guard let routing = self?.routing.withLock({ $0 }) else {
@@ -334,44 +357,6 @@ final class JobCenter: Sendable {
             logger.warning(message, metadata: metadata)
         } else {
             logger.info(message, metadata: metadata)
-        }
-    }
-
-    // MARK: - Keeping
-
-    private func forget(_ job: Job) {
-        for waiter in job.waiters { waiter.resume() }
-        guard job.isKept, let folder else { return }
-        files.submit { folder.remove(job.record.id) }
-    }
-
-    /// The longer a list, the less often it is written: a thousand items more are a second more.
-    private func saveChanged() {
-        let now = Monotonic.now()
-        let due = state.withLock { state in
-            state.jobs.indices.filter { index in
-                let job = state.jobs[index]
-                let pause = UInt64(job.runner.progress.totals.items) * 1_000_000
-                guard job.isKept, now &- job.savedAt >= pause, job.isChanged.take() else { return false }
-                state.jobs[index].savedAt = now
-                return true
-            }.map { state.jobs[$0].record.id }
-        }
-        for id in due { save(id) }
-    }
-
-    private func save(_ id: String) {
-        guard folder != nil, (try? find(id))?.isKept == true else { return }
-        files.submit { [self] in write(id) }
-    }
-
-    private func write(_ id: String) {
-        guard let folder else { return }
-        do {
-            // Looked up at the moment of writing: a job that was removed meanwhile would come back otherwise.
-            try folder.write { (try? find(id))?.current }
-        } catch {
-            logger.error("job \(id) is not kept: \(error); make room, or see to the folder's permissions")
         }
     }
 }

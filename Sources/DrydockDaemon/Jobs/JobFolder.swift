@@ -9,33 +9,29 @@ import Synchronization
 /// Sendable: the mutex lets one write happen at a time. Its methods block: they are called on the I/O pool.
 final class JobFolder: Sendable {
     let path: String
+    private let prepare: @Sendable () throws -> Void
     private let writing = Mutex(())
 
-    /// - Parameter path: made when something is written.
-    init(path: String) { self.path = path }
+    /// - Parameters:
+    ///   - path: made when something is written.
+    ///   - prepare: called before: makes the folder above it, and marks it.
+    init(path: String, prepare: @escaping @Sendable () throws -> Void) {
+        self.path = path
+        self.prepare = prepare
+    }
 
     /// Writes what `record` is by the time the turn comes, so that of two writes the later one never
-    /// loses; nil writes nothing.
+    /// loses; nil writes nothing. It has reached the disk when this returns.
     /// - Throws: what the file system refuses, in words.
     func write(_ record: () -> JobRecord?) throws {
+        try prepare()
         try writing.withLock { _ in
             guard let record = record() else { return }
-            try Folders.make(path, mode: 0o700)
+            try Folders.makeLast(path, mode: 0o700)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            let data = try encoder.encode(record)
-            let temporary = "\(path)/\(record.id).tmp"
             // For the daemon's user alone: items may carry credentials.
-            let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw SystemError("open \(temporary)") }
-            defer { close(descriptor) }
-            var rest = data[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-                guard count > 0 else { throw SystemError("write \(temporary)") }
-                rest = rest.dropFirst(count)
-            }
-            guard rename(temporary, file(record.id)) == 0 else { throw SystemError("rename \(temporary)") }
+            try WholeFile.replace(file(record.id), with: Array(try encoder.encode(record)))
         }
     }
 
@@ -50,7 +46,8 @@ final class JobFolder: Sendable {
         var errors: [String] = []
         for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
             let file = "\(path)/\(name)"
-            if name.hasSuffix(".tmp") { unlink(file) }
+            // The first ones are of earlier versions.
+            if name.hasSuffix(".tmp") || name.hasSuffix(".json.new") { unlink(file) }
             guard name.hasSuffix(".json") else { continue }
             let bytes: [UInt8]
             do throws(SystemError) { bytes = try WholeFile.read(file) } catch {

@@ -1,4 +1,4 @@
-// The jobs of a daemon without the daemon: what an item costs.
+// The jobs of a daemon without the daemon: what an item costs, and what is on the disk when an order is acknowledged.
 
 import AdminAPI
 import CacheStore
@@ -77,7 +77,7 @@ import Testing
         defer { rig.stop() }
         await rig.start()
         for round in 1...2 {
-            let job = try rig.center.submit(rig.batch(100_000), kind: .size, name: nil, isKept: false)
+            let job = try rig.center.submit(rig.batch(100_000), kind: .size, name: nil)
             // A closure that is wrapped once more with each item needs hours for this.
             await rig.center.wait(for: job.record.id)
             let (state, totals) = job.runner.progress
@@ -87,5 +87,76 @@ import Testing
                 "each item is asked for twice: for its key, and for its size"
             )
         }
+    }
+
+    @Test func `a job that is acknowledged is on the disk`() async throws {
+        let rig = try await Rig(hasDisk: true)
+        defer { rig.stop() }
+        // It has not started: nothing runs, and nothing is written behind.
+        for number in 1...25 {
+            let job = try await rig.center.submitKept(rig.batch(number), kind: .size, name: nil)
+            #expect(job.record.id == "\(number)")
+            let kept = JobFolder(path: rig.jobs) {}.load()
+            #expect(kept.errors.isEmpty && kept.records.map { $0.batch.entries.count } == Array(1...number))
+        }
+    }
+
+    @Test func `what changes a job is on the disk, too, when it is acknowledged`() async throws {
+        let rig = try await Rig(hasDisk: true)
+        defer { rig.stop() }
+        await rig.start()
+        func kept() -> [JobRecord] { JobFolder(path: rig.jobs) {}.load().records }
+        let job = try await rig.center.submitKept(rig.batch(3), kind: .prefetch, name: nil)
+        await rig.center.wait(for: job.record.id)
+        _ = try await rig.center.retry(job: job.record.id)
+        #expect(kept().first?.ended == nil || kept().first?.batch.state.isEnd == true)
+        await rig.center.wait(for: job.record.id)
+        _ = try await rig.center.remove(job: job.record.id)
+        #expect(kept() == [])
+    }
+
+    @Test func `a job that cannot be kept is refused, with the reason`() async throws {
+        let rig = try await Rig(hasDisk: true)
+        defer { rig.stop() }
+        try rig.place.write("store/jobs", "in the way")
+        let problem = await #expect(throws: Problem.self) {
+            _ = try await rig.center.submitKept(rig.batch(1), kind: .size, name: nil)
+        }
+        #expect(problem?.status == 503)
+        #expect(problem?.detail.contains("mkdir \(rig.jobs): Not a directory; make room") == true, "\(problem as Any)")
+        #expect(await rig.center.jobs().jobs.isEmpty)
+        // Its place is free again.
+        for _ in 0..<(2 * JobCenter.limit) {
+            await #expect(throws: Problem.self) {
+                _ = try await rig.center.submitKept(rig.batch(1), kind: .size, name: nil)
+            }
+        }
+        #expect(unlink(rig.jobs) == 0)
+        _ = try await rig.center.submitKept(rig.batch(1), kind: .size, name: nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `a batch after the cache folder was removed leaves a store that works and can be opened again`(
+        isContentAlone: Bool
+    ) async throws {
+        let rig = try await Rig(hasDisk: true)
+        await rig.start()
+        let manager = FileManager.default
+        if isContentAlone {
+            for name in try manager.contentsOfDirectory(atPath: rig.store) {
+                try manager.removeItem(atPath: "\(rig.store)/\(name)")
+            }
+        } else {
+            try manager.removeItem(atPath: rig.store)
+        }
+        let job = try await rig.center.submitKept(rig.batch(2), kind: .size, name: nil)
+        await rig.center.wait(for: job.record.id)
+        for name in ["version", "CACHEDIR.TAG", "lock", "secret", "objects", "tmp", "jobs/1.json"] {
+            #expect(manager.fileExists(atPath: "\(rig.store)/\(name)"), "\(name)")
+        }
+        #expect(throws: Never.self) { try rig.runtime.core.makeFoldersWhole() }
+        rig.stop()
+        // As the next start does it.
+        #expect(throws: Never.self) { _ = try DiskTier.claim(path: rig.store, kind: .shared) }
     }
 }

@@ -17,7 +17,11 @@ import Testing
     @Test func `what is written is found again, for its user alone`() throws {
         let place = try TemporaryFolder()
         let path = place.file("some/where/jobs")
-        let folder = JobFolder(path: path)
+        let above = place.file("some/where")
+        // Nothing is made above it but by what marks that.
+        #expect(throws: SystemError.self) { try JobFolder(path: path) {}.write { record("1") } }
+        #expect(!FileManager.default.fileExists(atPath: above))
+        let folder = JobFolder(path: path) { try Folders.make(above, mode: 0o700) }
         let records = [record("2"), record("10")]
         for record in records.reversed() { try folder.write { record } }
         try folder.write { nil }
@@ -36,19 +40,20 @@ import Testing
         let place = try TemporaryFolder()
         let file = try place.write("file", "")
         for (path, reason) in [(file, "Not a directory"), ("\(file)/jobs", "Not a directory")] {
-            let error = #expect(throws: SystemError.self) { try JobFolder(path: path).write { record("1") } }
+            let error = #expect(throws: SystemError.self) { try JobFolder(path: path) {}.write { record("1") } }
             #expect(error?.description == "mkdir \(path): \(reason)")
         }
     }
 
     @Test func `what cannot be read is named and left alone, and what was not finished goes`() throws {
         let place = try TemporaryFolder()
-        for (name, text) in [("1.json", "{"), ("2.json", "{}"), ("3.tmp", "{"), ("4.txt", "other")] {
+        let files = [("1.json", "{"), ("2.json", "{}"), ("3.tmp", "{"), ("4.txt", "other"), ("6.json.new", "{")]
+        for (name, text) in files {
             try place.write(name, text)
         }
         // A folder is no file that can be read.
         try FileManager.default.createDirectory(atPath: place.file("5.json"), withIntermediateDirectories: false)
-        let (found, errors) = JobFolder(path: place.path).load()
+        let (found, errors) = JobFolder(path: place.path) {}.load()
         #expect(found.isEmpty)
         let parts = errors.sorted().map { $0.prefix { $0 != "(" } }
         #expect(
