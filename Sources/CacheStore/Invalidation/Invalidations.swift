@@ -62,28 +62,48 @@ package final class Invalidations: Sendable {
     private let log: RuleLog?
     /// What rules about age spare.
     package let pins: Pins
+    /// Why everything that was stored before is stale, as a part of a sentence: not all rules could be read. Nil where all
+    /// could.
+    package let loss: String?
 
     /// Rules and pins that are forgotten with the process.
     package init(pins: Pins = Pins()) {
         log = nil
+        loss = nil
         self.pins = pins
     }
 
-    /// Rules and pins that files keep beside the stored responses; blocks.
-    /// - Parameter isOurs: whether the folder is still the one that was taken; blocks.
-    package init(path: String, pins: Pins, pool: IOPool, isOurs: @escaping @Sendable () -> Bool = { true }) {
+    /// Rules and pins that files keep beside the stored responses; blocks. Where rules cannot be read, everything that is
+    /// stored is stale: any of it may be what they were about.
+    /// - Parameters:
+    ///   - isExpected: something was stored already, so that there must be a file of rules.
+    ///   - isOurs: whether the folder is still the one that was taken; blocks.
+    package init(
+        path: String,
+        pins: Pins,
+        pool: IOPool,
+        isExpected: Bool = false,
+        isOurs: @escaping @Sendable () -> Bool = { true }
+    ) {
         let log = RuleLog(path: path, pool: pool, isOurs: isOurs)
         self.log = log
         self.pins = pins
-        let records = log.load()
+        let (records, loss) = log.load(isExpected: isExpected)
+        self.loss = loss
         let newest = state.withLock { state in
             state.rules.restore(records)
             // Fetches from now on get greater numbers than every rule, whatever the clock says.
             state.lastNumber = state.rules.newest
             state.firstNumber = state.nextNumber()
+            guard loss != nil else { return state.rules.newest }
+            state.rules.makeAllStale(RuleSet.Mark(number: state.nextNumber(), time: Int64(time(nil))))
+            // What was stored while the clock was ahead is concerned, too.
+            state.hasRules = true
             return state.rules.newest
         }
         newestRule.store(newest, ordering: .releasing)
+        // From now on its absence means something. Where it cannot be written, the next start finds that it is not there.
+        try? log.persist([]) { self.records }
     }
 
     // MARK: - Keys

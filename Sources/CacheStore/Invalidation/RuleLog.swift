@@ -47,13 +47,27 @@ final class RuleLog: Sendable {
     }
 
     /// What the file holds; blocks. What cannot be read is no reason not to start.
-    func load() -> [RuleRecord] {
-        let bytes = WholeFile.readOwn(path)
-        let records = RuleRecord.decode(bytes)
+    /// - Parameter isExpected: something was stored beside it, so that there must be a file.
+    /// - Returns: the records, and what has become of the others; nil where there are none.
+    func load(isExpected: Bool) -> (records: [RuleRecord], loss: String?) {
+        var bytes: [UInt8] = []
+        var loss: String?
+        do throws(SystemError) {
+            bytes = try WholeFile.readEdited(path)
+            if isExpected, bytes.isEmpty { loss = "\(path) is empty" }
+        } catch {
+            if error.code != ENOENT {
+                loss = "\(path) cannot be read (\(error.reason))"
+            } else if isExpected {
+                loss = "\(path) is gone"
+            }
+        }
+        let (records, isWhole) = RuleRecord.decode(bytes)
+        if !isWhole { loss = "\(path) is damaged" }
         file.withLock { $0.count = records.count }
-        // Records appended after a torn end would not be found.
-        if !bytes.isEmpty { waiting.withLock { $0.isOutOfDate = true } }
-        return records
+        // Records appended after a torn end would be looked for byte by byte.
+        waiting.withLock { $0.isOutOfDate = true }
+        return (records, loss)
     }
 
     /// Returns when the records, and all earlier ones, are on the disk.
@@ -138,7 +152,7 @@ final class RuleLog: Sendable {
     }
 
     private func replace(_ file: inout File, _ records: [RuleRecord]) throws(SystemError) {
-        try WholeFile.replace(path, with: Self.bytes(records))
+        try WholeFile.replace(path, with: Self.bytes([RuleRecord.beginning] + records))
         (file.count, file.isUnsynced) = (records.count, false)
         file.most = max(Self.least, 2 * records.count)
     }

@@ -73,23 +73,40 @@ struct RuleRecord: Sendable, Equatable {
         }
     }
 
-    /// The records up to the first that is torn or damaged.
-    static func decode(_ bytes: [UInt8]) -> [RuleRecord] {
+    /// What every file begins with, so that an empty one is known to have lost something: a rule that concerns nothing.
+    static let beginning = RuleRecord(.floor, RuleSet.Mark(number: 0, time: 0))
+
+    /// The records that can be read, without the ``beginning``.
+    /// - Returns: and whether that is all that the file has.
+    static func decode(_ bytes: [UInt8]) -> (records: [RuleRecord], isWhole: Bool) {
         bytes.withUnsafeBytes { bytes in
             var records: [RuleRecord] = []
+            var isWhole = true
             var position = 0
-            while bytes.count - position >= 8 {
-                let length = Int(bytes.number(at: position, UInt32.self))
-                guard length >= fixedSize, length <= longest, length <= bytes.count - position - 8 else { break }
-                let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + 8)..<(position + 8 + length)])
-                guard bytes.number(at: position + 4, UInt32.self) == CRC32C.of(payload),
-                    let record = RuleRecord(payload)
-                else { break }
-                records.append(record)
-                position += 8 + length
+            while position < bytes.count {
+                if let (record, length) = record(at: position, bytes) {
+                    if record != beginning { records.append(record) }
+                    position += length
+                } else {
+                    // Behind what is damaged, or torn by an end of the machine, further ones may be whole.
+                    isWhole = false
+                    position += 1
+                }
             }
-            return records
+            return (records, isWhole)
         }
+    }
+
+    /// The record that begins at a place, and its length; nil where none does.
+    private static func record(at position: Int, _ bytes: UnsafeRawBufferPointer) -> (RuleRecord, length: Int)? {
+        guard bytes.count - position >= 8 else { return nil }
+        let length = Int(bytes.number(at: position, UInt32.self))
+        guard length >= fixedSize, length <= longest, length <= bytes.count - position - 8 else { return nil }
+        let payload = UnsafeRawBufferPointer(rebasing: bytes[(position + 8)..<(position + 8 + length)])
+        guard bytes.number(at: position + 4, UInt32.self) == CRC32C.of(payload), let record = RuleRecord(payload) else {
+            return nil
+        }
+        return (record, 8 + length)
     }
 
     /// Decodes bytes that the caller has checked: the checksum is right, and they are at least

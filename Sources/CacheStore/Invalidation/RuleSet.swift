@@ -300,6 +300,12 @@ struct RuleSet: Sendable {
         if named[name]?.soft == nil { remove(name) }
     }
 
+    /// Everything with a smaller number is stale: what was to be known of it cannot be read.
+    mutating func makeAllStale(_ mark: Mark) {
+        raiseSoftFloor(mark)
+        newest = max(newest, mark.number)
+    }
+
     private mutating func raiseSoftFloor(_ mark: Mark) {
         if mark.number > softFloor?.number ?? 0 { softFloor = mark }
     }

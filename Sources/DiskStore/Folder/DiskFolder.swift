@@ -68,6 +68,8 @@ final class DiskFolder: Sendable {
     let remark: String?
     let kind: StoreKind
     let format: Int
+    /// It had a mark of this format and stored responses before it was opened.
+    let hasBeenUsed: Bool
     /// What `fileNameKey` was made of.
     let secret: [UInt8]
     /// Nil once it has been given back.
@@ -100,6 +102,7 @@ final class DiskFolder: Sendable {
                 StoredFileNameKey(low: bytes.number(at: 0, UInt64.self), high: bytes.number(at: 8, UInt64.self))
             }
             remark = try Self.convert(path, from: found, to: format, kind, calls)
+            hasBeenUsed = found == .marked(format: format) && !FolderNames.of("\(path)/objects").isEmpty
         } catch {
             lock.release()
             throw error

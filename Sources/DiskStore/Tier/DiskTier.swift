@@ -51,10 +51,23 @@ package final class DiskTier: Sendable {
             let index = opened.index
             let isOurs: @Sendable () -> Bool = { folder.isHeld }
             let pins = Pins(path: folder.pins, isOurs: isOurs)
-            let invalidations = Invalidations(path: folder.rules, pins: pins, pool: pool, isOurs: isOurs)
+            let invalidations = Invalidations(
+                path: folder.rules,
+                pins: pins,
+                pool: pool,
+                isExpected: folder.hasBeenUsed,
+                isOurs: isOurs
+            )
             let parts = DiskParts(folder, index, pool, limits, invalidations, TroubleTeller(onTrouble))
             let tier = DiskTier(parts)
             if let failure = opened.failure { parts.tell(failure) }
+            if let loss = invalidations.loss {
+                let what = "what was purged or invalidated is not known any more, since"
+                parts.troubles.note(
+                    .rules,
+                    "\(what) \(loss): all that is stored is stale, and is validated before it is used"
+                )
+            }
             if let remark = folder.remark { parts.troubles.note(.format, remark) }
             index.observe { [weak walker = tier.walker] failure in walker?.indexFailed(failure) }
             tier.loader.begin(expected: opened.count)

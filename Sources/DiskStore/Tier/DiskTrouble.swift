@@ -22,6 +22,8 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
         case full
         /// The index cannot be written, or was damaged.
         case index
+        /// The file of rules is damaged or gone.
+        case rules
         /// The folder was written by another version of Drydock.
         case format
 

@@ -313,14 +313,21 @@ private struct Case: Sendable, CustomTestStringConvertible {
             record.encode(into: &bytes)
             ends.append(bytes.count)
         }
-        #expect(RuleRecord.decode(bytes) == records)
+        #expect(RuleRecord.decode(bytes).records == records && RuleRecord.decode(bytes).isWhole)
         for length in 0..<bytes.count {
-            #expect(RuleRecord.decode(Array(bytes[..<length])) == Array(records.prefix(ends.count { $0 <= length })))
+            let (found, isWhole) = RuleRecord.decode(Array(bytes[..<length]))
+            #expect(found == Array(records.prefix(ends.count { $0 <= length })))
+            #expect(isWhole == (length == 0 || ends.contains(length)))
         }
         for position in bytes.indices {
-            var damaged = bytes
-            damaged[position] ^= 0x55
-            #expect(RuleRecord.decode(damaged) == Array(records.prefix(ends.count { $0 <= position })))
+            for bit in [0, 3, 7] {
+                var damaged = bytes
+                damaged[position] ^= 1 << bit
+                // All others are found.
+                let (found, isWhole) = RuleRecord.decode(damaged)
+                let lost = ends.count { $0 <= position }
+                #expect(found == records.enumerated().filter { $0.offset != lost }.map(\.element) && !isWhole)
+            }
         }
     }
 

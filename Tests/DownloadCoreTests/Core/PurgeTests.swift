@@ -297,6 +297,7 @@ struct PurgeTests {
             rig.count()
             _ = await rig.get()
             #expect(await rig.settle())
+            #expect(unlink(rig.folder.file("cache/rules")) == 0)
             _ = try rig.folder.folder("cache/rules")
             await #expect(throws: PurgeError.self) { try await rig.purge(.all) }
             #expect(!(await rig.get().cache.hasPrefix("hit")))
