@@ -301,6 +301,9 @@ package final class Invalidations: Sendable {
     /// Writes all rules in force anew, behind: somebody has removed the file.
     package func rewrite() { log?.rewrite { [self] in records } }
 
+    /// Writes the rules in force once more where they could not be written; blocks.
+    package func repeatFailed() { log?.repeatFailed { records } }
+
     /// Whether the folder of the rules and pins is somebody else's now, so that nothing is written into it; blocks.
     package func setAway(_ isAway: Bool) {
         log?.setAway(isAway)

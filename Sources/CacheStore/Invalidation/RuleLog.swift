@@ -111,6 +111,12 @@ final class RuleLog: Sendable {
         try write(all, isSynced: true)
     }
 
+    /// Writes the file anew where the last write has failed; blocks. What fails again is tried again with the next call.
+    func repeatFailed(_ all: () -> [RuleRecord]) {
+        guard file.withLock({ $0.isDamaged }) else { return }
+        try? write(all, isSynced: true)
+    }
+
     /// Nothing is written while the folder is somebody else's; afterwards it is written anew (``rewrite(_:)``). Waits
     /// for a write that has begun.
     func setAway(_ isAway: Bool) { file.withLock { $0.isAway = isAway } }

@@ -153,8 +153,9 @@ final class DiskSweeper: Sendable {
         } catch {
             let folder = parts.folder
             let text = "what a request has invalidated cannot be written to \(folder.rules): \(error.named)"
-            let consequence = "it may come back if \(folder.kind.owner) is killed"
-            parts.troubles.note(.unwritable, "\(text); \(consequence); \(error.advice(to: folder.kind))")
+            let consequence =
+                "it may come back if \(folder.kind.owner) is killed before it can; that is tried again and again"
+            parts.troubles.note(.rules, "\(text); \(consequence); \(error.advice(to: folder.kind))")
             await remover.flush()
         }
         sweepInvalidated(isLong: false)

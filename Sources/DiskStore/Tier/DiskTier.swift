@@ -169,8 +169,9 @@ package final class DiskTier: Sendable {
     /// Evicts files if others have filled the file system beyond min_free, and repairs the folder. Any thread; call it
     /// every few seconds.
     package func tend() {
-        parts.pool.submit { [restorer] in
+        parts.pool.submit { [restorer, invalidations] in
             restorer.restore()
+            invalidations.repeatFailed()
             restorer.removeSomeEmptyFolders()
         }
         room.trim()

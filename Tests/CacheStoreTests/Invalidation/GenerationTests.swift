@@ -170,7 +170,14 @@ extension Invalidations {
             let invalidations = Invalidations(path: path, pins: Pins(), pool: pool)
             let first = invalidations.invalidate([rule("g")])
             await #expect(throws: SystemError.self) { try await invalidations.keep([rule("g")], number: first) }
+            invalidations.repeatFailed()
             #expect(mkdir("\(folder.path)/absent", 0o700) == 0)
+            // By itself, too.
+            invalidations.repeatFailed()
+            #expect(RuleRecord.decode(contents(path)).records.map(\.mark.number) == [first])
+            #expect(unlink(path) == 0)
+            invalidations.repeatFailed()
+            #expect(contents(path).isEmpty, "nothing has failed since")
             let second = invalidations.invalidate([rule("h")])
             try await invalidations.keep([rule("h")], number: second)
             #expect(RuleRecord.decode(contents(path)).records.map(\.mark.number).sorted() == [first, second])

@@ -1,8 +1,10 @@
 // The file of rules is damaged or lost: whatever a soft purge has made stale is not fresh again, and the log says so.
 
+import EventLoop
 import Glibc
 import HTTPCaching
 import StoreSupport
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -93,6 +95,32 @@ import Testing
             #expect(second.loss != nil && !second.isUnchanged(early))
             #expect(second.ruleCount == 2)
             second.close()
+        }
+    }
+
+    @Test func `an invalidation that cannot be written is told, and written as soon as that is possible`() async throws
+    {
+        let folder = Folder()
+        let path = "\(folder.path)/rules"
+        try await withPool { pool, _ in
+            let tier = try await DiskTier.open(path: folder.path, limits: ample, pool: pool) { [told] in told.note($0) }
+            // Something else that cannot be written is told in the same minute.
+            tier.parts.troubles.note(.unwritable, "a file cannot be written")
+            #expect(unlink(path) == 0 && mkdir(path, 0o700) == 0)
+            let rules = [InvalidationRule.url(of: key(1))]
+            let number = tier.invalidations.invalidate(rules)
+            await tier.invalidate(rules, number: number)
+            #expect(told.kinds == [.unwritable, .rules], "\(told.all)")
+            let text = told.all.last?.text ?? ""
+            #expect(text.contains("cannot be written to \(path): EISDIR") && text.contains("tried again"), "\(text)")
+            tier.tend()
+            try await pool.run {}
+            #expect(rmdir(path) == 0)
+            tier.tend()
+            // What it concerns has been removed by then, and needs no rule any more.
+            #expect(await eventually { !contents(path).isEmpty && RuleRecord.decode(contents(path)).isWhole })
+            #expect(told.kinds == [.unwritable, .rules], "\(told.all)")
+            tier.close()
         }
     }
 

@@ -85,7 +85,7 @@ struct SmallFileSystemTests {
             await tier.remover.flush()
             system.fill()
             await #expect(throws: DiskTierError.self) { try await tier.store(pattern(100_000), key(40)) }
-            #expect(!tier.room.mayTake(200_000) && Set(told.kinds).isSubset(of: [.full, .index, .unwritable]))
+            #expect(!tier.room.mayTake(200_000) && Set(told.kinds).isSubset(of: [.full, .index, .unwritable, .rules]))
             // Behind.
             #expect(await eventually { Folder.names(in: "\(system.path)/cache/tmp").isEmpty })
             #expect(tier.parts.state.withLock { $0.table.reserved } == 0)
