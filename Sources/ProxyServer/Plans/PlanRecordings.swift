@@ -22,7 +22,7 @@ extension SeedTable {
         return RecordingPlan(
             source: configuration.source,
             rules: rules,
-            folder: RecordingFolder(path: "\(folder)/\(service)", pool: opener.pool, onTrouble: opener.onTrouble),
+            folder: opener.recordings("\(folder)/\(service)"),
             secrets: secrets
         )
     }

@@ -5,11 +5,13 @@ import Configuration
 package import DemoMode
 import DownloadCore
 package import EventLoop
+import ServiceCore
 
 /// What opening seed folders needs.
 package struct SeedOpener: Sendable {
     let pool: IOPool
     let onTrouble: @Sendable (String) -> Void
+    private let folders = RecordingFolders()
 
     /// - Parameters:
     ///   - pool: reads the files.
@@ -17,6 +19,11 @@ package struct SeedOpener: Sendable {
     package init(pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) {
         self.pool = pool
         self.onTrouble = onTrouble
+    }
+
+    /// The folder of recordings at a path: one for all plans.
+    func recordings(_ path: String) -> RecordingFolder {
+        folders.folder(path) { RecordingFolder(path: path, pool: pool, onTrouble: onTrouble) }
     }
 }
 

@@ -17,6 +17,7 @@ package final class RecordingFolder: Sendable {
     private let pool: IOPool
     private let onTrouble: @Sendable (String) -> Void
     private let writing = Mutex(())
+    private let sweep: RecordingSweep
 
     static let headSuffix = ".head.json"
 
@@ -27,6 +28,7 @@ package final class RecordingFolder: Sendable {
         self.path = path
         self.pool = pool
         self.onTrouble = onTrouble
+        sweep = RecordingSweep(path)
     }
 
     /// The recording of a request; nil where there is none that can be used.
@@ -148,6 +150,13 @@ package final class RecordingFolder: Sendable {
                 )
                 return nil
             }
+            if let file = document.content, let found = sweep.difference(of: content, from: file) {
+                onTrouble(
+                    "the content of the recording \(head(name)) at '\(file)' beside it is not what was recorded: its "
+                        + "digest begins with \(found); it answers as it is; if nobody has changed it on purpose, "
+                        + "record it again, else give it another name, in 'content', too"
+                )
+            }
             if let recording = document.recording(key, content: content) { return recording }
             onTrouble(
                 "the recording \(head(name)) has a status, a field or a time that cannot be sent; "
@@ -183,11 +192,14 @@ package final class RecordingFolder: Sendable {
             let name = name(recording)
             // Each content has a name of its own, so that no head is ever beside the content of another answer, whoever reads
             // meanwhile and whenever the daemon is killed.
-            let digest = (ContentDigest.sha256.hex(recording.content) ?? "").prefix(8)
+            let digest = RecordingSweep.digest(of: recording.content)
             let file = recording.content.isEmpty ? nil : "\(name).\(digest)\(Self.suffix(recording.fields))"
             let document = RecordingDocument(recording, content: file)
             guard let head = try? document.encode() else { return false }
             try writing.withLock { _ throws(SystemError) in
+                let lock = sweep.lock()
+                defer { sweep.unlock(lock) }
+                if lock != nil { sweep.removeOrphans() }
                 let before = (try? WholeFile.readEdited(self.head(name))).flatMap { try? RecordingDocument.decode($0) }
                 // The content first: a document never names a file that is not there.
                 if let file { try WholeFile.replace("\(path)/\(file)", with: recording.content) }

@@ -352,6 +352,96 @@ import Testing
         }
     }
 
+    @Test("the folder of a path is one for all who use it, however often it is asked for")
+    func oneFolder() async throws {
+        let place = try TemporaryFolder()
+        let pool = try IOPool(threads: 4)
+        defer { pool.stop() }
+        let troubles = Monitor<[String]>([])
+        let folders = RecordingFolders()
+        func folder() -> RecordingFolder {
+            folders.folder(place.path) {
+                RecordingFolder(path: place.path, pool: pool) { text in troubles.update { $0.append(text) } }
+            }
+        }
+        let first = folder()
+        #expect(folder() === first)
+        // As the routes of two plans write.
+        let saved = await withTaskGroup(of: Int.self) { group in
+            for writer in 0..<8 {
+                group.addTask {
+                    let own = folder()
+                    var saved = 0
+                    for number in 0..<40 {
+                        let key = Self.key(.get, "/\(number % 5)")
+                        if await own.save(Self.recording(key, "\(writer) \(number)")) { saved += 1 }
+                    }
+                    return saved
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(saved == 320)
+        #expect(troubles.read { $0 } == [])
+        #expect(await first.all().count == 5)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 10)
+    }
+
+    @Test("what a killed process has left goes with the first recording, and what is somebody's own stays")
+    func orphans() async throws {
+        let place = try TemporaryFolder()
+        let (before, pool) = try Self.folder(place.path)
+        defer { pool.stop() }
+        let (kept, broken) = (Self.key(.get, "/kept"), Self.key(.get, "/broken"))
+        for key in [kept, broken] { #expect(await before.save(Self.recording(key, "new"))) }
+        try place.write("\(broken.name).head.json", "{")
+        let name = Self.key(.get, "/gone").name
+        let orphans = [
+            "\(name).0123abcd.json", "\(kept.name).0123abcd.bin", "\(name).0123abcd.json.new",
+            "\(kept.name).head.json.new",
+        ]
+        let others = [
+            "\(kept.name).json", "notes.txt", "a.new", "\(kept.name).0123abcd", "\(broken.name).0123abcd.bin",
+        ]
+        for file in orphans + others { try place.write(file, "x") }
+        let (folder, second) = try Self.folder(place.path)
+        defer { second.stop() }
+        _ = await folder.find(kept)
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: place.path).count == 4 + orphans.count + others.count
+        )
+        #expect(await folder.save(Self.recording(kept, "newer")))
+        let files = Set(try FileManager.default.contentsOfDirectory(atPath: place.path))
+        #expect(files.isDisjoint(with: orphans) && files.isSuperset(of: others), "\(files)")
+        #expect(files.count == 4 + others.count)
+        #expect(await folder.find(kept)?.content == Array("newer".utf8))
+    }
+
+    @Test("a content that is not what its name says answers, and is told once")
+    func anotherContent() async throws {
+        let place = try TemporaryFolder()
+        let troubles = Monitor<[String]>([])
+        let (folder, pool) = try Self.folder(place.path, troubles)
+        defer { pool.stop() }
+        let key = Self.key()
+        #expect(await folder.save(Self.recording(key, "old")))
+        #expect(await folder.find(key) != nil && troubles.read { $0.isEmpty })
+        let files = try FileManager.default.contentsOfDirectory(atPath: place.path)
+        let file = try #require(files.first { !$0.hasSuffix(".head.json") })
+        for (text, count) in [("o1d", 1), ("edited", 2), ("edited", 2), ("old", 2)] {
+            try place.write(file, text)
+            for _ in 0..<2 { #expect(await folder.find(key)?.content == Array(text.utf8)) }
+            #expect(troubles.read { $0.count } == count, "\(text)")
+        }
+        #expect(troubles.read { $0 }.allSatisfy { $0.contains("\(key.name).head.json") && $0.contains("'\(file)'") })
+        // Under a name of its own it is what somebody wants it to be.
+        let head = place.text("\(key.name).head.json")
+        try place.write("\(key.name).head.json", head.replacingOccurrences(of: file, with: "mine.json"))
+        try place.write("mine.json", "mine")
+        #expect(await folder.find(key)?.content == Array("mine".utf8))
+        #expect(troubles.read { $0.count } == 2)
+    }
+
     /// The head and the content of two answers are never taken for one, and a killed daemon leaves no such pair: the
     /// content is in a file of its own, which the head names.
     @Test func whoeverReadsWhileARecordingIsReplacedGetsOneAnswer() async throws {

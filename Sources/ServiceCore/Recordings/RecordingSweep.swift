@@ -1,0 +1,114 @@
+// What does not belong together in a folder of recordings: contents that no head names, and those that are not what was recorded.
+
+import Files
+import Glibc
+import HTTPCaching
+import Synchronization
+
+/// Looks at the files that ``RecordingFolder`` has named, and leaves all others alone.
+///
+/// Sendable: what was told is under a mutex; the rest is atomic.
+final class RecordingSweep: Sendable {
+    private let path: String
+    private let isSwept = Atomic<Bool>(false)
+    /// Contents of which it was told what they are.
+    private let told = Mutex<Set<String>>([])
+    /// Of them at most; then they are told again.
+    private static let mostTold = 4096
+
+    init(_ path: String) { self.path = path }
+
+    /// What the name of a content's file has of its SHA-256.
+    static func digest(of content: [UInt8]) -> String { String((ContentDigest.sha256.hex(content) ?? "").prefix(8)) }
+
+    /// The parts of the name of a content's file: the recording's name, and the digest. Nil for what somebody else has named.
+    private static func parts(of file: Substring) -> (name: String, digest: String)? {
+        let parts = file.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 4, parts[1].utf8.count == 16, parts[2].utf8.count == 8, !parts[0].isEmpty,
+            (parts[1] + parts[2]).utf8.allSatisfy({ (48...57).contains($0) || (97...102).contains($0) })
+        else { return nil }
+        return ("\(parts[0]).\(parts[1])", String(parts[2]))
+    }
+
+    /// How the digest of a content begins that is not the one in its name; nil where it is, where the name has none, and
+    /// where it was told before.
+    func difference(of content: [UInt8], from file: String) -> String? {
+        guard let named = Self.parts(of: file[...])?.digest else { return nil }
+        let found = Self.digest(of: content)
+        guard found != named else { return nil }
+        let isNews = told.withLock { told in
+            if told.count >= Self.mostTold { told = [] }
+            return told.insert("\(file) \(found)").inserted
+        }
+        return isNews ? found : nil
+    }
+
+    /// Keeps other processes from sweeping the folder, or from writing in it meanwhile; blocks. One caller at a time.
+    /// - Returns: what ``unlock(_:)`` takes; nil where the folder cannot be locked. Nobody waits for more than two seconds,
+    ///   since any process that can read a folder can hold its lock.
+    func lock() -> Int32? {
+        let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { return nil }
+        for _ in 0..<200 {
+            if flock(folder, LOCK_EX | LOCK_NB) == 0 { return folder }
+            guard errno == EWOULDBLOCK || errno == EINTR else { break }
+            usleep(10_000)
+        }
+        close(folder)
+        return nil
+    }
+
+    func unlock(_ folder: Int32?) { if let folder { close(folder) } }
+
+    /// Removes, once, what a process has left that was killed: contents that no head names, since a content is written before
+    /// its head, and files that have not got their names. The caller has the lock.
+    func removeOrphans() {
+        guard !isSwept.exchange(true, ordering: .relaxed) else { return }
+        let files = FolderNames.of(path)
+        var named: Set<String> = []
+        var unreadable: Set<String> = []
+        for file in files where file.hasSuffix(RecordingFolder.headSuffix) {
+            let bytes = try? WholeFile.readEdited("\(path)/\(file)")
+            if let document = bytes.flatMap({ try? RecordingDocument.decode($0) }) {
+                if let content = document.content { named.insert(content) }
+            } else {
+                // Somebody may be about to correct it.
+                unreadable.insert(String(file.dropLast(RecordingFolder.headSuffix.count)))
+            }
+        }
+        for file in files where !named.contains(file) {
+            let isUnfinished = file.hasSuffix(".new")
+            let whole = isUnfinished ? file.dropLast(4) : file[...]
+            if let name = Self.parts(of: whole)?.name {
+                if !unreadable.contains(name) { unlink("\(path)/\(file)") }
+            } else if isUnfinished, whole.hasSuffix(RecordingFolder.headSuffix) {
+                unlink("\(path)/\(file)")
+            }
+        }
+    }
+}
+
+/// The folders of recordings that are in use, each once, so that those who write into one wait for each other: the routes of
+/// a service, and those of the plan before, whose requests are under way.
+///
+/// Sendable: the table is under a mutex.
+package final class RecordingFolders: Sendable {
+    private struct Entry {
+        weak var folder: RecordingFolder?
+    }
+
+    private let table = Mutex<[String: Entry]>([:])
+
+    package init() {}
+
+    /// The folder of a path, which is made where nobody uses it.
+    package func folder(_ path: String, _ make: () -> RecordingFolder) -> RecordingFolder {
+        table.withLock { table in
+            if let known = table[path]?.folder { return known }
+            table = table.filter { $0.value.folder != nil }
+            let made = make()
+            table[path] = Entry(folder: made)
+            return made
+        }
+    }
+}
