@@ -9,7 +9,7 @@ package struct ListeningSocket: Sendable {
     package let address: SocketAddress
     /// The socket's file was made by this process, which removes it; the file of an inherited socket belongs to
     /// the process that passed it.
-    private(set) var ownsFile = false
+    package private(set) var ownsFile = false
 
     /// Binds a numeric address. No SO_REUSEPORT: a second daemon must fail because the address is in use.
     /// - Throws: `SystemError` naming the address.
@@ -64,10 +64,17 @@ package struct ListeningSocket: Sendable {
         for _ in 0..<200 where flock(folder, LOCK_EX | LOCK_NB) != 0 { usleep(10_000) }
     }
 
+    /// Its file was made by this process, and somebody has removed it: nobody can connect any more. Blocks.
+    package var isLost: Bool {
+        var information = stat()
+        return ownsFile && lstat(address.host, &information) != 0 && [ENOENT, ENOTDIR].contains(errno)
+    }
+
     /// Closes the socket and removes its file; for sockets that no ``Listener`` has taken.
-    package func discard() {
+    /// - Parameter keepsFile: what has its name is another's.
+    package func discard(keepsFile: Bool = false) {
         close(descriptor)
-        if ownsFile { unlink(address.host) }
+        if ownsFile, !keepsFile { unlink(address.host) }
     }
 
     /// Takes over a listening descriptor, such as one passed by systemd.
@@ -123,13 +130,14 @@ package final class Listener: IOHandler {
     }
 
     /// Stops accepting and closes the socket; the file of a unix socket that was bound here goes, too.
-    package func close() {
+    /// - Parameter keepsFile: what has its name is another's.
+    package func close(keepsFile: Bool = false) {
         guard let event else { return }
         event.cancel()
         self.event = nil
         retry?.cancel()
         retry = nil
-        socket.discard()
+        socket.discard(keepsFile: keepsFile)
     }
 
     package func ready(_ readiness: IOReadiness) {

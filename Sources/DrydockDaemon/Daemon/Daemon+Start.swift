@@ -211,6 +211,7 @@ extension Daemon {
         schedules.update(configuration)
         await watcher.start(on: loop) { [weak reloader] in reloader?.filesChanged($0) }
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
+        adminSockets.start(sockets, of: server, on: loop)
         for socket in sockets.proxy { await server.listen(on: socket, role: .proxy) }
         logger.info("\(context.statusLine)")
         sockets.log(for: configuration, to: logger)

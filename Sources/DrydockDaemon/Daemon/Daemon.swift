@@ -19,6 +19,7 @@ package final class Daemon: Sendable {
     let ended = EndRequest()
     let tierWatch = TierWatch()
     let memoryGuard = MemoryGuard()
+    let adminSockets: AdminSocketKeeper
     let jobCenter: JobCenter
     let seeds: SeedService
     let switches: OperatorSwitches
@@ -40,6 +41,7 @@ package final class Daemon: Sendable {
         self.context = context
         self.ownsProcess = ownsProcess
         notifier = ServiceManagerNotifier(environment: parts.environment)
+        adminSockets = AdminSocketKeeper(parts)
         jobCenter = JobCenter(
             loops: parts.loops,
             core: parts.core,
@@ -121,6 +123,7 @@ package final class Daemon: Sendable {
         parts.logger.info("stopping")
         if ownsProcess { guardian.expectEnd(within: grace) }
         memoryGuard.stop()
+        adminSockets.stop()
         // Jobs are written before transfers are cut, so that what is under way goes on after the next start. On a
         // thread of its own, so that an I/O pool that stands still delays no client's answer.
         await DetachedThread.wait { [jobCenter, latencies] in

@@ -11,6 +11,9 @@ import Synchronization
 struct DaemonSockets: Sendable {
     var proxy: [ListeningSocket] = []
     var admin: [ListeningSocket] = []
+    /// Of the files of `admin`: their permissions, and the group that owns them.
+    var adminMode: UInt32 = 0o660
+    var adminGroup: String?
     /// Lines for the log, one for each socket that systemd has passed.
     var passed: [String] = []
     /// Why no commands are taken although the configuration does not forbid them; nil if they are taken, or forbidden.
@@ -64,6 +67,7 @@ extension DaemonSockets {
                 }
             } else if let admin = configuration.admin {
                 sockets.admin = try listen(admin.listen, key: "admin", mode: admin.mode, group: admin.group)
+                (sockets.adminMode, sockets.adminGroup) = (admin.mode, admin.group)
             } else if ownsProcess {
                 try bindDefaultAdmin(&sockets, environment)
             }
@@ -80,6 +84,7 @@ extension DaemonSockets {
     ) throws(DaemonError) {
         // Only the daemon's user may connect, even if the folder lets others reach the socket.
         let mode: UInt32 = 0o600
+        sockets.adminMode = mode
         if let named = environment["DRYDOCK_ADMIN"], !named.isEmpty {
             let address: ListenAddress
             do { address = try .admin(named) } catch {

@@ -38,6 +38,19 @@ package enum ListeningSet {
         return sockets
     }
 
+    /// Makes a unix socket again whose file is gone, while its old one still listens. Blocks.
+    package static func bindAnew(
+        _ address: SocketAddress,
+        mode: UInt32,
+        group: String?
+    ) throws(ListeningError) -> ListeningSocket {
+        let sockets = try bind([.unix(path: address.host)], mode: mode, group: group)
+        guard let socket = sockets.first else {
+            throw ListeningError(address: .unix(path: address.host), reason: SystemError("listen", code: ENOENT))
+        }
+        return socket
+    }
+
     /// - Parameter sockets: gets each socket that was bound, even if a later one fails.
     private static func bind(
         _ address: ListenAddress,

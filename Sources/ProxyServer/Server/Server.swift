@@ -95,14 +95,33 @@ package final class Server: Sendable {
         let facts = ListenerInfo(role: role, address: socket.address)
         state.withLock { $0.facts.append(facts) }
         _ = await listeners.run { [self] listeners, loop in
-            let listener = Listener(
-                on: loop,
-                socket: socket,
-                accepted: { descriptor, peer in self.accepted(descriptor, peer, facts) },
-                failed: { [daemonLog] in daemonLog.tell(.accept, [("error", "\($0)")]) }
-            )
-            listeners.all.append(listener)
+            listeners.all.append(listener(on: loop, socket, facts))
         }
+    }
+
+    /// Accepts on a socket of the same address in the place of one whose file is gone; both are taken over. Where the server
+    /// has ended, the new one is discarded.
+    package func listen(on socket: ListeningSocket, insteadOf lost: ListeningSocket, role: ListenerRole) async {
+        let isTaken = await listeners.run { [self] listeners, loop in
+            guard let place = listeners.all.firstIndex(where: { $0.socket.descriptor == lost.descriptor }) else {
+                return false
+            }
+            // The file is the new one's by now.
+            listeners.all[place].close(keepsFile: true)
+            let facts = ListenerInfo(role: role, address: socket.address)
+            listeners.all[place] = listener(on: loop, socket, facts)
+            return true
+        }
+        if isTaken != true { socket.discard() }
+    }
+
+    private func listener(on loop: isolated EventLoop, _ socket: ListeningSocket, _ facts: ListenerInfo) -> Listener {
+        Listener(
+            on: loop,
+            socket: socket,
+            accepted: { descriptor, peer in self.accepted(descriptor, peer, facts) },
+            failed: { [daemonLog] in daemonLog.tell(.accept, [("error", "\($0)")]) }
+        )
     }
 
     /// Sets the handler of a role on every loop; connections that are open keep theirs.

@@ -1,0 +1,86 @@
+// Makes the sockets of the admin API anew whose files somebody has removed: a daemon that nobody can reach takes no commands.
+
+import Configuration
+import DownloadCore
+import EventLoop
+import Logging
+import ProxyServer
+import Synchronization
+
+/// Sendable: the sockets are under a mutex; one look at a time is taken, on I/O threads.
+final class AdminSocketKeeper: Sendable {
+    private struct State {
+        var sockets: [ListeningSocket] = []
+        /// Why one cannot be made; told once.
+        var trouble: String?
+        var isLooking = false
+    }
+
+    /// Nanoseconds between two looks.
+    private static let pause: UInt64 = 2_000_000_000
+
+    private let parts: DaemonParts
+    private let state = Mutex(State())
+    private let turns = Mutex<Schedule?>(nil)
+
+    init(_ parts: DaemonParts) { self.parts = parts }
+
+    /// Keeps the sockets of a server that listens on them.
+    func start(_ sockets: DaemonSockets, of server: Server, on loop: EventLoop) {
+        guard sockets.admin.contains(where: \.ownsFile) else { return }
+        state.withLock { $0.sockets = sockets.admin }
+        let (mode, group) = (sockets.adminMode, sockets.adminGroup)
+        let schedule = Schedule(every: Self.pause, on: loop) { [weak self, weak server] _ in
+            guard let self, let server else { return }
+            await look(server, mode: mode, group: group)
+        }
+        turns.withLock { $0 = schedule }
+    }
+
+    func stop() { turns.exchange(nil)?.cancel() }
+
+    /// Makes anew what is gone.
+    private func look(_ server: Server, mode: UInt32, group: String?) async {
+        for socket in state.withLock({ $0.sockets }) {
+            let core = parts.core
+            let made = try? await parts.files.run { () -> Result<ListeningSocket, ListeningError>? in
+                guard socket.isLost else { return nil }
+                // It may lie in the folder of the disk tier, which is marked before anything else is made there.
+                try? core.makeFoldersWhole()
+                return Result { () throws(ListeningError) in
+                    try ListeningSet.bindAnew(socket.address, mode: mode, group: group)
+                }
+            }
+            switch made {
+            case nil: continue
+            case .success(let new)?: await put(new, insteadOf: socket, server)
+            case .failure(let error)?: tell(error, of: socket)
+            }
+        }
+    }
+
+    private func put(_ new: ListeningSocket, insteadOf socket: ListeningSocket, _ server: Server) async {
+        state.withLock { state in
+            state.trouble = nil
+            for place in state.sockets.indices where state.sockets[place].descriptor == socket.descriptor {
+                state.sockets[place] = new
+            }
+        }
+        await server.listen(on: new, insteadOf: socket, role: .admin)
+        parts.logger.warning(
+            "somebody has removed the socket \(new.address): it is made anew, and commands are taken there"
+        )
+    }
+
+    private func tell(_ error: ListeningError, of socket: ListeningSocket) {
+        let text = "\(error)"
+        let isNews = state.withLock { state in
+            defer { state.trouble = text }
+            return state.trouble != text
+        }
+        guard isNews else { return }
+        parts.logger.error(
+            "no commands are taken: somebody has removed the socket \(socket.address), and it cannot be made anew: \(text); make its folder writable for the daemon's user"
+        )
+    }
+}
