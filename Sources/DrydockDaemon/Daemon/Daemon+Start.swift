@@ -135,6 +135,7 @@ extension Daemon {
                 onTrouble: { logger.warning("\($0)") },
                 report: { logger.log(level: $0.level, "\($0.text)") }
             )
+            compiler.prepareFolders(with: runtime.core)
             do {
                 return DaemonParts(
                     source: beginning.source,

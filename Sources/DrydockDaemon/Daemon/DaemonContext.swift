@@ -42,6 +42,9 @@ struct DaemonCompiler: Sendable {
         self.logger = logger
     }
 
+    /// Recordings may lie in the folder of the disk tier, which is marked before anything else is made there.
+    func prepareFolders(with core: DownloadCore) { seeds.folders.prepare { try? core.makeFoldersWhole() } }
+
     /// Blocks: it reads files and lists seed folders.
     /// - Parameters:
     ///   - keepsLastFiles: a file that cannot be read stays what it was, and the log says so.

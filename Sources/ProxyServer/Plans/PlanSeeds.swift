@@ -5,13 +5,14 @@ import Configuration
 package import DemoMode
 import DownloadCore
 package import EventLoop
-import ServiceCore
+package import ServiceCore
 
 /// What opening seed folders needs.
 package struct SeedOpener: Sendable {
     let pool: IOPool
     let onTrouble: @Sendable (String) -> Void
-    private let folders = RecordingFolders()
+    /// Those of recordings.
+    package let folders = RecordingFolders()
 
     /// - Parameters:
     ///   - pool: reads the files.
@@ -23,7 +24,9 @@ package struct SeedOpener: Sendable {
 
     /// The folder of recordings at a path: one for all plans.
     func recordings(_ path: String) -> RecordingFolder {
-        folders.folder(path) { RecordingFolder(path: path, pool: pool, onTrouble: onTrouble) }
+        folders.folder(path) {
+            RecordingFolder(path: path, pool: pool, prepare: { [folders] in folders.prepare() }, onTrouble: onTrouble)
+        }
     }
 }
 

@@ -18,16 +18,24 @@ package final class RecordingFolder: Sendable {
     private let onTrouble: @Sendable (String) -> Void
     private let writing = Mutex(())
     private let sweep: RecordingSweep
+    private let prepare: @Sendable () -> Void
 
     static let headSuffix = ".head.json"
 
     /// - Parameters:
     ///   - path: of the folder, which is made with the first recording.
+    ///   - prepare: called before the folder is made, on an I/O thread: another one that it may lie in is made there.
     ///   - onTrouble: called with the reason why a recording is not used or not written; any thread.
-    package init(path: String, pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) {
+    package init(
+        path: String,
+        pool: IOPool,
+        prepare: @escaping @Sendable () -> Void = {},
+        onTrouble: @escaping @Sendable (String) -> Void
+    ) {
         self.path = path
         self.pool = pool
         self.onTrouble = onTrouble
+        self.prepare = prepare
         sweep = RecordingSweep(path)
     }
 
@@ -116,7 +124,7 @@ package final class RecordingFolder: Sendable {
     /// The name of a recording's files: that of its key, unless there is one of other values of what the answer names in
     /// Vary.
     private func name(_ recording: Recording) -> String {
-        let name = recording.key.name
+        let name = name(recording)
         guard let vary = recording.vary, !vary.isEmpty, let known = document(name)?.vary, !known.isEmpty, known != vary
         else { return name }
         let text = vary.map { $0.joined(separator: ": ") }.joined(separator: "\n")
@@ -188,7 +196,10 @@ package final class RecordingFolder: Sendable {
 
     private func store(_ recording: Recording) -> Bool {
         do throws(SystemError) {
-            if access(path, F_OK) != 0 { try Folders.make(path, mode: 0o700) }
+            if access(path, F_OK) != 0 {
+                prepare()
+                try Folders.make(path, mode: 0o700)
+            }
             let name = name(recording)
             // Each content has a name of its own, so that no head is ever beside the content of another answer, whoever reads
             // meanwhile and whenever the daemon is killed.

@@ -1,5 +1,6 @@
 // What does not belong together in a folder of recordings: contents that no head names, and those that are not what was recorded.
 
+import EventLoop
 import Files
 import Glibc
 import HTTPCaching
@@ -91,15 +92,29 @@ final class RecordingSweep: Sendable {
 /// The folders of recordings that are in use, each once, so that those who write into one wait for each other: the routes of
 /// a service, and those of the plan before, whose requests are under way.
 ///
-/// Sendable: the table is under a mutex.
+/// Sendable: the table and what prepares are each under a mutex.
 package final class RecordingFolders: Sendable {
     private struct Entry {
         weak var folder: RecordingFolder?
     }
 
+    /// A closure right under a mutex would be wrapped once more with each look.
+    private final class Preparation: Sendable {
+        let run: @Sendable () -> Void
+
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    private let preparation = Mutex<Preparation?>(nil)
     private let table = Mutex<[String: Entry]>([:])
 
     package init() {}
+
+    /// Sets what is called before a folder is made: a store's folder that it lies in has to be marked before.
+    package func prepare(by run: @escaping @Sendable () -> Void) { preparation.exchange(Preparation(run)) }
+
+    /// Blocks.
+    package func prepare() { preparation.withLock { $0 }?.run() }
 
     /// The folder of a path, which is made where nobody uses it.
     package func folder(_ path: String, _ make: () -> RecordingFolder) -> RecordingFolder {

@@ -387,6 +387,26 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 10)
     }
 
+    @Test("what a folder lies in is made by whom it belongs to, before the folder is made, as often as it is gone")
+    func prepared() async throws {
+        let place = try TemporaryFolder()
+        let pool = try IOPool(threads: 1)
+        defer { pool.stop() }
+        let (folders, store) = (RecordingFolders(), place.file("store"))
+        let found = Monitor<[Bool]>([])
+        folders.prepare {
+            found.update { $0.append(FileManager.default.fileExists(atPath: store)) }
+            try? FileManager.default.createDirectory(atPath: store, withIntermediateDirectories: true)
+        }
+        let folder = RecordingFolder(path: "\(store)/recordings/api", pool: pool, prepare: { folders.prepare() }) { _ in
+        }
+        for round in 1...2 {
+            for _ in 0..<2 { #expect(await folder.save(Self.recording(Self.key(), "new"))) }
+            #expect(found.read { $0 } == [Bool](repeating: false, count: round))
+            try FileManager.default.removeItem(atPath: store)
+        }
+    }
+
     @Test("what a killed process has left goes with the first recording, and what is somebody's own stays")
     func orphans() async throws {
         let place = try TemporaryFolder()
