@@ -9,7 +9,9 @@ import ServiceCore
 
 /// A question with what its manager adds to it. The credentials and cookies themselves go to the origin alone: rules,
 /// keys and stored fields have digests of them under a secret of the store.
-struct StoreIdentity: Sendable {
+///
+/// A reference, for it is copied with every question. Sendable: nothing in it changes.
+final class StoreIdentity: Sendable {
     /// The fields as they go to the origin.
     let sent: Fields
     /// The fields as rules and store see them.
@@ -22,6 +24,11 @@ struct StoreIdentity: Sendable {
     let account: String?
     /// The cookies of the manager that are in it.
     let cookies: String?
+
+    init(sent: Fields, seen: Fields, line: String?, holder: String?, account: String?, cookies: String?) {
+        (self.sent, self.seen) = (sent, seen)
+        (self.line, self.holder, self.account, self.cookies) = (line, holder, account, cookies)
+    }
 }
 
 /// Finds out who asks. It changes with the cookies, and with what the program says of its credentials.

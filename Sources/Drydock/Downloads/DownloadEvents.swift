@@ -108,47 +108,81 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         private mutating func advance(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(DownloadError) -> DownloadEvent? {
+            // Each step is a function of its own, which is not inlined: a call that waits in one has no frames of the
+            // others.
+            if case .first = step {
+                try await begin()
+                if let session, session.question.wantsStaleFirst { return try await lookAtStored(session) }
+            }
+            guard let session else { return nil }
             switch step {
-            case .first:
-                let session = try await manager.begin(try question.get())
-                self.session = session
-                onBegin?(session)
-                step = .asking
-                guard session.question.wantsStaleFirst else { return try await advance() }
-                return try await lookAtStored(session)
-            case .asking:
-                guard let session else { return nil }
-                // Who waits for the result alone is not told what of a content has been sent.
-                guard session.question.hasContent, !isWhole else {
-                    guard isWhole, !session.question.hasContent else {
-                        return try await began(try await session.ask(), session)
-                    }
-                    let all = try await session.askForAll(upTo: manager.configuration.maximumBody)
-                    data = all.data
-                    return try await began(all.head, session)
-                }
-                let uploading = uploading ?? MeteredAsking(session)
-                self.uploading = uploading
-                switch await uploading.next() {
-                case .uploaded(let progress): return .uploaded(progress)
-                case .asked(let head):
-                    self.uploading = nil
-                    return try await began(try head.get(), session)
-                }
-            case .body(let head):
-                guard let session else { return nil }
-                guard let bytes = try await session.read() else { return try await finish(head, session) }
-                if let writer {
-                    try await writer.write(bytes)
-                } else {
-                    try append(bytes)
-                }
-                return .progress(DownloadProgress(received: session.received, expected: head.expected))
-            case .over: return nil
+            case .first, .over: return nil
+            case .asking where session.question.hasContent && !isWhole: return try await send(session)
+            case .asking where isWhole && !session.question.hasContent: return try await askForAll(session)
+            case .asking: return try await ask(session)
+            case .body: return try await read(session)
             }
         }
 
+        @inline(never)
+        private mutating func begin(isolation actor: isolated (any Actor)? = #isolation) async throws(DownloadError) {
+            let session = try await manager.begin(try question.get())
+            self.session = session
+            onBegin?(session)
+            step = .asking
+        }
+
+        @inline(never)
+        private mutating func ask(
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent? {
+            try await began(try await session.ask(), session)
+        }
+
+        @inline(never)
+        private mutating func askForAll(
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent? {
+            let all = try await session.askForAll(upTo: manager.configuration.maximumBody)
+            data = all.data
+            return try await began(all.head, session)
+        }
+
+        /// Who waits for the result alone is not told what of a content has been sent.
+        @inline(never)
+        private mutating func send(
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent? {
+            let uploading = uploading ?? MeteredAsking(session)
+            self.uploading = uploading
+            switch await uploading.next() {
+            case .uploaded(let progress): return .uploaded(progress)
+            case .asked(let head):
+                self.uploading = nil
+                return try await began(try head.get(), session)
+            }
+        }
+
+        @inline(never)
+        private mutating func read(
+            _ session: DownloadSession,
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(DownloadError) -> DownloadEvent? {
+            guard case .body(let head) = step else { return nil }
+            guard let bytes = try await session.read() else { return try await finish(head, session) }
+            if let writer {
+                try await writer.write(bytes)
+            } else {
+                try append(bytes)
+            }
+            return .progress(DownloadProgress(received: session.received, expected: head.expected))
+        }
+
         /// The stored response, where there is one: as the result when it is valid, else before the check.
+        @inline(never)
         private mutating func lookAtStored(
             _ session: DownloadSession,
             isolation actor: isolated (any Actor)? = #isolation
@@ -173,6 +207,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             return .stale(result)
         }
 
+        @inline(never)
         private mutating func began(
             _ head: DownloadSession.Head,
             _ session: DownloadSession,
@@ -193,6 +228,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             return .began(head.response, expected: head.expected)
         }
 
+        @inline(never)
         private mutating func finish(
             _ head: DownloadSession.Head,
             _ session: DownloadSession,

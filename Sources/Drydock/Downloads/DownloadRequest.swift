@@ -9,31 +9,72 @@ import HTTPWire
 import ServiceCore
 
 /// What one download asks for; made before anything is opened, so that what cannot be asked for fails at once.
+///
+/// It is kept by every call that waits, more than once in the frames of tasks: so it is no more than two references.
 struct DownloadRequest: Sendable {
+    private final class Contents: Sendable {
+        let url: URL
+        let origin: OriginAddress
+        let path: String
+        let method: HTTPWire.Method
+        let fields: Fields
+        let content: [UInt8]?
+        let body: RequestBody?
+        let isPassed: Bool
+        let isDecoded: Bool
+        let options: DownloadOptions
+        let keys: KeyRules
+        let types: ExpectedTypes?
+        let scope: AskingScope
+
+        init(
+            _ url: URL,
+            _ origin: OriginAddress,
+            _ path: String,
+            _ method: HTTPWire.Method,
+            _ fields: Fields,
+            _ content: [UInt8]?,
+            _ body: RequestBody?,
+            isPassed: Bool,
+            isDecoded: Bool,
+            _ options: DownloadOptions,
+            _ keys: KeyRules,
+            _ types: ExpectedTypes?,
+            _ scope: AskingScope
+        ) {
+            (self.url, self.origin, self.path, self.method) = (url, origin, path, method)
+            (self.fields, self.content, self.body) = (fields, content, body)
+            (self.isPassed, self.isDecoded, self.options) = (isPassed, isDecoded, options)
+            (self.keys, self.types, self.scope) = (keys, types, scope)
+        }
+    }
+
+    private let contents: Contents
+
     /// As the program gave it.
-    let url: URL
-    let origin: OriginAddress
+    var url: URL { contents.url }
+    var origin: OriginAddress { contents.origin }
     /// Path and query, as they go out.
-    let path: String
-    let method: HTTPWire.Method
+    var path: String { contents.path }
+    var method: HTTPWire.Method { contents.method }
     /// End-to-end, without Host.
-    let fields: Fields
+    var fields: Fields { contents.fields }
     /// Of a POST that is answered from the store; nil for what has no content, and for what is passed on.
-    let content: [UInt8]?
+    var content: [UInt8]? { contents.content }
     /// What is sent with a request that is passed on; nil where it has no content.
-    let body: RequestBody?
+    var body: RequestBody? { contents.body }
     /// It is for the origin to answer, whatever is stored.
-    let isPassed: Bool
+    var isPassed: Bool { contents.isPassed }
     /// Coded bytes are decoded before the program gets them.
-    let isDecoded: Bool
-    let options: DownloadOptions
+    var isDecoded: Bool { contents.isDecoded }
+    var options: DownloadOptions { contents.options }
     /// The manager's, of what makes two requests one.
-    let keys: KeyRules
+    var keys: KeyRules { contents.keys }
     /// The media types of a success; nil where any will do.
-    let types: ExpectedTypes?
+    var types: ExpectedTypes? { contents.types }
 
     /// The closures of the program from within which it is asked.
-    let scope: AskingScope
+    var scope: AskingScope { contents.scope }
 
     /// What the manager adds to it, and whom its answers are for; nil where it adds nothing, and they are for everybody.
     var identity: StoreIdentity?
@@ -122,17 +163,7 @@ struct DownloadRequest: Sendable {
         options: DownloadOptions
     ) throws(DownloadError) {
         let (origin, path) = try Self.place(text)
-        self.url = url
-        self.origin = origin
-        self.path = path
-        self.method = method
-        self.content = content
-        self.body = body
-        scope = AskingScope.current
-        isPassed = body != nil || method != .get && method != .head
-        self.options = options
-        keys = configuration.keys.rules
-        types = try Self.types(options.acceptedContentTypes ?? configuration.acceptedContentTypes, text)
+        let types = try Self.types(options.acceptedContentTypes ?? configuration.acceptedContentTypes, text)
         var fields = Fields()
         for field in own { fields.append(field.name.rawName, field.latin1Value) }
         for field in configuration.headerFields where own[field.name] == nil {
@@ -143,11 +174,25 @@ struct DownloadRequest: Sendable {
         // Ranges are of GET alone (RFC 9110 section 14.2); the GET that the download core sees would obey this one. Of
         // a content that is there nothing is to be expected.
         if content != nil { for field in [KnownField.range, .expect] { fields.remove(field) } }
-        isDecoded = configuration.decodesContent && !fields.contains(.acceptEncoding) && !fields.contains(.range)
+        let isDecoded = configuration.decodesContent && !fields.contains(.acceptEncoding) && !fields.contains(.range)
         if isDecoded { fields.append(.acceptEncoding, Self.codings) }
         if options.forcesDownload { fields.appendMember(.cacheControl, "no-cache") }
         if options.onlyStored { fields.appendMember(.cacheControl, "only-if-cached") }
-        self.fields = HopByHop.forwardable(fields, isRequest: true)
+        contents = Contents(
+            url,
+            origin,
+            path,
+            method,
+            HopByHop.forwardable(fields, isRequest: true),
+            content,
+            body,
+            isPassed: body != nil || method != .get && method != .head,
+            isDecoded: isDecoded,
+            options,
+            configuration.keys.rules,
+            types,
+            AskingScope.current
+        )
     }
 
     /// What an origin is asked for where the bytes are decoded here.

@@ -11,37 +11,6 @@ import Synchronization
 
 /// Sendable: its state is under its own mutex, and its reader in a box of the loop that it belongs to.
 final class DownloadSession: DownloadUnderWay {
-    /// The head of an answer, as the program sees it.
-    struct Head: Sendable {
-        let response: HTTPResponse
-        let outcome: DownloadOutcome
-        /// Of the body as it comes, in bytes: coded where it is.
-        let expected: Int64?
-        /// What is taken off the body before the program gets it.
-        let codings: [ContentCoding]
-        let age: Duration
-        let validity: Duration?
-        /// Whose it is, as a digest; nil: nobody's.
-        let holder: String?
-        /// Why no answer has come; nil if one has.
-        let failure: FetchError?
-
-        /// Of the body as the program gets it, in bytes.
-        var length: Int64? { codings.isEmpty ? expected : nil }
-
-        /// - Parameter isDecoded: the program gets decoded bytes.
-        init(_ answer: Answer, isDecoded: Bool, holder: String?) {
-            self.holder = holder
-            codings = isDecoded ? answer.codings : []
-            response = HTTPResponse(codings.isEmpty ? answer : answer.decodedHead)
-            outcome = DownloadOutcome(answer.cacheStatus)
-            expected = answer.length
-            age = .seconds(answer.age ?? 0)
-            validity = answer.cacheStatus?.ttl.map { .seconds($0) }
-            failure = answer.failure
-        }
-    }
-
     private struct State {
         var body: LoopBox<BodyReader>?
         var storing: StoreCompletion?
@@ -151,17 +120,32 @@ final class DownloadSession: DownloadUnderWay {
     ///   - meter: told how much of the request's content is sent; nil by default.
     /// - Throws: `DownloadError.cancelled`, `.closed`, `.requestBody`; what the origin did is in the head.
     func ask(staleWanted: Bool = false, meter: UploadMeter? = nil) async throws(DownloadError) -> Head {
+        let upload = try await question.upload(engine.files, meter)
+        let found = try await perform(work(staleWanted: staleWanted, upload, meter))
+        return try taken(found, upload, staleWanted: staleWanted)
+    }
+
+    /// What the core has said: the head, the body, what waits until it is stored, and whether nothing was to be taken of it.
+    private typealias Found = (Head, LoopBox<BodyReader>?, StoreCompletion?, Bool)
+
+    private func work(
+        staleWanted: Bool,
+        _ upload: Upload?,
+        _ meter: UploadMeter?
+    ) -> @Sendable (isolated EventLoop) async -> Found? {
         let (engine, question) = (engine, question)
         var ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
-        let upload = try await question.upload(engine.files, meter)
-        let found = try await perform { [ask] loop -> (Head, LoopBox<BodyReader>?, StoreCompletion?, Bool)? in
+        return { [ask] loop in
             guard let answer = await engine.answer(ask, to: question, upload, meter, on: loop) else { return nil }
             let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
             guard let reader = answer.reader else { return (head, nil, nil, false) }
             reader.isSuspended = self.state.withLock { $0.isSuspended }
             return (head, LoopBox(reader, on: loop), answer.storing, reader.isSuspended)
         }
+    }
+
+    private func taken(_ found: Found?, _ upload: Upload?, staleWanted: Bool) throws(DownloadError) -> Head {
         guard let (head, body, storing, wasSuspended) = found else { throw .closed }
         let isFinal = !staleWanted || head.outcome == .stillValid || head.outcome == .seeded
         let before = state.withLock { state in
@@ -189,10 +173,17 @@ final class DownloadSession: DownloadUnderWay {
     /// - Parameter limit: bytes of the body; one that says to be longer, or is in a coding, is left for ``read()``.
     /// - Throws: as ``ask(staleWanted:)`` and ``read()`` do, and `DownloadError.tooLarge`.
     func askForAll(upTo limit: Int) async throws(DownloadError) -> (head: Head, data: Data) {
+        try taken(try await perform(workForAll(upTo: limit)), upTo: limit)
+    }
+
+    /// What the core has said: the head, a body that is left to be read, and the bytes.
+    private typealias FoundAll = (Head, Unread?, Result<Data, BodyError>)
+
+    private func workForAll(upTo limit: Int) -> @Sendable (isolated EventLoop) async -> FoundAll? {
         let (engine, question) = (engine, question)
         var ask = question.ask(engine.configuration, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
-        let found = try await perform { [ask] loop -> (Head, Unread?, Result<Data, BodyError>)? in
+        return { [ask] loop in
             guard let answer = await engine.answer(ask, to: question, nil, nil, on: loop) else { return nil }
             let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
             guard let reader = answer.reader else { return (head, nil, .success(Data())) }
@@ -209,6 +200,9 @@ final class DownloadSession: DownloadUnderWay {
                 return (head, nil, .failure(error))
             }
         }
+    }
+
+    private func taken(_ found: FoundAll?, upTo limit: Int) throws(DownloadError) -> (head: Head, data: Data) {
         guard let (head, unread, bytes) = found else { throw .closed }
         try checkCancellation()
         let data: Data

@@ -1,5 +1,6 @@
 // The downloads of one manager: found again to be cancelled, and waited for before the manager ends.
 
+import EventLoop
 import Synchronization
 
 /// A download or a batch, as something that can be cancelled from outside.
@@ -22,15 +23,33 @@ final class DownloadSessions: Sendable {
 
     private struct State {
         var sessions: [ObjectIdentifier: Entry] = [:]
+        /// The most at once since there was none.
+        var most = 0
         /// Pieces of work on the loops that tasks wait for.
         var calls = 0
         var isClosed = false
         var waiters: [UnsafeContinuation<Void, Never>] = []
     }
 
+    /// So many at once leave memory behind that is worth giving back.
+    static let crowd = 256
+
     private let state = Mutex(State())
     /// Counts downloads and batches that have not ended.
     let activity = ActivityCounter()
+    private let onQuiet: @Sendable () -> Void
+
+    /// - Parameter onQuiet: called on any thread when the last of a ``crowd`` has ended; by default the pages that their
+    ///   tasks have freed go back to the kernel, a moment later, since the heap keeps them otherwise.
+    init(onQuiet: @escaping @Sendable () -> Void = DownloadSessions.giveBackSoon) { self.onQuiet = onQuiet }
+
+    private static let giveBackSoon: @Sendable () -> Void = {
+        Task.detached {
+            // Tasks that have just been resumed are still to end.
+            try? await Task.sleep(for: .milliseconds(500))
+            await DetachedThread.wait { ProcessMemory.giveBack() }
+        }
+    }
 
     /// Downloads and batches that have not ended, whether a task reads them at the moment or not.
     var count: Int { state.withLock { $0.sessions.count } }
@@ -46,6 +65,7 @@ final class DownloadSessions: Sendable {
                 return (true, nil)
             }
             state.sessions[identifier] = Entry(session: session)
+            state.most = max(state.most, state.sessions.count)
             return (true, activity.change(by: 1))
         }
         guard isOpen else { throw .closed }
@@ -55,16 +75,20 @@ final class DownloadSessions: Sendable {
     /// One of its works has ended. Nothing happens where none has begun.
     func remove(_ session: any DownloadUnderWay) {
         let identifier = ObjectIdentifier(session)
-        let change = state.withLock { state -> ActivityCounter.Change? in
+        let ended = state.withLock { state -> (ActivityCounter.Change, isQuiet: Bool)? in
             guard let entry = state.sessions[identifier] else { return nil }
             guard entry.works == 1 else {
                 state.sessions[identifier]?.works -= 1
                 return nil
             }
             state.sessions[identifier] = nil
-            return activity.change(by: -1)
+            let isQuiet = state.sessions.isEmpty && state.most >= Self.crowd
+            if state.sessions.isEmpty { state.most = 0 }
+            return (activity.change(by: -1), isQuiet)
         }
-        change?.tell()
+        guard let (change, isQuiet) = ended else { return }
+        change.tell()
+        if isQuiet { onQuiet() }
     }
 
     /// Ends those downloads for their waiters.

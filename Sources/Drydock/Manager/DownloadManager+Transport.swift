@@ -14,8 +14,17 @@ extension DownloadManager: Transport {
     public func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
         let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
         if let (head, data) = memoryHit(question) { return head.response(ResponseBody(data)) }
-        let session = try await begin(question)
-        guard let onUpload = request.onUpload, question.hasContent else {
+        return try await ask(try await begin(question), request.onUpload)
+    }
+
+    /// Not inlined, so that a call that waits has no frame of what came before.
+    @inline(never)
+    private func ask(
+        _ session: DownloadSession,
+        _ onUpload: (@Sendable (DownloadProgress) -> Void)?
+    ) async throws(DownloadError) -> TransportResponse {
+        let question = session.question
+        guard let onUpload, question.hasContent else {
             return try session.response(try await session.ask())
         }
         let asking = MeteredAsking(session)

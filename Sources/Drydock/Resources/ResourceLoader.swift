@@ -128,13 +128,27 @@ extension ResourceLoader {
         onBody: (@Sendable (DownloadProgress) -> Void)? = nil
     ) async throws(ServiceError) -> WholeResponse {
         do throws(DownloadError) {
-            if let file = try FileResource(request.head) {
-                return WholeResponse(result: try await file.result(upTo: maximumBody))
-            }
-            return try await whole(try await transport.send(request), of: request.head, onBody)
+            guard request.head.scheme?.lowercased() != "file" else { return try await file(request.head) }
+            return try await body(of: try await transport.send(request), to: request.head, onBody)
         } catch {
             throw error == .cancelled ? .cancelled : .transport(error)
         }
+    }
+
+    /// Not inlined, as the next one, so that a call that waits for its response has no frames of what follows.
+    @inline(never)
+    private func file(_ request: HTTPRequest) async throws(DownloadError) -> WholeResponse {
+        guard let file = try FileResource(request) else { throw .invalidRequest("'\(request.text)' is no file") }
+        return WholeResponse(result: try await file.result(upTo: maximumBody))
+    }
+
+    @inline(never)
+    private func body(
+        of response: TransportResponse,
+        to request: HTTPRequest,
+        _ onBody: (@Sendable (DownloadProgress) -> Void)?
+    ) async throws(DownloadError) -> WholeResponse {
+        try await whole(response, of: request, onBody)
     }
 
     /// What is stored for a request, although it is no longer valid; nil where nothing is, or it cannot be had: the

@@ -41,20 +41,26 @@ struct ServiceRun<R: Resource>: Sendable {
         var request: TransportRequest?
         do throws(ServiceError) {
             if let reason = try await veto() { throw .vetoed(reason) }
-            let made = prepared(try loader.request(for: resource))
-            request = made
+            request = prepared(try loader.request(for: resource))
             table.earn(retry?.budget ?? 0)
-            while true {
+            while let request {
                 do throws(ServiceError) {
-                    return try await attempts(made)
+                    return try await attempts(request)
                 } catch {
-                    try await park(error, made)
+                    try await park(error, request)
                 }
             }
+            throw .cancelled
         } catch {
-            if isLogged { log(entry(request?.head, error.result, error, hidesBody: false)) }
+            log(error, of: request)
             throw error
         }
+    }
+
+    /// Not inlined, so that a call that waits has no frame of it.
+    @inline(never)
+    private func log(_ error: ServiceError, of request: TransportRequest?) {
+        if isLogged { log(entry(request?.head, error.result, error, hidesBody: false)) }
     }
 
     /// Why the call is not to begin.

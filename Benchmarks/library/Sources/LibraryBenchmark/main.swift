@@ -124,6 +124,8 @@ do {
         print("\(padded(one.name, 34))\(shown(cost.ours))\(shown(cost.theirs))\(end)\(isReached ? "" : "  missed")")
     }
     print("CPU time of an operation; in brackets the time that passed")
+    print("\nMemory of 10,000 calls that wait")
+    try await measureCrowd()
     await manager.close()
     let _: Void = try await client.shutdown()
     exit(isGood ? 0 : 1)

@@ -1,0 +1,29 @@
+// The end of a crowd: the memory that its tasks have freed goes back.
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Drydock
+
+@Suite struct CrowdEndTests {
+    /// A download that is there, and does nothing.
+    private final class Idle: DownloadUnderWay {
+        var asked: DownloadRequest? { nil }
+        var isCancelled: Bool { false }
+        func cancel(silently: Bool) {}
+    }
+
+    @Test func theLastOfACrowdGivesMemoryBackOnce() throws {
+        let count = Monitor(0)
+        let sessions = DownloadSessions { count.update { $0 += 1 } }
+        for (size, expected) in [(DownloadSessions.crowd - 1, 0), (DownloadSessions.crowd, 1), (1, 1), (1000, 2)] {
+            let all = (0..<size).map { _ in Idle() }
+            for one in all { try sessions.add(one) }
+            for one in all.dropLast() { sessions.remove(one) }
+            #expect(count.read { $0 } == (size == 1000 ? 1 : size == DownloadSessions.crowd ? 0 : expected))
+            if let last = all.last { sessions.remove(last) }
+            #expect(count.read { $0 } == expected, "\(size)")
+        }
+    }
+}
