@@ -84,7 +84,11 @@ import Testing
     @Test func resourcesBecomeValues() async throws {
         let folder = try TemporaryFolder("drydock-example")
         let origin = try ScriptedOrigin { request in
-            .answer(to: request, request.target == "/users" ? "[{\"name\": \"Ada\", \"city\": \"London\"}]" : "oops")
+            .answer(
+                to: request,
+                fields: [("Cache-Control", "max-age=600")],
+                request.target == "/users" ? "[{\"name\": \"Ada\", \"city\": \"London\"}]" : "oops"
+            )
         }
         let arguments = [origin.url + "/users", origin.url + "/users", origin.url + "/other", "ftp://origin.test/"]
         let (lines, end) = try await run("DrydockResources", arguments, in: folder)

@@ -50,10 +50,10 @@ extension DownloadConfiguration {
     /// The policy that the caching rules follow for one download.
     fileprivate func policy(_ options: DownloadOptions) -> CachePolicy {
         var policy = CachePolicy(
-            mode: options.bypassesStore ? .none : mode.cacheMode,
+            mode: options.bypassesStore ? .none : mode(of: options).cacheMode,
             ttl: (options.lifetime ?? lifetime).wholeSeconds,
             ttlByStatus: lifetimes(for: options).mapValues(\.wholeSeconds),
-            overrideOrigin: overridesOrigin,
+            overrideOrigin: overridesOrigin && options.mode == nil,
             revalidate: check.method,
             staleIfError: staleIfError?.wholeSeconds,
             staleWhileRevalidate: staleWhileRevalidate.wholeSeconds,
@@ -70,6 +70,14 @@ extension DownloadConfiguration {
         )
         policy.isShared = isShared
         return policy
+    }
+
+    /// Who says how long the answer to a download stays valid.
+    private func mode(of options: DownloadOptions) -> Mode { options.mode ?? mode }
+
+    /// The methods whose answers are stored.
+    func storedMethods(for options: DownloadOptions) -> Set<HTTPRequest.Method> {
+        options.methods ?? (mode(of: options) == .library ? [.get, .post] : [.get])
     }
 
     /// The lifetime that a download names for itself wins over what the manager says of successes.

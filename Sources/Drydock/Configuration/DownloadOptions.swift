@@ -1,10 +1,25 @@
 // What one download wants otherwise than its manager has it.
 
+public import HTTPTypes
+
 /// The wishes of one download. They are a value: nothing that is downloaded changes them.
 ///
 /// Programs write ``DownloadManager/Options``.
 public struct DownloadOptions: Sendable, Hashable {
-    /// How long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/lifetime``.
+    /// Who says how long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/mode`` for a
+    /// download, and ``DownloadConfiguration/Mode/standard`` for a ``Resource``: the origin says it. Where it is named
+    /// here, ``DownloadConfiguration/overridesOrigin`` does not count.
+    public var mode: DownloadConfiguration.Mode?
+    /// The methods of questions, which ask and change nothing: their answers are stored, and who asks the same while one
+    /// is under way gets its answer, too. GET, which includes HEAD, and POST with a content that is in memory can be
+    /// named; the answer to a POST is stored for POSTs with the same content. Every other request is sent each time,
+    /// alone, and its success removes what is stored of its target (RFC 9111 section 4.4).
+    ///
+    /// nil, the default, is GET alone for a ``Resource``; a download has POST, too, in
+    /// ``DownloadConfiguration/Mode/library``.
+    public var methods: Set<HTTPRequest.Method>?
+    /// How long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/lifetime``, and none for
+    /// a ``Resource`` whose origin says nothing about it.
     public var lifetime: Duration?
     /// The same by status; nil, the default, is the manager's ``DownloadConfiguration/lifetimes``.
     public var lifetimes: [Int: Duration]?
@@ -53,8 +68,12 @@ public struct DownloadOptions: Sendable, Hashable {
         timeouts: DownloadConfiguration.Timeouts? = nil,
         retry: DownloadConfiguration.Retry? = nil,
         maximumRedirects: Int? = nil,
-        priority: Priority? = nil
+        priority: Priority? = nil,
+        mode: DownloadConfiguration.Mode? = nil,
+        methods: Set<HTTPRequest.Method>? = nil
     ) {
+        self.mode = mode
+        self.methods = methods
         self.lifetimes = lifetimes
         self.acceptedContentTypes = acceptedContentTypes
         self.timeouts = timeouts
@@ -72,6 +91,18 @@ public struct DownloadOptions: Sendable, Hashable {
 }
 
 extension DownloadOptions {
+    /// As a resource has them where it says nothing else: the origin says how long an answer stays valid, and GET alone
+    /// asks a question.
+    var ofResource: Self {
+        var options = self
+        if mode == nil {
+            options.mode = .standard
+            if lifetime == nil { options.lifetime = .zero }
+        }
+        if methods == nil { options.methods = [.get] }
+        return options
+    }
+
     /// Who comes first where downloads wait for one another. Of five in a row at most four pass over those of a lower
     /// priority, so that nobody waits for ever; within a priority, they go in the order in which they came.
     public enum Priority: String, Sendable, Hashable, CaseIterable {

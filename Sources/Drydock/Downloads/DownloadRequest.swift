@@ -87,19 +87,29 @@ struct DownloadRequest: Sendable {
 
     /// The answer to a POST is found by its content, too, and one that is for somebody alone by who that is.
     var key: CacheKey {
+        content.map { urlKey.adding(lines: KeyRules.lines(post: $0, seen)) } ?? urlKey
+    }
+
+    /// The key without the content.
+    private var urlKey: CacheKey {
         var lines = keys.lines(seen)
         if let line = identity?.line { lines.append(line) }
         if let line = scope.line { lines.append(line) }
-        let key = CacheKey(service: "", url: origin.root + keys.path(path), lines: lines)
-        return content.map { key.adding(lines: KeyRules.lines(post: $0, seen)) } ?? key
+        return CacheKey(service: "", url: origin.root + keys.path(path), lines: lines)
     }
 
-    /// The key without what the manager adds.
+    /// The key without what the manager adds, and without the content.
     var plainKey: CacheKey {
         var plain = self
         plain.identity = nil
-        return plain.key
+        return plain.urlKey
     }
+
+    /// As it is sent: in the modules below a POST that is a question is a GET.
+    var sentMethod: HTTPWire.Method { content == nil ? method : .post }
+
+    /// The content as far as it is in memory; nil where it has none, or one that is elsewhere.
+    var sentData: Data? { (body?.data ?? content.map { Data($0) }).flatMap { $0.isEmpty ? nil : $0 } }
 
     /// Whether bytes are sent behind its head.
     var hasContent: Bool { body != nil || content != nil }
@@ -163,6 +173,8 @@ struct DownloadRequest: Sendable {
         options: DownloadOptions
     ) throws(DownloadError) {
         let (origin, path) = try Self.place(text)
+        var options = options
+        if content == nil, let methods = options.methods, !methods.contains(.get) { options.bypassesStore = true }
         let types = try Self.types(options.acceptedContentTypes ?? configuration.acceptedContentTypes, text)
         var fields = Fields()
         for field in own { fields.append(field.name.rawName, field.latin1Value) }

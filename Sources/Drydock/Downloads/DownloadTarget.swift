@@ -60,7 +60,7 @@ struct DownloadTarget: Sendable {
         // Whose credentials the manager has shown since it began makes no other request of it.
         guard other.plainKey == question.plainKey else { return false }
         // Contents that are not in memory are not told from one another: they are meant where none is named.
-        guard other.method == question.method, other.body?.data == question.body?.data else { return false }
+        guard other.sentMethod == question.sentMethod, other.sentData == question.sentData else { return false }
         // Options add directives to Cache-Control, and are no part of the request; a content that is not in memory
         // brings its media type along.
         let isElsewhere = other.body != nil && other.body?.data == nil

@@ -7,8 +7,8 @@ extension DownloadManager: Transport {
     /// Sends a request, or takes its response from what is stored. It returns as soon as the head has come; the body is
     /// read while it comes, and whoever lets go of it leaves the transfer as ``DownloadConfiguration/leaving`` says.
     ///
-    /// GET and HEAD without content are looked up in the store, and in ``DownloadConfiguration/Mode/library`` a POST
-    /// whose content is in memory, unless it has preconditions. Every other request goes to the origin, and a success
+    /// GET and HEAD without content are looked up in the store, and so is a POST whose content is in memory, where
+    /// ``DownloadOptions/methods`` has it, unless it has preconditions. Every other request goes to the origin, and a success
     /// of one that is not safe removes what is stored of its target (RFC 9111 section 4.4).
     /// - Throws: `DownloadError`; a status is no error here.
     public func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {

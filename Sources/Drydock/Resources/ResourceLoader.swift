@@ -116,7 +116,7 @@ extension ResourceLoader {
         if let credentials = target.credentials, head.headerFields[.authorization] == nil {
             head.headerFields[.authorization] = "Basic \(credentials)"
         }
-        var options = resource.options
+        var options = resource.options.ofResource
         if options.expectation == .anything { options.expectation = format.expectation }
         return TransportRequest(head, body: endpoint.body, options: options)
     }

@@ -41,7 +41,9 @@ extension DownloadRequest {
         _ configuration: DownloadConfiguration,
         _ options: DownloadOptions
     ) -> [UInt8]? {
-        guard request.method == .post, configuration.mode == .library, !options.bypassesStore else { return nil }
+        guard request.method == .post, !options.bypassesStore,
+            configuration.storedMethods(for: options).contains(.post)
+        else { return nil }
         let conditions: [HTTPField.Name] = [
             .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,
         ]

@@ -24,7 +24,7 @@ private struct UserList: Drydock.Resource, Hashable {
 @Suite struct LoaderTests {
     @Test func aPathIsAppendedToTheBase() async throws {
         try await withManager {
-            .answer(to: $0, "hello")
+            .answer(to: $0, fields: [("Cache-Control", "max-age=600")], "hello")
         } _: { manager, origin in
             let loader = ResourceLoader(transport: manager, base: origin.url("/api"))
             let loaded = try await loader.load(.text, from: "/a?b=1")
@@ -288,7 +288,11 @@ private struct UserList: Drydock.Resource, Hashable {
         let origin = Origin(
             try ScriptedOrigin { request in
                 let user = hasOwnBody ? request.field("Authorization") ?? "" : "nobody"
-                return .answer(to: request, fields: [("ETag", "\"1\"")], #"{"user": "\#(user)"}"#)
+                return .answer(
+                    to: request,
+                    fields: [("ETag", "\"1\""), ("Cache-Control", "max-age=600")],
+                    #"{"user": "\#(user)"}"#
+                )
             }
         )
         for round in 1...2 {

@@ -20,7 +20,7 @@ import Testing
 
     @Test func aServiceIsCalledThroughADownloadManager() async throws {
         try await withManager {
-            .answer(to: $0, "hello")
+            .answer(to: $0, fields: [("Cache-Control", "max-age=600")], "hello")
         } _: { transport, origin in
             var configuration = ServiceManager.Configuration()
             configuration.base = origin.url("")
@@ -156,7 +156,7 @@ import Testing
 
     @Test func whatIsNotToBeStoredIsNot() async throws {
         try await withManager {
-            .answer(to: $0, "hello")
+            .answer(to: $0, fields: [("Cache-Control", "max-age=600")], "hello")
         } _: { transport, origin in
             var configuration = ServiceManager.Configuration()
             configuration.base = origin.url("")
