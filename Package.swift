@@ -254,7 +254,7 @@ let package = Package(
             "DrydockTests",
             [
                 "Drydock", "DrydockTesting", "DrydockLifecycle", "CacheStore", "DemoMode", "DiskStore", "DownloadCore",
-                "EventLoop", "HTTPCaching",
+                "EventLoop", "HTTPCaching", "ServiceCore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),

@@ -25,16 +25,19 @@ package enum RetryCause: Hashable, Sendable {
 }
 
 extension RetryPreset {
-    /// Waits and causes; the rest of it is as everywhere.
+    /// Waits, causes and methods. Neither library had a budget: there are as many retries as the count says.
     package var policy: RetryPolicy {
         switch self {
-        case .docker: RetryPolicy(delay: 3_000_000_000, backoff: 1, jitter: 0, causes: [.connect, .timeout])
+        case .docker:
+            RetryPolicy(delay: 3_000_000_000, backoff: 1, jitter: 0, causes: [.connect, .timeout], budget: nil)
         case .mm:
             RetryPolicy(
                 delay: 0,
                 backoff: 1,
                 jitter: 0,
-                causes: Set([.connect, .timeout, .content] + (400...599).map { .status($0) })
+                causes: Set([.connect, .timeout, .content] + (400...599).map { .status($0) }),
+                methods: .any,
+                budget: nil
             )
         }
     }
@@ -51,7 +54,7 @@ package enum RetryMethods: String, Sendable, CaseIterable {
 package enum RetryPreset: String, Sendable, CaseIterable {
     /// 3 s before each attempt, and only where no answer came.
     case docker
-    /// At once, after every failure.
+    /// At once, after every failure, whatever the method is.
     case mm
 }
 
@@ -69,8 +72,8 @@ package struct RetryPolicy: Sendable, Equatable {
     /// The longest Retry-After, in nanoseconds, that is waited for; an answer that asks for more is final.
     package var maxRetryAfter: UInt64
     package var methods: RetryMethods
-    /// Retries as a share of requests, 0 to 1, beside one in each second.
-    package var budget: Double
+    /// Retries as a share of requests, 0 to 1, beside one in each second; nil: as many as ``count`` says.
+    package var budget: Double?
 
     package init(
         count: Int = 0,
@@ -80,7 +83,7 @@ package struct RetryPolicy: Sendable, Equatable {
         causes: Set<RetryCause> = [.connect, .timeout, .status(502), .status(503), .status(504)],
         maxRetryAfter: UInt64 = 30_000_000_000,
         methods: RetryMethods = .idempotent,
-        budget: Double = 0.2
+        budget: Double? = 0.2
     ) {
         self.count = count
         self.delay = delay

@@ -44,6 +44,37 @@ import Upstream
                 cache: { ttl: 5m, mode: none, collapse: { waiters: 3 } }
         """
 
+    @Test func aPresetSetsTheKeysThatDoNotStandBesideIt() throws {
+        let configuration = try load(
+            """
+            services:
+              - name: mm
+                match: { prefix: /mm }
+                base_url: https://a.example.com
+                retry: { preset: mm, count: 20 }
+              - name: careful
+                match: { prefix: /careful }
+                base_url: https://b.example.com
+                retry: { preset: mm, count: 3, methods: idempotent, budget: 10% }
+              - name: docker
+                match: { prefix: /docker }
+                base_url: https://c.example.com
+                retry: { preset: docker, count: 2 }
+              - name: plain
+                match: { prefix: /plain }
+                base_url: https://d.example.com
+                retry: { count: 2 }
+            """
+        )
+        let retries = try ["mm", "careful", "docker", "plain"].map {
+            try #require(configuration.service(named: $0)).retry
+        }
+        #expect(retries.map(\.methods) == [.any, .idempotent, .idempotent, .idempotent])
+        #expect(retries.map(\.budget) == [nil, 0.1, nil, 0.2])
+        #expect(retries.map(\.count) == [20, 3, 2, 2])
+        #expect(retries.map(\.delay) == [0, 0, 3_000_000_000, 500_000_000])
+    }
+
     @Test func serviceOfDefaults() throws {
         let service = try #require(try load(Self.text).service(named: "plain"))
         #expect(

@@ -31,13 +31,18 @@ struct RetryPolicyTests {
     func causes(_ text: String, _ expected: RetryCause?) { #expect(RetryCause(text) == expected) }
 
     @Test func presetsHaveTheHabitsOfTheOldLibraries() {
-        let docker = RetryPreset.docker.policy
+        let (docker, mm) = (RetryPreset.docker.policy, RetryPreset.mm.policy)
         #expect(docker.wait(beforeRetry: 1, draw: 1) == 3_000_000_000)
         #expect(docker.wait(beforeRetry: 5, draw: 1) == 3_000_000_000)
         #expect(docker.causes == [.connect, .timeout])
-        let mm = RetryPreset.mm.policy
         #expect(mm.wait(beforeRetry: 5, draw: 1) == 0)
-        #expect(mm.causes.isSuperset(of: [.connect, .timeout, .content, .status(400), .status(418), .status(599)]))
+        #expect(mm.causes == Set([.connect, .timeout, .content] + (400...599).map { .status($0) }))
+        for (preset, draw) in [(docker, 0.0), (docker, 0.5), (mm, 0), (mm, 0.5)] {
+            #expect(preset.wait(beforeRetry: 20, draw: draw) == preset.delay, "it neither grows nor is drawn shorter")
+        }
         #expect([docker.count, mm.count] == [0, 0])
+        // Neither library counted its retries together.
+        #expect(docker.budget == nil && mm.budget == nil)
+        #expect(docker.methods == .idempotent && mm.methods == .any)
     }
 }

@@ -16,7 +16,7 @@ extension KeyTable {
             KeyDescriptor(
                 "preset",
                 .choice(RetryPreset.allCases.map(\.rawValue)),
-                "The habits of an old library as defaults of delay, backoff, jitter and when: docker or mm.",
+                "The habits of an old library as defaults of the other keys, without a budget: docker or mm.",
                 inherited: .endpoints
             ),
             KeyDescriptor(

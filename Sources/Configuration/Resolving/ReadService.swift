@@ -62,6 +62,8 @@ extension RetryPolicy {
         if beside.entry("backoff") == nil { backoff = preset.backoff }
         if beside.entry("jitter") == nil { jitter = preset.jitter }
         if beside.entry("when") == nil { causes = preset.causes }
+        if beside.entry("methods") == nil { methods = preset.methods }
+        if beside.entry("budget") == nil { budget = preset.budget }
     }
 }
 

@@ -97,6 +97,16 @@ package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
         }
     }
 
+    /// The same, with one more sentence about it.
+    package func adding(_ sentence: String) -> FetchError {
+        switch self {
+        case .upstream(let error): .upstream(error.adding(sentence))
+        case .mapping(let detail): .mapping("\(detail); \(sentence)")
+        case .type(let detail): .type("\(detail); \(sentence)")
+        default: self
+        }
+    }
+
     /// The origin was connected but did not answer this request: another method may succeed.
     /// Without a connection none would.
     var mayBeOfMethodAlone: Bool {

@@ -82,8 +82,9 @@ extension DownloadConfiguration {
         /// default. A request of which nothing reached the origin is repeated whatever its method.
         public var methods: Methods
         /// Retries as a share of the requests, from 0 to 1; 0.2 by default. Beside these there is one in each second,
-        /// up to ten.
-        public var budget: Double
+        /// up to ten. The error, the log and the metrics say where it has kept a failure from being repeated. nil is no
+        /// budget: there are as many retries as ``count`` says.
+        public var budget: Double?
 
         private var predicate: Identified<@Sendable (FailedAttempt) -> Bool>?
 
@@ -105,7 +106,7 @@ extension DownloadConfiguration {
             causes: Set<Cause> = [.connect, .timeout, .status(502), .status(503), .status(504)],
             longestRetryAfter: Duration = .seconds(30),
             methods: Methods = .idempotent,
-            budget: Double = 0.2,
+            budget: Double? = 0.2,
             shouldRetry: (@Sendable (FailedAttempt) -> Bool)? = nil
         ) {
             self.count = count
@@ -122,10 +123,12 @@ extension DownloadConfiguration {
         /// No retries.
         public static let never = Retry()
 
-        /// As the library Docker: 3 seconds before each attempt, and only where no answer came.
+        /// As the library Docker: 3 seconds before each attempt, only where no answer came, and without a budget. Unlike
+        /// there, a method that is not idempotent is repeated only where nothing of the request was sent.
         public static func docker(count: Int) -> Retry { Retry(.docker, count: count) }
 
-        /// As the library MMNetworkingKit: at once, after every failure.
+        /// As the library MMNetworkingKit: at once, after every failure, and without a budget. Every method is repeated:
+        /// an origin that had acted on a POST before it failed acts on it again.
         public static func mm(count: Int) -> Retry { Retry(.mm, count: count) }
 
         private init(_ preset: RetryPreset, count: Int) {
@@ -174,7 +177,7 @@ extension DownloadConfiguration.Retry {
             causes: Set(causes.compactMap(\.rule)),
             maxRetryAfter: longestRetryAfter.wholeNanoseconds,
             methods: methods == .any ? .any : .idempotent,
-            budget: min(max(0, budget), 1)
+            budget: budget.map { min(max(0, $0), 1) }
         )
     }
 }

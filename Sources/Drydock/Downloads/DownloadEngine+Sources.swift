@@ -12,11 +12,14 @@ import Upstream
 
 extension DownloadEngine {
     /// The source of a question: attempts around the judgement of what comes, around redirects, around the origins.
-    /// - Parameter policy: of the question, which also says what redirects let be stored.
+    /// - Parameters:
+    ///   - policy: of the question, which also says what redirects let be stored.
+    ///   - onRefusal: told where the budget of retries had none left for it.
     /// - Returns: nil where the engine has ended.
     func source(
         for question: DownloadRequest,
         _ policy: CachePolicy,
+        onRefusal: (() -> Void)? = nil,
         on loop: isolated EventLoop
     ) -> (any FetchSource)? {
         guard let client = client(on: loop) else { return nil }
@@ -27,7 +30,7 @@ extension DownloadEngine {
             source = ExpectedTypeSource(source, types, policy, owner: owner, setting: "acceptedContentTypes")
         }
         let retry = question.options.retry ?? configuration.retry
-        return retry.count > 0 ? retrying(source, retry, question) : source
+        return retry.count > 0 ? retrying(source, retry, question, onRefusal) : source
     }
 
     private func redirecting(
@@ -126,7 +129,8 @@ extension DownloadEngine {
     private func retrying(
         _ source: any FetchSource,
         _ retry: DownloadConfiguration.Retry,
-        _ question: DownloadRequest
+        _ question: DownloadRequest,
+        _ onRefusal: (() -> Void)?
     ) -> any FetchSource {
         let guarded = configuration.breaker == nil ? nil : question.origin.root
         return RetryingSource(
@@ -145,7 +149,8 @@ extension DownloadEngine {
                     }
                     return allows(attempt)
                 }
-            }
+            },
+            onRefusal: onRefusal
         )
     }
 }

@@ -53,6 +53,7 @@ final class DownloadEngine: Sendable {
             name: configuration.name,
             limits: limits,
             onReport: { [name = configuration.name] report in
+                if case .retryRefused = report { telemetry.countRefusedRetry() }
                 logger.log(level: report.isWarning ? .warning : .info, "\(report.text(service: name))")
             }
         )
@@ -242,14 +243,16 @@ final class DownloadEngine: Sendable {
     /// - Parameters:
     ///   - upload: the content of a question that is passed on; nil where it has none.
     ///   - meter: told what of the content is sent; nil: nobody is.
+    ///   - onRefusal: told where the budget of retries had none left for it.
     func answer(
         _ ask: CacheRequest,
         to question: DownloadRequest,
         _ upload: Upload? = nil,
         _ meter: UploadMeter? = nil,
+        onRefusal: @escaping () -> Void,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        guard var source = source(for: question, ask.policy, on: loop) else { return nil }
+        guard var source = source(for: question, ask.policy, onRefusal: onRefusal, on: loop) else { return nil }
         if let meter { source = MeteredSource(source, meter) }
         guard question.isPassed else { return await core.answer(ask, from: source, on: loop) }
         return await core.pass(question.passed(ask, upload, on: loop), from: source, on: loop)

@@ -97,6 +97,7 @@ extension DownloadError: CustomStringConvertible {
         case .origin(let failure): failure.detail
         case .unacceptableStatus(let result):
             "\(result.url) answered \(result.response.status.code): look at the result, or accept that status"
+                + result.refusalText
         case .tooLarge(let limit):
             "the body is larger than \(limit) bytes: download it to a file, or raise Configuration.maximumBody"
         case .notInPlace(let result, let reason):

@@ -216,7 +216,8 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             if let failure = head.failure { throw DownloadError(failure) }
             guard manager.configuration.acceptedStatuses.contains(head.response.status.code) else {
                 try await readAll(session)
-                throw .unacceptableStatus(result(head, .downloadFailed, session))
+                let result = result(head, .downloadFailed, session)
+                throw .unacceptableStatus(session.isRetryRefused ? result.withoutRetry : result)
             }
             if let file {
                 writer = try await DownloadFile.open(file, session.engine.files)

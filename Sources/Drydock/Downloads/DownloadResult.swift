@@ -20,6 +20,15 @@ public struct DownloadResult: Sendable, Hashable {
     /// How much longer it stays valid, in whole seconds; negative where it has not been since then; nil where it is not
     /// stored, or has come just now.
     public var validity: Duration?
+    /// It is a failure that would have been repeated, had the budget of retries not been used up.
+    private(set) var isRetryRefused = false
+
+    /// The same, where the budget of retries has kept it from being repeated.
+    var withoutRetry: DownloadResult {
+        var result = self
+        result.isRetryRefused = true
+        return result
+    }
 
     /// Makes a result, for a program's own tests.
     public init(

@@ -44,6 +44,7 @@ final class DownloadSession: DownloadUnderWay {
     /// Metrics and traces have it.
     private let isObserved: Bool
     private let state = Mutex(State())
+    private let wasRefused = Atomic<Bool>(false)
 
     /// - Parameter isObserved: metrics and traces have it, which is for downloads, and not for looks at what is stored.
     /// - Throws: `DownloadError.closed`.
@@ -72,6 +73,9 @@ final class DownloadSession: DownloadUnderWay {
 
     var asked: DownloadRequest? { question }
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Whether the budget of retries had none left for what it asks.
+    var isRetryRefused: Bool { wasRefused.load(ordering: .relaxed) }
 
     /// Whether the iteration ends without an error.
     var isSilent: Bool { state.withLock { $0.isSilent } }
@@ -137,7 +141,9 @@ final class DownloadSession: DownloadUnderWay {
         var ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
         return { [ask] loop in
-            guard let answer = await engine.answer(ask, to: question, upload, meter, on: loop) else { return nil }
+            let refused = { [weak self] in _ = self?.wasRefused.exchange(true, ordering: .relaxed) }
+            guard let answer = await engine.answer(ask, to: question, upload, meter, onRefusal: refused, on: loop)
+            else { return nil }
             let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
             guard let reader = answer.reader else { return (head, nil, nil, false) }
             reader.isSuspended = self.state.withLock { $0.isSuspended }
@@ -184,7 +190,8 @@ final class DownloadSession: DownloadUnderWay {
         var ask = question.ask(engine.configuration, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
         return { [ask] loop in
-            guard let answer = await engine.answer(ask, to: question, nil, nil, on: loop) else { return nil }
+            let refused = { [weak self] in _ = self?.wasRefused.exchange(true, ordering: .relaxed) }
+            guard let answer = await engine.answer(ask, to: question, onRefusal: refused, on: loop) else { return nil }
             let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
             guard let reader = answer.reader else { return (head, nil, .success(Data())) }
             guard head.codings.isEmpty, answer.length ?? 0 <= limit else {

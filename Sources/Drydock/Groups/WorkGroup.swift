@@ -94,13 +94,20 @@ public final class WorkGroup<Success: Sendable>: Sendable {
         get async {
             for await _ in states {}
             return content.withLock { content in
-                let results = content.members.map(\.result)
-                let failed = content.machine.firstFailure.flatMap { results[$0] }
-                var error: TaskQueueError?
-                if case .failure(let first) = failed { error = first }
-                return WorkGroupReport(state: content.machine.state, results: results, firstError: error)
+                WorkGroupReport(
+                    state: content.machine.state,
+                    results: content.members.map(\.result),
+                    firstError: Self.firstError(of: content)
+                )
             }
         }
+    }
+
+    /// The error of the member that failed first.
+    private static func firstError(of content: Content) -> TaskQueueError? {
+        let failed = content.machine.firstFailure.flatMap { content.members[$0].result }
+        guard case .failure(let first) = failed else { return nil }
+        return first
     }
 
     /// Waits for the end, and returns the values of all members in their order. A task that is cancelled meanwhile leaves
@@ -174,7 +181,12 @@ public final class WorkGroup<Success: Sendable>: Sendable {
         switch action {
         case .submit(let index): submit(index)
         case .cancel(let index): _ = content.withLock { $0.members[index].task }?.cancel()
-        case .finish: news.finish()
+        case .finish:
+            let (state, count, error) = content.withLock { content in
+                (content.machine.state, content.members.count, Self.firstError(of: content))
+            }
+            queue.journal.ended(state, members: count, error)
+            news.finish()
         }
     }
 

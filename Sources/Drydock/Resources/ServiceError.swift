@@ -43,10 +43,12 @@ extension ServiceError: CustomStringConvertible {
         case .vetoed(let reason): "the call was not to start: \(reason)"
         case .cancelled: "the call was cancelled"
         case .transport(let error): error.description
-        case .status(let result, failure: nil): "\(result.shownURL) answered \(result.response.status.code)"
+        case .status(let result, failure: nil):
+            "\(result.shownURL) answered \(result.response.status.code)\(result.refusalText)"
         case .status(let result, let failure?):
-            "\(result.shownURL) answered \(result.response.status.code): \(failure)"
-        case .mapping(let error, let result): "the answer of \(result.shownURL) is not what was expected: \(error)"
+            "\(result.shownURL) answered \(result.response.status.code): \(failure)\(result.refusalText)"
+        case .mapping(let error, let result):
+            "the answer of \(result.shownURL) is not what was expected: \(error)\(result.refusalText)"
         }
     }
 }

@@ -23,6 +23,9 @@ final class CallTable: Sendable {
 
     private let state = Mutex(State())
     private let start = ContinuousClock.now
+    private let metric: RefusedRetries
+
+    init(_ metric: RefusedRetries) { self.metric = metric }
 
     /// A number that no other call of the program has.
     static var nextNumber: UInt64 { numbers.add(1, ordering: .relaxed).newValue }
@@ -75,7 +78,21 @@ final class CallTable: Sendable {
 
     private var now: UInt64 { (ContinuousClock.now - start).wholeNanoseconds + 1 }
 
+    private let refused = Atomic<Int>(0)
+
+    /// Retries that the budget had none left for.
+    var refusedRetries: Int { refused.load(ordering: .relaxed) }
+
     func earn(_ share: Double) { state.withLock { $0.budget.earn(share, now: now) } }
 
-    func takeRetry() -> Bool { state.withLock { $0.budget.take(now: now) } }
+    /// Takes a retry out of the budget.
+    /// - Returns: nil where there was one to take.
+    func refusesRetry() -> RetryBudget.Refusal? {
+        let refusal = state.withLock { $0.budget.refuses(now: now) }
+        if refusal != nil {
+            refused.wrappingAdd(1, ordering: .relaxed)
+            metric.count()
+        }
+        return refusal
+    }
 }

@@ -61,18 +61,23 @@ public final class ServiceManager: Sendable, ActivitySource {
     public let configuration: Configuration
     private let loader: ResourceLoader
     private let logger: Logger
-    private let table = CallTable()
+    private let table: CallTable
 
     /// Makes a manager.
     /// - Parameters:
     ///   - transport: who carries the requests; ``DownloadManager/shared`` by default.
     ///   - configuration: the defaults where it is left out.
     ///   - logger: where requests, responses and failures are told of, at `debug`, as ``ServiceHooks/onLog`` has them.
-    public init(
+    public convenience init(
         transport: any Transport = DownloadManager.shared,
         configuration: Configuration = Configuration(),
         logger: Logger = Logger(label: "drydock.services")
     ) {
+        self.init(transport: transport, configuration: configuration, logger: logger, RefusedRetries(of: .calls))
+    }
+
+    init(transport: any Transport, configuration: Configuration, logger: Logger, _ metric: RefusedRetries) {
+        table = CallTable(metric)
         self.configuration = configuration
         self.logger = logger
         var loader = ResourceLoader(transport: transport, base: configuration.base, models: configuration.models)
@@ -157,6 +162,9 @@ public final class ServiceManager: Sendable, ActivitySource {
 
     /// How many of an owner have not ended.
     public func callCount(of owner: CallOwner) -> Int { table.entries { $0.info.owner == owner }.count }
+
+    /// Retries that were due so far, and for which ``DownloadConfiguration/Retry/budget`` had none left.
+    public var refusedRetries: Int { table.refusedRetries }
 
     /// How many wait for ``repeatFailed()``.
     public var parkedCount: Int { table.entries { $0.control.isParked }.count }

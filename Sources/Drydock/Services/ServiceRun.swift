@@ -2,6 +2,7 @@
 
 import HTTPTypes
 import Logging
+import ServiceCore
 
 /// One call.
 struct ServiceRun<R: Resource>: Sendable {
@@ -42,7 +43,7 @@ struct ServiceRun<R: Resource>: Sendable {
         do throws(ServiceError) {
             if let reason = try await veto() { throw .vetoed(reason) }
             request = prepared(try loader.request(for: resource))
-            table.earn(retry?.budget ?? 0)
+            if let share = retry?.budget { table.earn(share) }
             while let request {
                 do throws(ServiceError) {
                     return try await attempts(request)
@@ -113,7 +114,7 @@ struct ServiceRun<R: Resource>: Sendable {
             do throws(ServiceError) {
                 return try await value(of: request, isFirst: attempt == 1)
             } catch {
-                guard let wait = self.wait(after: error, attempt, request) else { throw error }
+                let wait = try self.wait(after: error, attempt, request)
                 hooks.onRetry?(info, wait, error)
                 mailbox.add(.retrying(after: wait, error))
                 try await sleep(wait)
@@ -142,13 +143,25 @@ struct ServiceRun<R: Resource>: Sendable {
         }
     }
 
-    /// How long to wait before another attempt; nil where the failure is final.
-    private func wait(after error: ServiceError, _ attempt: Int, _ request: TransportRequest) -> Duration? {
+    /// How long to wait before another attempt.
+    /// - Throws: the error where it is final.
+    private func wait(
+        after error: ServiceError,
+        _ attempt: Int,
+        _ request: TransportRequest
+    ) throws(ServiceError) -> Duration {
         guard let retry, request.body?.isRepeatable != false,
-            let wait = retry.delay(after: error, attempt: attempt, method: request.head.method, path: info.location),
-            table.takeRetry()
-        else { return nil }
-        return wait
+            let wait = retry.delay(after: error, attempt: attempt, method: request.head.method, path: info.location)
+        else { throw error }
+        guard retry.budget != nil, let refusal = table.refusesRetry() else { return wait }
+        logger.log(
+            level: refusal == .first ? .warning : .info,
+            "call not repeated after a failure: \(RetryBudget.refusal)",
+            metadata: [
+                "call": "\(info.name)", "location": "\(info.location)", "attempts": "\(attempt)", "error": "\(error)",
+            ]
+        )
+        throw error.withoutRetry
     }
 
     private func sleep(_ duration: Duration) async throws(ServiceError) {

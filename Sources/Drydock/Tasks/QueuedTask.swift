@@ -85,7 +85,7 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
         }
         guard let (work, step, delivery) = begun else { return queue.closureReturned() }
         delivery.carryOut()
-        if step == 1 { queue.earnRetries(work.retry.budget) }
+        if step == 1, let share = work.retry.budget { queue.earnRetries(share) }
         let attempt = Task {
             do {
                 end(.success(try await work.perform()))
@@ -106,7 +106,12 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
             attempt: attempts,
             method: work.method,
             path: work.name
-        ), queue.takeRetry() {
+        ) {
+            if work.retry.budget != nil, let refusal = queue.refusesRetry() {
+                queue.journal.refused(name, method, attempts: attempts, error, refusal)
+                return _ = end(.failure(.failed(error.withoutRetry)))
+            }
+            queue.journal.repeats(name, method, attempts: attempts, error, in: delay)
             wait(delay, error)
         } else {
             end(.failure(.failed(error)))

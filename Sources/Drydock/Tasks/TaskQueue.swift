@@ -1,5 +1,7 @@
 // A queue of asynchronous work: so many at a time, the urgent first, and failures tried again.
 
+import CoreMetrics
+public import Logging
 import ServiceCore
 import Synchronization
 
@@ -47,6 +49,8 @@ public final class TaskQueue: Sendable, ActivitySource {
     private let budget = Mutex(RetryBudget())
     private let ends = Broadcast<AnyTaskEnd>()
     let time: Timepiece
+    /// Counts and logs what becomes of tasks and groups.
+    let journal: TaskJournal
     /// Counts the tasks that have not ended.
     public let activity = ActivityCounter()
 
@@ -54,7 +58,18 @@ public final class TaskQueue: Sendable, ActivitySource {
     /// - Parameters:
     ///   - maximumRunning: as ``maximumRunning``; no limit by default.
     ///   - clock: what the waits before retries are measured by.
-    public init(maximumRunning: Int? = nil, clock: any Clock<Duration> = ContinuousClock()) {
+    ///   - logger: where the ends and retries of tasks, and the ends of groups, are told of, at `debug`; at `warning`
+    ///     where the budget of retries is used up.
+    public convenience init(
+        maximumRunning: Int? = nil,
+        clock: any Clock<Duration> = ContinuousClock(),
+        logger: Logger = Logger(label: "drydock.tasks")
+    ) {
+        self.init(maximumRunning: maximumRunning, clock: clock, logger: logger, MetricsSystem.factory)
+    }
+
+    init(maximumRunning: Int?, clock: any Clock<Duration>, logger: Logger, _ factory: any MetricsFactory) {
+        journal = TaskJournal(logger, factory)
         state = Mutex(State(machine: QueueMachine(limit: maximumRunning.map { max(0, $0) })))
         time = Timepiece(clock)
     }
@@ -121,6 +136,9 @@ public final class TaskQueue: Sendable, ActivitySource {
 
     /// Tasks that wait for a slot. Those that wait for their retry are not among them.
     public var queuedCount: Int { state.withLock { $0.machine.queued } }
+
+    /// What it has done so far.
+    public var statistics: TaskQueueStatistics { journal.statistics }
 
     /// Cancels every task that has not ended.
     /// - Returns: how many there were.
@@ -221,13 +239,17 @@ public final class TaskQueue: Sendable, ActivitySource {
         budget.withLock { $0.earn(share, now: now) }
     }
 
-    /// - Returns: whether the queue has a retry left.
-    func takeRetry() -> Bool {
+    /// Takes a retry out of the budget of the queue.
+    /// - Returns: nil where there was one to take.
+    func refusesRetry() -> RetryBudget.Refusal? {
         let now = time.now().wholeNanoseconds + 1
-        return budget.withLock { $0.take(now: now) }
+        return budget.withLock { $0.refuses(now: now) }
     }
 
-    private func tell<Value>(_ end: TaskEnd<Value>) { ends.put(AnyTaskEnd(end)).carryOut() }
+    private func tell<Value>(_ end: TaskEnd<Value>) {
+        journal.ended(end)
+        ends.put(AnyTaskEnd(end)).carryOut()
+    }
 
     private func change(_ event: (inout QueueMachine) -> [UInt64]) {
         let starts = state.withLock { state in

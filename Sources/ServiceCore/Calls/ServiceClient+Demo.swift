@@ -235,7 +235,15 @@ extension ServiceClient {
             now: core.clock.now(),
             draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
         )
-        guard case .retry(let wait) = decision, resilience.takeRetry() else { return nil }
+        guard case .retry(let wait) = decision,
+            resilience.takeRetry(
+                policy,
+                method: call.head.method,
+                path: call.match.rest,
+                attempts: retry,
+                why: end.text
+            )
+        else { return nil }
         resilience.tell(
             .retrying(
                 method: call.head.method.name,

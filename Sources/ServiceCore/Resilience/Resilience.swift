@@ -1,6 +1,7 @@
 // What a service does about an origin that fails, across reloads: the circuit breakers, the budget of
 // retries, and what is counted.
 
+import HTTPWire
 import Policies
 import Synchronization
 
@@ -8,6 +9,9 @@ import Synchronization
 package enum ServiceReport: Sendable, Equatable {
     /// - `wait`: nanoseconds before the attempt.
     case retrying(method: String, path: String, attempt: Int, of: Int, wait: UInt64, why: String)
+    /// Another attempt was due, and the budget had none left.
+    /// - `isFirst`: it had one left the time before.
+    case retryRefused(method: String, path: String, attempts: Int, why: String, isFirst: Bool)
     /// - `duration`: nanoseconds until a request may probe the origin.
     case breakerOpened(origin: String, failures: Int, duration: UInt64)
     case breakerClosed(origin: String)
@@ -28,6 +32,8 @@ package enum ServiceReport: Sendable, Equatable {
         return switch self {
         case .retrying(let method, let path, let attempt, let most, let wait, let why):
             "\(who): \(method) \(path): attempt \(attempt) of \(most) in \(wait / 1_000_000) ms, since \(why)"
+        case .retryRefused(let method, let path, let attempts, let why, isFirst: _):
+            "\(who): \(method) \(path): no further attempt after \(attempts), although \(why): \(RetryBudget.refusal)"
         case .breakerOpened(let origin, let failures, let duration):
             "\(who): the circuit breaker of \(origin) opened after \(failures) failures in a row: "
                 + "nobody asks it for \(duration / 1_000_000) ms"
@@ -46,10 +52,12 @@ package enum ServiceReport: Sendable, Equatable {
         }
     }
 
-    /// A retry is ordinary, an origin that is left alone is not, nor is a call that waits for it in vain.
+    /// A retry is ordinary, a budget of them that is used up is not, nor is an origin that is left alone, nor a call that
+    /// waits for it in vain.
     package var isWarning: Bool {
         switch self {
         case .breakerOpened, .parkExpired, .notParked: true
+        case .retryRefused(method: _, path: _, attempts: _, why: _, let isFirst): isFirst
         case .retrying, .breakerClosed, .parked, .replayed, .cameEarly: false
         }
     }
@@ -114,21 +122,38 @@ package final class Resilience: Sendable {
     // MARK: - Retries
 
     /// A first attempt is made.
-    func earnRetries(_ share: Double) {
+    /// - Parameter share: nil: its retries need no budget.
+    func earnRetries(_ share: Double?) {
+        guard let share else { return }
         let now = now()
         state.withLock { $0.budget.earn(share, now: now) }
     }
 
-    /// Takes a retry out of the budget.
-    func takeRetry() -> Bool {
+    /// Takes a retry out of the budget, where the policy has one, and reports where none is left.
+    /// - Parameters:
+    ///   - attempts: how many there were.
+    ///   - why: what the last one ended with.
+    func takeRetry(_ policy: RetryPolicy, method: Method, path: some StringProtocol, attempts: Int, why: String)
+        -> Bool
+    {
         let now = now()
-        let isTaken = state.withLock { $0.budget.take(now: now) }
-        if isTaken {
+        let refusal = policy.budget == nil ? nil : state.withLock { $0.budget.refuses(now: now) }
+        guard let refusal else {
             retries.wrappingAdd(1, ordering: .relaxed)
-        } else {
-            unaffordable.wrappingAdd(1, ordering: .relaxed)
+            return true
         }
-        return isTaken
+        unaffordable.wrappingAdd(1, ordering: .relaxed)
+        onReport(
+            .retryRefused(
+                method: method.name,
+                // A query may hold secrets.
+                path: String(path.prefix { $0 != "?" }),
+                attempts: attempts,
+                why: why,
+                isFirst: refusal == .first
+            )
+        )
+        return false
     }
 
     // MARK: - The breaker

@@ -7,7 +7,20 @@ package struct RetryBudget: Sendable, Equatable {
     /// What good times leave for bad ones.
     private static let most = 50.0
 
+    /// What errors and logs say where there is none left.
+    package static let refusal =
+        "the budget of retries is used up, which keeps a failing origin from getting several times its load; "
+        + "raise 'budget' for more"
+
+    /// Why there is no retry.
+    package enum Refusal: Sendable, Equatable {
+        /// The one before was still there.
+        case first
+        case further
+    }
+
     private var tokens = reserve
+    private var isUsedUp = false
     /// Up to when seconds have been counted, monotonic nanoseconds; 0 before the first fetch.
     private var counted: UInt64 = 0
 
@@ -22,11 +35,19 @@ package struct RetryBudget: Sendable, Equatable {
     }
 
     /// - Returns: whether there was one to take.
-    package mutating func take(now: UInt64) -> Bool {
+    package mutating func take(now: UInt64) -> Bool { refuses(now: now) == nil }
+
+    /// Takes one.
+    /// - Returns: nil where there was one to take.
+    package mutating func refuses(now: UInt64) -> Refusal? {
         refill(now)
-        guard tokens >= 1 else { return false }
+        guard tokens >= 1 else {
+            defer { isUsedUp = true }
+            return isUsedUp ? .further : .first
+        }
         tokens -= 1
-        return true
+        isUsedUp = false
+        return nil
     }
 
     /// Time fills the reserve alone; what lies above it comes from requests.

@@ -18,6 +18,7 @@ package final class RetryingSource: FetchSource {
     private let clock: WallClock
     private let mayAsk: () -> Bool
     private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
+    private let onRefusal: (() -> Void)?
 
     /// - Parameters:
     ///   - expect: what a body must be, where the policy repeats what is something else.
@@ -27,6 +28,8 @@ package final class RetryingSource: FetchSource {
     ///     origin's breaker is open.
     ///   - shouldRetry: asked about a failure that the policy repeats, with the number of the attempt, 1 for the first;
     ///     false makes it final. Nil: all are repeated.
+    ///   - onRefusal: called on the loop where the budget has no attempt left for a failure that would have been
+    ///     repeated, before it is passed on.
     package init(
         _ source: any FetchSource,
         _ policy: RetryPolicy,
@@ -34,7 +37,8 @@ package final class RetryingSource: FetchSource {
         resilience: Resilience,
         clock: WallClock,
         mayAsk: @escaping () -> Bool = { true },
-        shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)? = nil
+        shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)? = nil,
+        onRefusal: (() -> Void)? = nil
     ) {
         self.source = source
         self.policy = policy
@@ -43,6 +47,7 @@ package final class RetryingSource: FetchSource {
         self.clock = clock
         self.mayAsk = mayAsk
         self.shouldRetry = shouldRetry
+        self.onRefusal = onRefusal
     }
 
     package var opensSockets: Bool { source.opensSockets }
@@ -52,14 +57,24 @@ package final class RetryingSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        let fetch = RetryingFetch(request, policy, expect, resilience, clock, mayAsk, shouldRetry, sink: sink)
+        let fetch = RetryingFetch(
+            request,
+            policy,
+            expect,
+            resilience,
+            clock,
+            mayAsk,
+            shouldRetry,
+            onRefusal,
+            sink: sink
+        )
         do throws(FetchError) {
             fetch.handle = try await source.start(fetch.attempt(), sink: fetch, on: loop)
             resilience.earnRetries(policy.budget)
         } catch {
             if case .upstream = error { resilience.earnRetries(policy.budget) }
             // What could not begin is repeated like what failed later; the sink hears nothing before this returns.
-            guard fetch.mayRetry(.failed(error)) else { throw error }
+            guard fetch.mayRetry(.failed(error)) else { throw fetch.explained(error) }
         }
         let source = source
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
@@ -103,9 +118,12 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     private let clock: WallClock
     private let mayAsk: () -> Bool
     private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
+    private let onRefusal: (() -> Void)?
     /// What the last attempt came to, for the case that there may be no other one after the wait.
     private var lastEnd = ""
     private var retries = 0
+    /// Another attempt was due, and the budget had none left.
+    private var isRefused = false
     private var wait: UInt64?
     private var waiter: UnsafeContinuation<UInt64?, Never>?
     private var inspection: ContentInspection?
@@ -123,6 +141,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         _ clock: WallClock,
         _ mayAsk: @escaping () -> Bool,
         _ shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?,
+        _ onRefusal: (() -> Void)?,
         sink: any FetchSink
     ) {
         self.request = request
@@ -133,6 +152,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         self.clock = clock
         self.mayAsk = mayAsk
         self.shouldRetry = shouldRetry
+        self.onRefusal = onRefusal
         self.sink = sink
     }
 
@@ -155,9 +175,22 @@ private final class RetryingFetch: FetchHandle, FetchSink {
             now: clock.now(),
             draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
         )
-        guard case .retry(let wait) = decision, mayAsk(), shouldRetry?(end, request, retries + 1) ?? true,
-            resilience.takeRetry()
-        else { return false }
+        guard case .retry(let wait) = decision, mayAsk(), shouldRetry?(end, request, retries + 1) ?? true else {
+            return false
+        }
+        guard
+            resilience.takeRetry(
+                policy,
+                method: request.method,
+                path: request.path,
+                attempts: retries + 1,
+                why: end.text
+            )
+        else {
+            isRefused = true
+            onRefusal?()
+            return false
+        }
         retries += 1
         resilience.tell(
             .retrying(
@@ -176,6 +209,11 @@ private final class RetryingFetch: FetchHandle, FetchSink {
         self.wait = wait
         wake()
         return true
+    }
+
+    /// An error that is the last word, with the reason where the budget kept it from being repeated.
+    func explained(_ error: FetchError) -> FetchError {
+        isRefused ? error.adding("it was not repeated: " + RetryBudget.refusal) : error
     }
 
     /// Waits for the next attempt to be due; nil where there is none any more.
@@ -309,7 +347,8 @@ private final class RetryingFetch: FetchHandle, FetchSink {
             return forget()
         }
         if isInBody { passHeld() }
-        self.end { $0.failed(error) }
+        let told = explained(error)
+        self.end { $0.failed(told) }
     }
 
     /// What comes from now on is the answer.

@@ -101,6 +101,19 @@ package struct UpstreamError: Error, Sendable, Equatable {
         UpstreamError(kind, Words(detail, told, isAfterAnother: true, challenge: challenge))
     }
 
+    /// The same, with one more sentence about it, which has nothing that clients must not learn.
+    package func adding(_ sentence: String) -> UpstreamError {
+        UpstreamError(
+            kind,
+            Words(
+                "\(detail); \(sentence)",
+                "\(told); \(sentence)",
+                isAfterAnother: words.isAfterAnother,
+                challenge: challenge
+            )
+        )
+    }
+
     /// The status to answer with (RFC 9209 section 2.3): 502, 503 or 504; 508 for a loop.
     package var status: Int {
         switch kind {

@@ -25,6 +25,11 @@ struct RecordedLog: LogHandler {
     var logger: Logger { Logger(label: "test") { _ in self } }
 
     var all: [String] { lines.read { $0 } }
+
+    /// Lines of a level with a text in them.
+    func count(_ level: Logger.Level, _ text: String) -> Int {
+        all.count { $0.hasPrefix("\(level) ") && $0.contains(text) }
+    }
 }
 
 extension Origin {

@@ -1,10 +1,13 @@
 // Groups of works, serial and concurrent: what begins, what fails, what is added, and what is left.
 
-import Drydock
 import DrydockTesting
 import Foundation
+import Logging
+import MetricsTestKit
 import TestSupport
 import Testing
+
+@testable import Drydock
 
 @Suite struct WorkGroupTests {
     @Test func aSerialGroupGoesInItsOrder() async throws {
@@ -150,6 +153,25 @@ import Testing
         work.advance(by: .seconds(1))
         #expect(try await group.values == [0, 1, 2])
         #expect(!group.add(Work { 3 }))
+    }
+
+    @Test func groupsAreLoggedAndCounted() async throws {
+        struct Refusal: Error {}
+        let (metrics, log) = (TestMetrics(), RecordedLog())
+        let queue = TaskQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
+        _ = await WorkGroup([Work { 0 }, Work { 1 }], mode: .serial, queue: queue).report
+        _ = await WorkGroup([Work<Int> { throw Refusal() }, Work { 1 }], mode: .serial, queue: queue).report
+        let waiting = WorkGroup([Work { try await Task.sleep(for: .seconds(3600)) }], mode: .concurrent, queue: queue)
+        waiting.cancel()
+        _ = await waiting.report
+        #expect(await eventually { queue.statistics.groups == 3 })
+        #expect(log.count(.debug, "group ended end=finished error= members=2") == 1)
+        #expect(log.count(.debug, "group ended end=failed error=Refusal() members=2") == 1)
+        #expect(log.count(.debug, "group ended end=cancelled error=the task was cancelled members=1") == 1)
+        for end in ["finished", "failed", "cancelled"] {
+            #expect(metrics.counterTotal(label: "drydock_task_groups_total", dimensions: [("end", end)]) == 1)
+        }
+        #expect(queue.statistics.done == 2 && queue.statistics.failed == 1 && queue.statistics.cancelled == 1)
     }
 
     @Test func aMemberMayAddAnother() async throws {

@@ -1,12 +1,17 @@
 // Calls that are made again: after failures, by their rules and on their clock, and those that are parked without a
 // response.
 
-import Drydock
 import DrydockTesting
 import Foundation
 import HTTPTypes
+import Logging
+import MetricsTestKit
 import TestSupport
 import Testing
+
+import struct ServiceCore.RetryBudget
+
+@testable import Drydock
 
 @Suite struct ServiceRetryTests {
     @Test func eachRetryIsAStart() async throws {
@@ -81,6 +86,47 @@ import Testing
         // Ten, and one for each second that this takes.
         let seconds = Int((ContinuousClock.now - began).components.seconds)
         #expect((11...12 + seconds).contains(transport.requests.count))
+    }
+
+    @Test(arguments: [HTTPRequest.Method.get, .post, .patch, .put, .delete])
+    func aPresetHasNoBudgetAndThatOfMMRepeatsEveryMethod(method: HTTPRequest.Method) async throws {
+        let (manager, transport) = makeServices { $0.retry = .mm(count: 60) }
+        transport.answer(method, "/hello", with: .text("no", status: .serviceUnavailable))
+        let error = await serviceError { () throws(ServiceError) in try await manager.call(Greeting(method: method)) }
+        #expect(error?.description == "https://api.test/hello answered 503")
+        #expect(transport.requests.count == 61 && manager.refusedRetries == 0)
+    }
+
+    @Test(arguments: [ScriptedAnswer.text("no", status: .serviceUnavailable), await .noResponse, .text("no JSON")])
+    func aBudgetThatIsUsedUpIsNamed(answer: ScriptedAnswer) async throws {
+        let (metrics, log) = (TestMetrics(), RecordedLog())
+        let transport = ScriptedTransport()
+        transport.answerAll { _ in answer }
+        var configuration = ServiceManager.Configuration()
+        configuration.retry = .mm(count: 100)
+        configuration.retry.budget = 0
+        let manager = ServiceManager(
+            transport: transport,
+            configuration: configuration,
+            logger: log.logger,
+            RefusedRetries(of: .calls, metrics)
+        )
+        for count in 1...2 {
+            // A second brings one retry more, and with it another end of the budget.
+            let error = await serviceError { () throws(ServiceError) in
+                try await manager.call(HTTPResource("https://api.test/a", .jsonValue))
+            }
+            #expect(
+                error?.description.hasSuffix("it was not repeated: " + RetryBudget.refusal) == true,
+                "\(error as Any)"
+            )
+            #expect(manager.refusedRetries == count)
+            #expect(
+                metrics.counterTotal(label: "drydock_retries_refused_total", dimensions: [("of", "calls")])
+                    == Int64(count)
+            )
+        }
+        #expect(log.count(.warning, "call not repeated after a failure: \(RetryBudget.refusal)") >= 1)
     }
 
     @Test func whatIsCancelledWhileItWaitsIsNotMadeAgain() async throws {

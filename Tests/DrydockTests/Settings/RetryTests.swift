@@ -1,10 +1,16 @@
 // Requests that are made again: how often, after which failures, and who has a say in it.
 
-import Drydock
 import Foundation
 import HTTPTypes
+import InMemoryTracing
+import Logging
+import MetricsTestKit
 import TestSupport
 import Testing
+
+import struct ServiceCore.RetryBudget
+
+@testable import Drydock
 
 @Suite struct RetryTests {
     typealias Retry = DownloadManager.Retry
@@ -152,7 +158,7 @@ import Testing
         #expect(retry.backoff == 1)
         #expect(retry.jitter == 0)
         #expect(retry.causes == [.connect, .timeout])
-        #expect(retry.methods == .idempotent)
+        #expect(retry.methods == .idempotent && retry.budget == nil)
         // The rest of it shows without its wait.
         retry.delay = .zero
         let preset = retry
@@ -169,9 +175,10 @@ import Testing
     }
 
     @Test func presetOfMM() async throws {
-        let retry = Retry.mm(count: 2)
-        #expect(retry.delay == .zero)
+        let retry = Retry.mm(count: 20)
+        #expect(retry.delay == .zero && retry.backoff == 1 && retry.jitter == 0)
         #expect(retry.causes == Retry.Cause.all)
+        #expect(retry.methods == .any && retry.budget == nil)
         try await withManager {
             $0.retry = retry
         } _: {
@@ -179,9 +186,37 @@ import Testing
         } _: { manager, origin async throws in
             _ = await failure { try await manager.download(origin.url("/cut")) }
             _ = await failure { try await manager.download(origin.url("/none")) }
-            #expect(origin.count("GET", "/cut") == 3)
-            #expect(origin.count("GET", "/none") == 3)
+            #expect(origin.count("GET", "/cut") == 21, "no budget ends them before their count does")
+            #expect(origin.count("GET", "/none") == 21)
+            for path in ["/cut", "/none"] {
+                _ = await failure { try await manager.download(origin.request(.patch, path), body: Data("a".utf8)) }
+                #expect(origin.count("PATCH", path) == 21, "every method is repeated, whatever the origin has done")
+            }
+            #expect(manager.statistics.retries == 80 && manager.statistics.refusedRetries == 0)
         }
+    }
+
+    @Test(arguments: ["/cut", "/answer"]) func aBudgetThatIsUsedUpIsNamed(path: String) async throws {
+        let (metrics, log) = (TestMetrics(), RecordedLog())
+        let origin = Origin(try ScriptedOrigin { $0.target == "/cut" ? .cut : .answer(503, to: $0, "away") })
+        var configuration = DownloadManager.Configuration()
+        configuration.disk = nil
+        configuration.retry = .mm(count: 100)
+        configuration.retry.budget = 0
+        let manager = DownloadManager(
+            configuration: configuration,
+            logger: log.logger,
+            telemetry: Telemetry(metrics, InMemoryTracer())
+        )
+        let error = await failure { try await manager.download(origin.url(path)) }
+        #expect(error?.description.hasSuffix("it was not repeated: " + RetryBudget.refusal) == true, "\(error as Any)")
+        #expect(manager.statistics.refusedRetries == 1)
+        #expect(metrics.counterTotal(label: "drydock_retries_refused_total", dimensions: [("of", "downloads")]) == 1)
+        let attempts = manager.statistics.retries + 1
+        let why = path == "/cut" ? nil : "although the status was 503"
+        let text = "GET \(path): no further attempt after \(attempts), "
+        #expect(log.count(.warning, text) == 1 && log.count(.warning, why ?? RetryBudget.refusal) == 1)
+        await manager.close()
     }
 
     @Test func theWaitIsKept() async throws {

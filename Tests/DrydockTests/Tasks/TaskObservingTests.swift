@@ -1,12 +1,54 @@
 // Who listens to tasks and to queues, early or late.
 
-import Drydock
 import DrydockTesting
 import Foundation
 import HTTPTypes
+import Logging
+import MetricsTestKit
+import TestSupport
 import Testing
 
+@testable import Drydock
+
 @Suite struct TaskObservingTests {
+    @Test func aQueueLogsAndCounts() async throws {
+        struct Refusal: Error {}
+        let (metrics, log) = (TestMetrics(), RecordedLog())
+        let queue = TaskQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
+        #expect(queue.statistics == TaskQueueStatistics())
+        let failed = ServiceError.status(
+            DownloadResult(
+                url: try #require(URL(string: "https://api.test/a?key=secret")),
+                outcome: .downloadFailed,
+                response: HTTPResponse(status: .badGateway)
+            ),
+            failure: nil
+        )
+        let attempts = Monitor(0)
+        let users = Work("users", retry: .mm(count: 1)) {
+            if attempts.next == 1 { throw failed }
+        }
+        try await queue.run(users)
+        _ = try? await queue.run(Work("refused", method: .post) { throw Refusal() })
+        queue.add(Work("cancelled") { try await Task.sleep(for: .seconds(3600)) }).cancel()
+        var expected = queue.statistics
+        (expected.done, expected.failed, expected.cancelled, expected.retries) = (1, 1, 1, 1)
+        #expect(queue.statistics == expected)
+        #expect(
+            log.all.filter { !$0.contains("task=cancelled") } == [
+                "debug task is tried again attempts=1 error=https://api.test/a answered 502 method=GET task=users "
+                    + "wait=0.0 seconds",
+                "debug task ended attempts=2 end=done method=GET task=users",
+                "debug task ended attempts=1 end=failed error=Refusal() method=POST task=refused",
+            ]
+        )
+        #expect(log.count(.debug, "task ended ") == 3 && log.count(.debug, "end=cancelled") == 1)
+        for end in ["done", "failed", "cancelled"] {
+            #expect(metrics.counterTotal(label: "drydock_tasks_total", dimensions: [("end", end)]) == 1)
+        }
+        #expect(metrics.counterTotal(label: "drydock_task_retries_total") == 1)
+    }
+
     private static let timeout = DownloadError.origin(OriginFailure(kind: .timeout, detail: "too late"))
 
     private func phases(_ states: some AsyncSequence<TaskState, Never>) async -> [String] {

@@ -1,12 +1,17 @@
 // Tasks that fail and are tried again: after which errors, how often, after which waits, and what happens meanwhile.
 
-import Drydock
 import DrydockTesting
 import Foundation
 import HTTPTypes
+import Logging
+import MetricsTestKit
 import Synchronization
 import TestSupport
 import Testing
+
+import struct ServiceCore.RetryBudget
+
+@testable import Drydock
 
 /// Fails with these errors, and then returns how many there were.
 private final class Failing: Sendable {
@@ -228,6 +233,38 @@ private struct Own: RetryableError {
         }
         // Ten retries for all of them: a queue whose origin is down does not double its load.
         #expect(runs == 12 + 10)
+        #expect(queue.statistics.refusedRetries == 2)
+    }
+
+    @Test func aPresetHasNoBudget() async throws {
+        let failing = Failing(Array(repeating: Self.timeout, count: 60))
+        let queue = TaskQueue(clock: ManualClock())
+        #expect(try await queue.run(Work(retry: .mm(count: 60), method: .post) { try failing.run() }) == 61)
+        #expect(queue.statistics.retries == 60 && queue.statistics.refusedRetries == 0)
+    }
+
+    @Test func aBudgetThatIsUsedUpIsNamed() async throws {
+        let (metrics, log) = (TestMetrics(), RecordedLog())
+        let queue = TaskQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
+        var retry = Retry.mm(count: 100)
+        retry.budget = 0
+        for (count, error) in [
+            Self.timeout as any Error, ServiceError.transport(Self.timeout), Own(retryCause: .connect),
+        ]
+        .enumerated() {
+            let failing = Failing(Array(repeating: error, count: 20))
+            let told = await #expect(throws: TaskQueueError.self) {
+                try await queue.run(Work("load", retry: retry) { try failing.run() })
+            }
+            // An error of the program's own stays what it is.
+            let isNamed = told?.description.hasSuffix("it was not repeated: " + RetryBudget.refusal) == true
+            #expect(isNamed == !(error is Own), "\(told as Any)")
+            #expect(queue.statistics.refusedRetries == count + 1)
+        }
+        #expect(log.count(.warning, "task not tried again after a failure: \(RetryBudget.refusal)") == 1)
+        #expect(log.count(.info, "task not tried again after a failure: \(RetryBudget.refusal)") == 2)
+        #expect(metrics.counterTotal(label: "drydock_retries_refused_total", dimensions: [("of", "tasks")]) == 3)
+        #expect(metrics.counterTotal(label: "drydock_task_retries_total") == 10)
     }
 
     // MARK: - The slot

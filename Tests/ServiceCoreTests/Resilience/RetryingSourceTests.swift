@@ -144,6 +144,24 @@ struct RetryingSourceTests {
         for _ in 0..<10 { #expect(try await rig.get("/a").status == 503) }
         #expect(rig.origin.log.count == 20, "ten requests, and the ten retries of the reserve")
         #expect(rig.runtime.resilience.unaffordableCount == 7)
+        let refusals = rig.reports.read { $0 }.filter { if case .retryRefused = $0 { true } else { false } }
+        #expect(refusals.count == 7 && refusals.map(\.isWarning) == [true] + Array(repeating: false, count: 6))
+        #expect(
+            refusals.first?.text(service: "s")
+                == "service s: GET /a: no further attempt after 2, although the status was 503: \(RetryBudget.refusal)"
+        )
+        await rig.close()
+    }
+
+    @Test("an error says that the budget has kept it from being repeated", arguments: [0.0, nil])
+    func refusedError(_ budget: Double?) async throws {
+        let policy = RetryPolicy(count: 12, delay: 0, jitter: 0, budget: budget)
+        let rig = try await OriginRig(retry: policy) { _ in OriginReply([.cut]) }
+        let error = try await rig.get("/a").error
+        let isTold = error?.description.contains("; it was not repeated: \(RetryBudget.refusal)") == true
+        #expect(isTold == (budget != nil) && error?.told.contains(RetryBudget.refusal) == isTold, "\(error as Any)")
+        #expect(rig.runtime.resilience.unaffordableCount == (budget == nil ? 0 : 1))
+        #expect(rig.runtime.resilience.retryCount == (budget == nil ? 12 : 10))
         await rig.close()
     }
 
