@@ -41,23 +41,28 @@ final class DownloadSession: DownloadUnderWay {
     let engine: DownloadEngine
     private let loop: EventLoop
     private let sessions: DownloadSessions
+    let isOfTransport: Bool
     /// Metrics and traces have it.
     private let isObserved: Bool
     private let state = Mutex(State())
     private let wasRefused = Atomic<Bool>(false)
 
-    /// - Parameter isObserved: metrics and traces have it, which is for downloads, and not for looks at what is stored.
+    /// - Parameters:
+    ///   - isObserved: metrics and traces have it, which is for downloads, and not for looks at what is stored.
+    ///   - isOfTransport: it carries a request of somebody who uses the manager as a transport.
     /// - Throws: `DownloadError.closed`.
     init(
         _ question: DownloadRequest,
         _ engine: DownloadEngine,
         _ sessions: DownloadSessions,
-        isObserved: Bool = true
+        isObserved: Bool = true,
+        isOfTransport: Bool = false
     ) throws(DownloadError) {
         self.question = engine.identified(question)
         self.engine = engine
         self.sessions = sessions
         self.isObserved = isObserved
+        self.isOfTransport = isOfTransport
         loop = engine.chooseLoop()
         loop.connections.add(1)
         try sessions.add(self)

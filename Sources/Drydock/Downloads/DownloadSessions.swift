@@ -1,5 +1,6 @@
 // The downloads of one manager: found again to be cancelled, and waited for before the manager ends.
 
+import CacheStore
 import EventLoop
 import Synchronization
 
@@ -9,8 +10,14 @@ protocol DownloadUnderWay: AnyObject, Sendable {
     var asked: DownloadRequest? { get }
     /// Somebody outside has ended it.
     var isCancelled: Bool { get }
+    /// It carries a request of a loader, a service or another user of a transport, who ends it.
+    var isOfTransport: Bool { get }
     /// - Parameter silently: an iteration ends without an error.
     func cancel(silently: Bool)
+}
+
+extension DownloadUnderWay {
+    var isOfTransport: Bool { false }
 }
 
 /// Sendable: its state is under its own mutex; waiters are resumed outside it.
@@ -102,6 +109,12 @@ final class DownloadSessions: Sendable {
             count += 1
         }
         return count
+    }
+
+    /// What is asked for by those who use the manager as a transport, and have not been ended.
+    var keysOfTransport: Set<CacheKey> {
+        let all = state.withLock { state in state.sessions.values.compactMap(\.session) }
+        return Set(all.filter { $0.isOfTransport && !$0.isCancelled }.compactMap { $0.asked?.key })
     }
 
     /// Whether there is such a download that nobody has ended.

@@ -132,14 +132,17 @@ extension DownloadManager {
         return target.dropWaiters(in: sessions, opened?.core, silently: silently)
     }
 
-    /// Ends every download, and their transfers with them. What is stored stays as it is.
+    /// Ends every download, and their transfers with them. What is stored stays as it is. The requests of loaders,
+    /// services and others who use the manager as a ``Transport`` go on: ``ServiceManager/cancelAll()`` ends those of one
+    /// service manager, and ``close()`` all of them.
     /// - Parameter silently: events end without an error; a task that waits for a result hears
     ///   ``DownloadError/cancelled`` in any case. False by default.
     /// - Returns: how many downloads there were.
     @discardableResult
     public func cancelAll(silently: Bool = false) -> Int {
-        let count = sessions.cancel(silently: silently)
-        _ = opened?.core.cancel { _ in true }
+        let count = sessions.cancel(silently: silently) { !$0.isOfTransport }
+        let others = sessions.keysOfTransport
+        _ = opened?.core.cancel { !others.contains($0) }
         return count
     }
 }

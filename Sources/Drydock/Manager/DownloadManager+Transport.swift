@@ -14,7 +14,7 @@ extension DownloadManager: Transport {
     public func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
         let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
         if let (head, data) = memoryHit(question) { return head.response(ResponseBody(data)) }
-        return try await ask(try await begin(question), request.onUpload)
+        return try await ask(try await begin(question, isOfTransport: true), request.onUpload)
     }
 
     /// Not inlined, so that a call that waits has no frame of what came before.
@@ -42,7 +42,7 @@ extension DownloadManager: Transport {
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
         let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
         guard question.mayUseStale else { return nil }
-        let session = try await begin(question, isObserved: false)
+        let session = try await begin(question, isObserved: false, isOfTransport: true)
         let head = try await session.ask(staleWanted: true)
         guard head.failure == nil, head.outcome != .stillValid, head.outcome != .seeded else { return nil }
         return try session.response(head)

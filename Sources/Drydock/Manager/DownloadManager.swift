@@ -268,10 +268,22 @@ public final class DownloadManager: Sendable, ActivitySource {
 
     // MARK: - For downloads
 
-    /// - Parameter isObserved: it is a download, and no look at what is stored.
+    /// - Parameters:
+    ///   - isObserved: it is a download, and no look at what is stored.
+    ///   - isOfTransport: it carries a request of somebody who uses the manager as a transport.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
-    func begin(_ question: DownloadRequest, isObserved: Bool = true) async throws(DownloadError) -> DownloadSession {
-        try DownloadSession(question, try await engine(), sessions, isObserved: isObserved)
+    func begin(
+        _ question: DownloadRequest,
+        isObserved: Bool = true,
+        isOfTransport: Bool = false
+    ) async throws(DownloadError) -> DownloadSession {
+        try DownloadSession(
+            question,
+            try await engine(),
+            sessions,
+            isObserved: isObserved,
+            isOfTransport: isOfTransport
+        )
     }
 
     /// What memory answers at once; nil where a download has to begin.

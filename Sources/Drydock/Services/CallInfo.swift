@@ -23,12 +23,31 @@ public struct CallOwner: Sendable, Hashable {
     /// An owner that is equal to others, such as the name of a page.
     public init(_ value: some Hashable & Sendable) { self.value = value }
 
-    /// An object, by its identity. It is not kept: whoever goes cancels its calls before.
-    public init(_ object: AnyObject) { value = ObjectIdentifier(object) }
+    /// An object, by its identity. The owner does not keep it from ending, and belongs to it alone for ever: no object
+    /// that is made later is the same owner. An object may end its calls in its `deinit`.
+    public init(_ object: AnyObject) { value = ObjectOwner(object) }
 
     /// Whether both are the same owner.
     public static func == (left: Self, right: Self) -> Bool { AnyHashable(left.value) == AnyHashable(right.value) }
 
     /// Of the value, or of the identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(AnyHashable(value)) }
+}
+
+/// An object that may have ended.
+///
+/// Sendable: the object is never read. The unowned reference keeps its memory, so that no other object has its address as
+/// long as this is there.
+private struct ObjectOwner: Hashable, @unchecked Sendable {
+    private unowned let object: AnyObject
+    private let identifier: ObjectIdentifier
+
+    init(_ object: AnyObject) {
+        self.object = object
+        identifier = ObjectIdentifier(object)
+    }
+
+    static func == (one: Self, other: Self) -> Bool { one.identifier == other.identifier }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(identifier) }
 }

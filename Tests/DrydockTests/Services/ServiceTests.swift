@@ -207,6 +207,96 @@ import Testing
         for call in others { #expect(try await call.value.model == "hi") }
     }
 
+    @Test func callsOfAnOwnerOverADownloadManager() async throws {
+        let gate = Gate()
+        try await withManager(configure: { $0.leaving = .abort }) { request in
+            OriginReply([.wait(gate)]).then(.answer(to: request, "late"))
+        } _: { transport, origin async throws in
+            var configuration = ServiceManager.Configuration()
+            configuration.base = origin.url("")
+            let manager = ServiceManager(transport: transport, configuration: configuration)
+            let own = (0..<3).map { manager.start(Greeting(path: "/own/\($0)"), for: CallOwner("page")) }
+            let other = manager.start(Greeting(path: "/other"), for: CallOwner("list"))
+            #expect(await origin.isAsked(4))
+            #expect(manager.callCount(of: CallOwner("page")) == 3 && manager.callCount(of: CallOwner("list")) == 1)
+            #expect(transport.statistics.running == 4)
+            #expect(manager.cancel(of: CallOwner("page")) == 3)
+            for call in own { #expect(await kinds(call).suffix(2) == ["failed cancelled", "ended"]) }
+            #expect(manager.callCount(of: CallOwner("page")) == 0 && manager.callCount(of: CallOwner("list")) == 1)
+            #expect(await eventually { transport.statistics.running == 1 }, "their transfers have ended with them")
+            gate.open()
+            #expect(try await other.value.model == "late")
+            #expect(manager.callCount == 0)
+        }
+    }
+
+    @Test func anOwnerIsNoAddress() async throws {
+        final class Page: Sendable {}
+        let (manager, _, clock) = waiting()
+        let call = manager.start(Greeting(), for: CallOwner(Page()))
+        try await clock.waitForSleepers(1)
+        let owner = try #require(manager.calls.first?.owner)
+        // The page has gone, and pages that are made from here on may have its address.
+        for _ in 0..<10_000 {
+            let later = CallOwner(Page())
+            guard later == owner || manager.callCount(of: later) > 0 else { continue }
+            Issue.record("a page that was made later has the calls of one that has gone")
+            break
+        }
+        #expect(manager.cancel(of: owner) == 1)
+        #expect(await kinds(call).suffix(2) == ["failed cancelled", "ended"])
+    }
+
+    @Test func anObjectMayEndItsCallsInItsDeinit() async throws {
+        final class Page: Sendable {
+            let manager: ServiceManager
+            init(_ manager: ServiceManager) { self.manager = manager }
+            func load() -> ServiceCall<String> { manager.start(Greeting(), for: CallOwner(self)) }
+            deinit { manager.cancel(of: CallOwner(self)) }
+        }
+        let (manager, _, clock) = waiting()
+        let call = Page(manager).load()
+        #expect(await kinds(call).suffix(2) == ["failed cancelled", "ended"])
+        #expect(manager.callCount == 0 && clock.sleeperCount == 0)
+    }
+
+    @Test func cancellingDownloadsLeavesCallsAloneAndTheOtherWayRound() async throws {
+        let gate = Gate()
+        try await withManager { request in
+            OriginReply([.wait(gate)]).then(.answer(to: request, "late"))
+        } _: { transport, origin async throws in
+            var configuration = ServiceManager.Configuration()
+            configuration.base = origin.url("")
+            let (manager, other) = (
+                ServiceManager(transport: transport, configuration: configuration),
+                ServiceManager(transport: transport, configuration: configuration)
+            )
+            let calls = [manager.start(Greeting(path: "/own")), other.start(Greeting(path: "/other"))]
+            // The same fetch as that of a download, and a load without a manager of its own.
+            let shared = other.start(Greeting(path: "/both"))
+            let loader = ResourceLoader(transport: transport, base: origin.url(""))
+            let load = Task { try await loader.load(.text, from: "/loaded").model }
+            #expect(await origin.isAsked(4))
+            let downloads = ["/both", "/alone"].map { path in
+                Task { await failure { try await transport.download(origin.url(path)) } }
+            }
+            #expect(await origin.isAsked(5))
+            #expect(await eventually { transport.downloadCount == 6 })
+            #expect(transport.cancelAll() == 2)
+            for download in downloads { #expect(await download.value == .cancelled) }
+            #expect(manager.callCount == 1 && other.callCount == 2)
+            let last = Task { try await transport.download(origin.url("/last")).text }
+            #expect(await origin.isAsked(6))
+            #expect(manager.cancelAll() == 1)
+            #expect(await kinds(calls[0]).suffix(2) == ["failed cancelled", "ended"])
+            gate.open()
+            #expect(try await calls[1].value.model == "late")
+            #expect(try await shared.value.model == "late")
+            #expect(try await load.value == "late")
+            #expect(try await last.value == "late")
+        }
+    }
+
     @Test func aServiceIsCancelledByWhatItIs() async throws {
         let (manager, _, clock) = waiting()
         let calls = (manager.start(Greeting(path: "/a")), manager.start(Greeting(path: "/ab")))
