@@ -103,12 +103,95 @@ import Testing
         #expect(origin.requests() == 2)
     }
 
+    // MARK: - Processes that share a home, or have none
+
+    /// While one process has the folder, another one answers as well from memory alone, under load, and says so; the next
+    /// one finds what the first has kept.
+    @Test func aSecondProcessGoesOnWithMemoryAlone() async throws {
+        let (folder, gate) = (try TemporaryFolder("drydock-example"), Gate())
+        let origin = try ScriptedOrigin { request in
+            let answer = OriginReply.answer(
+                to: request,
+                fields: [("Cache-Control", "max-age=600")],
+                "[{\"name\": \"Ada\", \"city\": \"\(request.target)\"}]"
+            )
+            return request.target == "/held" ? OriginReply([.wait(gate)]).then(answer) : answer
+        }
+        let paths = (0..<150).map { "/\($0)" }
+        func lines(_ outcomes: [String: String]) -> [Substring] {
+            paths.map { Substring("Ada lives in \($0) (\(outcomes[$0] ?? "downloaded"))") }
+        }
+        let urls = paths.map { origin.url + $0 }
+        async let first = run("DrydockResources", urls + [origin.url + "/held"] + urls, in: folder, errors: "first")
+        // It has its folder, and all but the last of the first half.
+        #expect(await eventually { origin.requests(target: "/held") == 1 })
+        let (second, end) = try await run("DrydockResources", urls + urls, in: folder, errors: "second")
+        let valid = Dictionary(uniqueKeysWithValues: paths.map { ($0, "stillValid") })
+        #expect(end == .exited(0) && second == lines([:]) + lines(valid))
+        #expect(folder.text("second").contains("nothing is kept on disk"), "\(folder.text("second"))")
+        #expect(origin.requests() == 2 * paths.count + 1)
+        gate.open()
+        let (held, firstEnd) = try await first
+        #expect(firstEnd == .exited(0))
+        #expect(held == lines([:]) + ["Ada lives in /held (downloaded)"] + lines(valid))
+        #expect(!folder.text("first").contains("nothing is kept on disk"))
+        let (third, thirdEnd) = try await run("DrydockResources", urls, in: folder, errors: "third")
+        #expect(thirdEnd == .exited(0) && third == lines(valid), "the first one has kept it")
+        #expect(origin.requests() == 2 * paths.count + 1)
+    }
+
+    /// Two at once, and nobody waits for anybody: whichever gets the folder.
+    @Test func twoProcessesAtOnceAreBothRight() async throws {
+        let folder = try TemporaryFolder("drydock-example")
+        let origin = try ScriptedOrigin { request in
+            .answer(
+                to: request,
+                fields: [("Cache-Control", "max-age=600")],
+                "[{\"name\": \"Ada\", \"city\": \"\(request.target)\"}]"
+            )
+        }
+        let paths = (0..<200).map { "/\($0 % 50)" }
+        let urls = paths.map { origin.url + $0 }
+        async let one = run("DrydockResources", urls, in: folder, errors: "one")
+        async let other = run("DrydockResources", urls, in: folder, errors: "other")
+        for (lines, end) in try await [one, other] {
+            #expect(end == .exited(0) && lines.count == paths.count)
+            for (line, path) in zip(lines, paths) { #expect(line.hasPrefix("Ada lives in \(path) (")) }
+        }
+        #expect((50...100).contains(origin.requests()))
+    }
+
+    @Test(arguments: [nil, "/sys/drydock", "FILE"]) func withoutAFolderMemoryHasToDo(cache: String?) async throws {
+        let folder = try TemporaryFolder("drydock-example")
+        try Data().write(to: URL(fileURLWithPath: folder.file("FILE")))
+        let origin = try ScriptedOrigin { request in
+            .answer(to: request, fields: [("Cache-Control", "max-age=600")], "[{\"name\": \"Ada\", \"city\": \"x\"}]")
+        }
+        let place = cache == "FILE" ? folder.file("FILE") : cache
+        let (lines, end) = try await run(
+            "DrydockResources",
+            [origin.url + "/a", origin.url + "/a"],
+            in: folder,
+            cache: .some(place),
+            errors: "errors"
+        )
+        #expect(end == .exited(0))
+        #expect(lines == ["Ada lives in x (downloaded)", "Ada lives in x (stillValid)"])
+        let said = folder.text("errors")
+        #expect(said.contains("nothing is kept on disk") && said.contains("Configuration.disk.folder"), "\(said)")
+        #expect(origin.requests() == 1)
+    }
+
     /// Runs an example in a folder, with a cache there.
     /// - Returns: the lines that it printed, and how it ended.
-    private func run(_ name: String, _ arguments: [String], in folder: TemporaryFolder) async throws -> (
-        [Substring], ProcessEnd
-    ) {
-        try await output(Self.program(name), arguments, in: folder)
+    private func run(
+        _ name: String,
+        _ arguments: [String],
+        in folder: TemporaryFolder,
+        cache: String?? = nil,
+        errors: String = "errors"
+    ) async throws -> ([Substring], ProcessEnd) {
+        try await output(Self.program(name), arguments, in: folder, cache: cache, errors: errors)
     }
 
     /// Beside the tests, built with them.
@@ -117,17 +200,25 @@ import Testing
             .deletingLastPathComponent().appendingPathComponent(name).path
     }
 
-    private func output(_ program: String, _ arguments: [String], in folder: TemporaryFolder) async throws -> (
-        [Substring], ProcessEnd
-    ) {
+    /// - Parameter cache: what names the folder of caches; nil in it: nothing does, nor is there a home.
+    private func output(
+        _ program: String,
+        _ arguments: [String],
+        in folder: TemporaryFolder,
+        cache: String?? = nil,
+        errors: String = "errors"
+    ) async throws -> ([Substring], ProcessEnd) {
         let output = folder.file("output \(UUID().uuidString)")
+        var environment = Shell.cleanEnvironment(adding: ["XDG_CACHE_HOME": folder.file("cache")])
+        if let cache { environment["XDG_CACHE_HOME"] = cache }
+        if case .some(nil) = cache { environment["HOME"] = nil }
         let process = try ChildProcess(
             program,
             arguments,
-            environment: Shell.cleanEnvironment(adding: ["XDG_CACHE_HOME": folder.file("cache")]),
+            environment: environment,
             folder: folder.path,
             output: output,
-            errors: folder.file("errors")
+            errors: folder.file(errors)
         )
         #expect(await eventually { !process.isRunning })
         return (readText(output).split { $0 == "\n" || $0 == "\r\n" }, try #require(process.waitForEnd()))

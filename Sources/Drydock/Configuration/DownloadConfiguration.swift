@@ -217,8 +217,12 @@ extension DownloadConfiguration {
     public struct DiskStore: Sendable, Hashable {
         /// The folder, which is made where there is none, and which no other manager, process or daemon may use at the
         /// same time. One that is not empty and was not made by a manager is refused
-        /// (``DownloadError/unavailable(_:)``), and nothing in it is touched; so is the folder of a daemon. nil, the
-        /// default, is `$XDG_CACHE_HOME/PROGRAM/download`, or `~/.cache/PROGRAM/download`.
+        /// (``DownloadError/unavailable(_:)``), and nothing in it is touched; so is the folder of a daemon.
+        ///
+        /// nil, the default, is `$XDG_CACHE_HOME/PROGRAM/download`, or `~/.cache/PROGRAM/download`. Where that one cannot
+        /// be had, the manager goes on with memory alone, and its logger warns: there is no home, the disk cannot be
+        /// written, or another process of the program has the folder, which belongs to one manager at a time. Name a
+        /// folder for each process where all of them are to keep what they download.
         public var folder: URL?
         /// Bytes of all files; 1 GiB by default.
         public var size: Int64

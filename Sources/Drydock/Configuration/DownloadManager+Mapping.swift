@@ -203,6 +203,11 @@ extension DownloadBatch.FailureRule {
     }
 }
 
+extension DownloadConfiguration {
+    /// None of it where nothing is kept in memory.
+    var memoryLimits: MemoryLimits { memory ?? MemoryLimits(size: 0, count: 0, largest: 0) }
+}
+
 extension DownloadConfiguration.DiskStore {
     /// The limits and the folder of the disk tier.
     /// - Throws: `DownloadError.unavailable` if no folder is named and the environment names none either.

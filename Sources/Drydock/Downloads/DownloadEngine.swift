@@ -126,20 +126,8 @@ final class DownloadEngine: Sendable {
         _ table: CredentialTable?,
         _ watcher: MemoryWatcher
     ) async throws -> DownloadEngine {
-        let memory = configuration.memory ?? DownloadConfiguration.MemoryLimits(size: 0, count: 0, largest: 0)
-        let limits = CacheLimits(
-            memorySize: memory.size,
-            memoryObjects: memory.count,
-            memoryMaxObject: memory.largest,
-            disk: try configuration.disk?.limits(calls: calls)
-        )
-        let runtime = try await CacheRuntime.open(
-            name: configuration.name,
-            limits,
-            on: threads,
-            onTrouble: { logger.warning("\($0)") },
-            report: { logger.log(level: $0.level, "\($0.text)") }
-        )
+        let (runtime, configuration) = try await openCache(configuration, logger, on: threads, calls: calls)
+        let memory = configuration.memoryLimits
         let seed: SeedFolder?
         let identities: StoreIdentities
         do {
@@ -176,6 +164,42 @@ final class DownloadEngine: Sendable {
             }
         }
         return engine
+    }
+
+    /// Opens the tiers. Where nobody has named a folder, and the usual one cannot be had, memory has to do: the folder
+    /// belongs to another process, there is no home, or the disk cannot be written.
+    /// - Returns: with the configuration as it is in force.
+    /// - Throws: why the folder that is named cannot be had.
+    private static func openCache(
+        _ configuration: DownloadConfiguration,
+        _ logger: Logger,
+        on threads: CacheThreads,
+        calls: FileCalls
+    ) async throws -> (CacheRuntime, DownloadConfiguration) {
+        do {
+            let memory = configuration.memoryLimits
+            let limits = CacheLimits(
+                memorySize: memory.size,
+                memoryObjects: memory.count,
+                memoryMaxObject: memory.largest,
+                disk: try configuration.disk?.limits(calls: calls)
+            )
+            let runtime = try await CacheRuntime.open(
+                name: configuration.name,
+                limits,
+                on: threads,
+                onTrouble: { logger.warning("\($0)") },
+                report: { logger.log(level: $0.level, "\($0.text)") }
+            )
+            return (runtime, configuration)
+        } catch  where configuration.disk.map({ $0.folder == nil }) ?? false {
+            logger.warning(
+                "nothing is kept on disk, and what is kept in memory goes with the process: \(error); to keep it, name a folder that no other process uses in Configuration.disk.folder"
+            )
+            var configuration = configuration
+            configuration.disk = nil
+            return try await openCache(configuration, logger, on: threads, calls: calls)
+        }
     }
 
     private static func relief(
