@@ -191,11 +191,95 @@ private struct UserList: Drydock.Resource, Hashable {
         }
     }
 
-    @Test func aTransferThatBreaksOffIsNoSuccess() async throws {
-        let answer = ScriptedAnswer.json(#"{"name": "Ada"}"#).interrupted(by: .cancelled)
-        let (loader, _) = makeLoader(answer)
-        let error = await serviceError { () throws(ServiceError) in try await loader.load(User.self, from: "/a") }
-        #expect(error?.name == "cancelled")
+    /// What has come is a whole text of JSON, and a model could be made of it.
+    @Test(arguments: ["length", "chunks", "coded"]) func aTransferThatBreaksOffIsNoSuccess(how: String) async throws {
+        let text = Array(#"{"name": "Ada"}"#.utf8)
+        try await withManager(onDisk: true) { _ in
+            let framing: (String, String) =
+                how == "chunks" ? ("Transfer-Encoding", "chunked") : ("Content-Length", "100")
+            let fields =
+                [framing, ("Cache-Control", "max-age=600")] + (how == "coded" ? [("Content-Encoding", "br")] : [])
+            let size = Array(String(text.count, radix: 16).utf8)
+            let body = how == "chunks" ? size + [13, 10] + text + [13, 10] : text
+            return OriginReply([OriginReply.head(200, fields: fields), .bytes(body)])
+        } _: { manager, origin async throws in
+            let loader = ResourceLoader(transport: manager, base: origin.url(""))
+            for count in 1...2 {
+                let error = await serviceError { () throws(ServiceError) in
+                    try await loader.load(User.self, from: "/a")
+                }
+                guard case .transport(.origin(let failure))? = error else { return unexpected(error as Any) }
+                #expect(failure.kind == .cutShort || how == "coded", "\(failure)")
+                #expect(error?.result == nil, "there is no response as a whole")
+                #expect(origin.count("GET") == count, "nothing of it is stored as a whole")
+            }
+        }
+    }
+
+    @Test func howATransferFailsIsTold() async throws {
+        let port = try ClosedPort()
+        let gate = Gate()
+        try await withManager(configure: { $0.timeouts.firstByte = .milliseconds(50) }) { request in
+            switch request.target {
+            case "/cut": .cut
+            case "/late": OriginReply([.wait(gate)])
+            default: OriginReply([.bytes(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8))])
+            }
+        } _: { manager, origin async throws in
+            let loader = ResourceLoader(transport: manager, base: origin.url(""))
+            let expected: [(Endpoint, OriginFailure.Kind)] = [
+                ("/cut", .cutShort), ("/late", .timeout), ("/other", .protocolViolation),
+                (Endpoint("http://127.0.0.1:\(port.number)/"), .unreachable),
+            ]
+            for (endpoint, kind) in expected {
+                let error = await serviceError { () throws(ServiceError) in try await loader.load(.text, from: endpoint)
+                }
+                guard case .transport(.origin(let failure))? = error else { return unexpected(error as Any) }
+                #expect(failure.kind == kind, "\(failure)")
+                #expect(error?.description == failure.detail && error?.result == nil)
+            }
+            gate.open()
+            let call = Task {
+                await serviceError { () throws(ServiceError) in
+                    try await loader.load(.text, from: "/late", options: .init(timeouts: .init(firstByte: nil)))
+                }
+            }
+            call.cancel()
+            #expect(await call.value?.name == "cancelled")
+        }
+    }
+
+    /// A transport of the program's own, in front of another one.
+    private struct Gatekeeper: Transport {
+        let inner: any Transport
+        let passed = Monitor<[String]>([])
+
+        func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
+            if request.head.path == "/closed" { throw .invalidRequest("not this one") }
+            passed.update { $0.append("\(request.head.method) \(request.head.path ?? "")") }
+            return try await inner.send(request)
+        }
+    }
+
+    @Test func everyTransportCarriesEveryResource() async throws {
+        try await withManager {
+            .answer(to: $0, $0.target == "/users?city=x" ? #"[{"name": "Ada"}]"# : "text")
+        } _: { manager, origin async throws in
+            let gatekeeper = Gatekeeper(inner: manager)
+            let scripted = ScriptedTransport()
+            scripted.answerAll { .json($0.path == "/users" ? #"[{"name": "Ada"}]"# : "text") }
+            for transport in [manager, gatekeeper, scripted] as [any Transport] {
+                let loader = ResourceLoader(transport: transport, base: origin.url(""))
+                #expect(try await loader.load(UserList(city: "x")).model == [User(name: "Ada")])
+                #expect(try await loader.load(HTTPResource("/text", .text)).model == "text")
+            }
+            #expect(gatekeeper.passed.read { $0 } == ["GET /users?city=x", "GET /text"])
+            #expect(origin.server.requests() == 4)
+            let loader = ResourceLoader(transport: gatekeeper, base: origin.url(""))
+            let error = await serviceError { () throws(ServiceError) in try await loader.load(.text, from: "/closed") }
+            guard case .transport(.invalidRequest("not this one"))? = error else { return unexpected(error as Any) }
+            #expect(origin.server.requests() == 4)
+        }
     }
 
     // MARK: - Stale first

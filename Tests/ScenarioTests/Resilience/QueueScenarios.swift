@@ -66,5 +66,32 @@ extension Scenarios {
             #expect(try holding.readResponse().text == "/hold" && client.readResponse().text == "/b")
             #expect(origin.requests() == 2)
         }
+
+        /// What a program wants to have counted and limited by itself gets a service of its own.
+        @Test func servicesOfOneOriginAreCountedApart() throws {
+            let isOpen = Monitor(false)
+            let origin = try ScriptedOrigin { request in
+                if request.target == "/hold" { _ = isOpen.wait(120) { $0 } }
+                return .answer(to: request, request.target)
+            }
+            let queue = "max_queue: { length: 6, wait: 5m }"
+            let daemon = try Daemon(
+                services(
+                    service("one", origin.url, "max_concurrent: 1", queue),
+                    service("two", origin.url, "max_concurrent: 1", queue)
+                )
+            )
+            let holding = try Self.call(daemon, "/one/hold")
+            #expect(origin.waitForRequests(1))
+            let waiting = try Self.call(daemon, "/one/a")
+            #expect(try Self.waiting(daemon, "client", 1))
+            // The other one has its own limit, and its own figures.
+            #expect(try daemon.exchange("/two/a").text == "/a")
+            let status = try daemon.command("status").output.split(separator: "\n")
+            let lines = ["one", "two"].map { name in status.first { $0.contains(" \(name) ") } ?? "" }
+            #expect(lines[0].contains("(1 fetches, 1 waiting)") && !lines[1].contains("waiting"), "\(status)")
+            isOpen.update { $0 = true }
+            #expect(try holding.readResponse().text == "/hold" && waiting.readResponse().text == "/a")
+        }
     }
 }
