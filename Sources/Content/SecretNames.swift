@@ -8,6 +8,8 @@ package enum SecretNames {
         guard let last = words.last, !harmlessEnds.contains(last) else { return false }
         return words.contains { anywhere.contains($0) || isSecretInOne($0) } || ends.contains(last)
             || whole.contains(words.joined(separator: " ")) || isOfContent(words)
+            // The capitals of some names, such as DPoP, are not those of words.
+            || anywhere.contains(name.lowercased())
     }
 
     /// `sessionid`, `csrftoken`, `accesstoken`: two words that are written as one.

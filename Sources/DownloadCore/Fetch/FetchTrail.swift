@@ -18,10 +18,11 @@ package final class FetchTrail {
         if Caching.invalidates(method: method, status: status), !changed.contains(url) { changed.append(url) }
     }
 
-    /// The answer has come, of another URL than the first.
-    package func noteAnswer(of url: String, _ status: Int, to method: Method) {
-        end = (url, method)
-        noteRedirect(of: url, status, to: method)
+    /// The answer has come.
+    /// - Parameter url: nil without redirects; an attempt before this one may have had some.
+    package func noteAnswer(of url: String?, _ status: Int, to method: Method) {
+        end = url.map { ($0, method) }
+        if let url { noteRedirect(of: url, status, to: method) }
     }
 
     /// The URLs that an answer names, and that are invalidated with the one that it is of. Another origin must not be

@@ -212,7 +212,7 @@ extension Caching {
 
     /// Longer values, in bytes, are compared as they stand. What clients send to negotiate is far shorter, and
     /// spellings of a long value are not worth the time that they take to compare.
-    static let normalisedLimit = 1024
+    static let normalisedLimit = 512
 
     /// What the lines of a field mean, in one spelling, or the digest of what is too long for that; nil without a line.
     static func normalised(_ fields: Fields, name: String) -> [UInt8]? {

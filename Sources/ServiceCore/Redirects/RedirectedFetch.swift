@@ -134,7 +134,7 @@ final class RedirectedFetch: FetchHandle, FetchSink {
             canRepeat: !hasContent || again != nil
         )
         if decision == .answer {
-            if followed > 0 { request.trail?.noteAnswer(of: place.url, head.status, to: request.method) }
+            request.trail?.noteAnswer(of: followed > 0 ? place.url : nil, head.status, to: request.method)
         } else {
             request.trail?.noteRedirect(of: place.url, head.status, to: request.method)
         }

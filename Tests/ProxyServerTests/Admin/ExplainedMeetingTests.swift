@@ -48,6 +48,7 @@ struct ExplainedMeetingTests {
             try harness.settle()
             #expect(try harness.explained("/api/x").meets == nil)
             #expect(try harness.get("/api/x").status == 502)
+            let asked = origin.requests()
             let meets = try #require(try harness.explained("/api/x").meets)
             #expect(meets.kind == .refused && meets.instead == .nothing && meets.status == 503)
             #expect(1...3600 ~= meets.retryAfter ?? 0)
@@ -55,10 +56,9 @@ struct ExplainedMeetingTests {
             let said = "the circuit breaker of \(origin.url) is open after failures in a row"
             #expect(meets.reason.contains(said) && refused.text.contains(said) && refused.status == 503)
             #expect(try harness.explained("/api/x").text.contains("the request is answered 503, with Retry-After: "))
-            // What passes by the cache meets it, too.
             #expect(try harness.explained("/api/stored").meets?.instead == .stale)
             #expect(try harness.get("/api/stored").field("Cache-Status")?.contains("stale-if-error") == true)
-            #expect(origin.requests() == 2)
+            #expect(origin.requests() == asked, "nobody has asked the origin since")
         }
     }
 
