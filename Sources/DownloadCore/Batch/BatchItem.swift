@@ -73,6 +73,23 @@ package struct BatchItem: Sendable, Equatable, Codable {
     }
 }
 
+extension BatchItem {
+    /// A GET as clients ask, so that what is stored of it serves them: a variant that no client asks for answers nobody.
+    /// Fields that the item brings itself stay.
+    /// - Parameter codings: those that everybody reads are asked for; false where a program reads the bytes.
+    package func asClientsAsk(codings: Bool) -> BatchItem {
+        guard method == "GET" else { return self }
+        var item = self
+        let names = Set(fields.map { $0.name.lowercased() })
+        if !names.contains("accept") { item.fields.append(Field("Accept", "*/*")) }
+        // What is written to a file must not be coded.
+        if codings, file == nil, !names.contains("accept-encoding") {
+            item.fields.append(Field("Accept-Encoding", "gzip, br"))
+        }
+        return item
+    }
+}
+
 /// Why an item cannot be asked for, and what to do.
 package struct BatchRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String

@@ -10,11 +10,13 @@ final class Lookup: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
     private let seeds: SeedAnswers
+    private let others: OtherVariants
 
     init(_ context: FetchContext, _ answers: AnswerMaker, _ seeds: SeedAnswers) {
         self.context = context
         self.answers = answers
         self.seeds = seeds
+        others = OtherVariants(context, answers)
     }
 
     /// What is found, and the newest stored response of the key, whoever selects it.
@@ -29,6 +31,12 @@ final class Lookup: Sendable {
         }
         let hasOtherVariants = found.newest != nil
         let parts = found.response == nil ? partialStep(ask, source, hasOtherVariants: hasOtherVariants, on: loop) : nil
+        let isAnswered = if case .answer? = parts { true } else { false }
+        if hasOtherVariants, found.response == nil, !isAnswered, context.isOffline, source.opensSockets,
+            let answer = await others.answer(ask, on: loop)
+        {
+            return (.answer(answer), found.newest)
+        }
         return (parts ?? decide(ask, found, on: loop), found.newest)
     }
 

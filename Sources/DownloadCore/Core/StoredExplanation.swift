@@ -69,6 +69,8 @@ package struct StoredExplanation: Sendable {
     package var placeholder: Standing?
     /// What answers where the origin fails.
     package var fallback: Standing?
+    /// The request does not select what answers it: nobody can be asked for what it would select.
+    package var isOtherVariant = false
 
     /// A file that stands in for an answer.
     package struct Standing: Sendable, Equatable {
@@ -108,6 +110,18 @@ extension Lookup {
                 capabilities: context.notes.capabilities[ask.key, now]
             )
         }
+        let other =
+            context.isOffline && rules.chosen == nil && ask.content == nil
+            ? Caching.otherVariant(
+                among: usable.map(\.response.head),
+                request: ask.request,
+                policy: ask.policy,
+                now: now
+            ) : nil
+        if let other {
+            (rules.chosen, rules.decision) = (other.place, other.decision)
+            rules.variants[other.place].isChosen = true
+        }
         let partials = context.partials.peek(ask.key).filter { context.invalidations.isUnchanged($0.token) }
         let (reply, part) = reply(ask, usable.map(\.response), partials, rules)
         let isOpen = reply == nil && !rules.onlyIfCached && part != .refuse
@@ -130,6 +144,7 @@ extension Lookup {
             isRememberedAsUncacheable: context.notes.isUncacheable(ask),
             capabilities: context.notes.capabilities[ask.key, now]
         )
+        explanation.isOtherVariant = other != nil
         explanation.unstored = unstored(ask)
         explanation.checkPause = context.notes.failedChecks.pause(ask.key, now: now)
         explanation.placeholder = ask.phases?.placeholder.map { file in

@@ -30,10 +30,10 @@ final class SharedFetches: Sendable {
     ) async -> Answer? {
         let ask = miss.ask
         if context.isOffline, miss.source.opensSockets {
-            return answers.failure(
-                .offline("nothing is stored for this request, \(FetchError.offlineAdvice)"),
-                miss.forwardReason
-            )
+            let others = OtherVariants(context, answers)
+            let why =
+                miss.newest == nil ? OtherVariants.nothingStored : await others.refusal(ask, on: loop)
+            return answers.failure(.offline("\(why), \(FetchError.offlineAdvice)"), miss.forwardReason)
         }
         if ask.request.method == .head { return await relayHead(miss, turn, onInterim, on: loop) }
         if Caching.hasPreconditions(ask.request) {

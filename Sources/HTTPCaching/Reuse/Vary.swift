@@ -217,7 +217,10 @@ extension Caching {
     /// What the lines of a field mean, in one spelling, or the digest of what is too long for that; nil without a line.
     static func normalised(_ fields: Fields, name: String) -> [UInt8]? {
         let values = fields.values(named: name)
-        guard var joined = values.first else { return nil }
+        guard var joined = values.first else {
+            // Without the field any media type is acceptable (RFC 9110 section 12.5.1).
+            return name == "accept" ? Array("*/*".utf8) : nil
+        }
         // One line is the same as several (RFC 9110 section 5.3).
         for value in values.dropFirst() { joined += [ASCII.comma, 0x20] + value }
         guard joined.count <= normalisedLimit else {

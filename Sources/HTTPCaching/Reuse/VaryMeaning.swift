@@ -87,7 +87,7 @@ enum Preferences {
 }
 
 /// One member: what is preferred, its parameters, its weight.
-private struct Preference {
+struct Preference {
     /// A weight of 1, in thousandths.
     static let full = 1000
 

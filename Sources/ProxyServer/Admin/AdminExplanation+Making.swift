@@ -87,6 +87,10 @@ extension AdminExplanation.Ruling {
     fileprivate init(_ stored: StoredExplanation, _ outcome: AdminExplanation.Outcome) {
         let rules = stored.rules
         self.init(reason: rules.reason, section: rules.section)
+        if stored.isOtherVariant {
+            (reason, section) = (CacheStatus.Detail.otherVariant.rawValue, "configuration, offline")
+            return
+        }
         if case .ask(_, let way)? = stored.part {
             // A fresh but incomplete response needs a fetch of the missing bytes (RFC 9111 section 3.3).
             reason = way.reason ?? way.forward.rawValue

@@ -23,6 +23,14 @@ extension UnsentRequests {
         }
     }
 
+    /// The same for an item that is downloaded for clients to come.
+    func prefetchRoute(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
+        let route = try batchRoute(item.asClientsAsk(codings: true), on: loop)
+        // Programs read the file of `store_as`.
+        guard case .store(let ask, _) = route, ask.storeAs != nil else { return route }
+        return try batchRoute(item.asClientsAsk(codings: false), on: loop)
+    }
+
     /// The item that an answer to an item sends on to: with the redirect's URL, which is routed like any other.
     /// - Returns: nil where the answer is no redirect of an origin.
     /// - Throws: ``BatchRefusal`` where the redirect must not be followed.
@@ -151,7 +159,7 @@ extension Server {
             guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),
                 let handler = context.handler(for: .proxy) as? ProxyHandler
             else { throw BatchRefusal("the daemon is ending; ask again when it is back") }
-            return try handler.unsent.batchRoute(item, on: loop)
+            return try handler.unsent.prefetchRoute(item, on: loop)
         }
     }
 

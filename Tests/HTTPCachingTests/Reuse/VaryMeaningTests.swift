@@ -100,7 +100,8 @@ struct VaryMeaningTests {
             ("text/html;a=x", "text/html;a=X", false), ("text/html;a=\"x, y;q=0.5\"", "text/html", false),
             ("text/html;a=\"x, y\"", "text/html ;a=\"x, y\"", true), ("text/html;q=0.5", "text/html;q=0.50", true),
             ("text/html;q=0.5", "text/html", false), ("text/html;q=0.5;a=1", "text/html;q=0.50;a=1", false),
-            ("text/*", "text/html", false), ("text", "text", true), ("text", "TEXT", false), ("*/*", nil, false),
+            ("text/*", "text/html", false), ("text", "text", true), ("text", "TEXT", false), ("*/*", nil, true),
+            ("*/*;q=0.5", nil, false), ("text/html", nil, false), ("", nil, false),
         ] as [(String?, String?, Bool)]
     )
     func accept(one: String?, other: String?, expected: Bool) { check("Accept", one, other, expected) }
