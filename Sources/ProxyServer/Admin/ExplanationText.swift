@@ -134,6 +134,11 @@ private struct ExplanationText {
             let kept = field.stored.map { "'\($0)'" } ?? "none"
             add("", "varies by \(field.name), stored for \(kept), \(asked): \(field.matches ? "matches" : "differs")")
         }
+        let own = variant.selecting.map(\.name).filter(Self.ownFields.contains)
+        if !own.isEmpty {
+            let cost = "each has a response of its own, and the oldest go (configuration, cache.max_variants)"
+            add("", "\(own.joined(separator: " and ")) differs from client to client: \(cost)")
+        }
     }
 
     /// RFC 9111 sections 4.2.3 and 4.2.1, a term a line.
@@ -196,6 +201,11 @@ private struct ExplanationText {
         case .refuse: return "answers 504, since nobody is to be asked"
         }
     }
+
+    /// Fields that hardly two clients send alike.
+    private static let ownFields: Set<String> = [
+        "authorization", "cookie", "from", "origin", "referer", "user-agent", "x-forwarded-for", "x-request-id",
+    ]
 
     private static func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
 }

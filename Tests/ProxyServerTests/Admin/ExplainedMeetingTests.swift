@@ -1,4 +1,5 @@
-// An explanation knows what the request itself would meet on its way to the origin: breaker, queue and parking.
+// An explanation knows what the request itself would meet on its way to the origin: breaker, queue and parking; and
+// what a stored response costs that hardly anybody else selects.
 
 import AdminAPI
 import EventLoop
@@ -59,6 +60,20 @@ struct ExplainedMeetingTests {
             #expect(try harness.explained("/api/stored").meets?.instead == .stale)
             #expect(try harness.get("/api/stored").field("Cache-Status")?.contains("stale-if-error") == true)
             #expect(origin.requests() == asked, "nobody has asked the origin since")
+        }
+    }
+
+    @Test func `a Vary on what only one client sends is told with its cost`() async throws {
+        let origin = try ScriptedOrigin { request in
+            let vary = request.target == "/own" ? "Accept-Language, User-Agent" : "Accept-Language"
+            return .answer(200, fields: [("Cache-Control", "max-age=60"), ("Vary", vary)], "text")
+        }
+        let text = "services: [{ name: api, match: { prefix: /api }, base_url: \"\(origin.url)\" }]"
+        try await HandlerHarness.run(text) { harness throws in
+            for path in ["/api/own", "/api/shared"] { _ = try harness.get(path) }
+            try harness.settle()
+            #expect(try harness.explained("/api/own").text.contains("user-agent differs from client to client: each"))
+            #expect(try !harness.explained("/api/shared").text.contains("from client to client"))
         }
     }
 
