@@ -124,7 +124,7 @@ package final class RecordingFolder: Sendable {
     /// The name of a recording's files: that of its key, unless there is one of other values of what the answer names in
     /// Vary.
     private func name(_ recording: Recording) -> String {
-        let name = name(recording)
+        let name = recording.key.name
         guard let vary = recording.vary, !vary.isEmpty, let known = document(name)?.vary, !known.isEmpty, known != vary
         else { return name }
         let text = vary.map { $0.joined(separator: ": ") }.joined(separator: "\n")
