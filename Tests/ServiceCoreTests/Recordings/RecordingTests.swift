@@ -426,7 +426,7 @@ import Testing
         for file in orphans + others { try place.write(file, "x") }
         let (folder, second) = try Self.folder(place.path)
         defer { second.stop() }
-        _ = await folder.find(kept)
+        _ = await folder.find(kept, Fields())
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: place.path).count == 4 + orphans.count + others.count
         )
@@ -434,7 +434,7 @@ import Testing
         let files = Set(try FileManager.default.contentsOfDirectory(atPath: place.path))
         #expect(files.isDisjoint(with: orphans) && files.isSuperset(of: others), "\(files)")
         #expect(files.count == 4 + others.count)
-        #expect(await folder.find(kept)?.content == Array("newer".utf8))
+        #expect(await folder.find(kept, Fields())?.content == Array("newer".utf8))
     }
 
     @Test("a content that is not what its name says answers, and is told once")
@@ -445,12 +445,12 @@ import Testing
         defer { pool.stop() }
         let key = Self.key()
         #expect(await folder.save(Self.recording(key, "old")))
-        #expect(await folder.find(key) != nil && troubles.read { $0.isEmpty })
+        #expect(await folder.find(key, Fields()) != nil && troubles.read { $0.isEmpty })
         let files = try FileManager.default.contentsOfDirectory(atPath: place.path)
         let file = try #require(files.first { !$0.hasSuffix(".head.json") })
         for (text, count) in [("o1d", 1), ("edited", 2), ("edited", 2), ("old", 2)] {
             try place.write(file, text)
-            for _ in 0..<2 { #expect(await folder.find(key)?.content == Array(text.utf8)) }
+            for _ in 0..<2 { #expect(await folder.find(key, Fields())?.content == Array(text.utf8)) }
             #expect(troubles.read { $0.count } == count, "\(text)")
         }
         #expect(troubles.read { $0 }.allSatisfy { $0.contains("\(key.name).head.json") && $0.contains("'\(file)'") })
@@ -458,7 +458,7 @@ import Testing
         let head = place.text("\(key.name).head.json")
         try place.write("\(key.name).head.json", head.replacingOccurrences(of: file, with: "mine.json"))
         try place.write("mine.json", "mine")
-        #expect(await folder.find(key)?.content == Array("mine".utf8))
+        #expect(await folder.find(key, Fields())?.content == Array("mine".utf8))
         #expect(troubles.read { $0.count } == 2)
     }
 
