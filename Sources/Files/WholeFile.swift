@@ -42,13 +42,24 @@ package enum WholeFile {
     /// A regular file of a folder that people change, too.
     /// - Throws: `ENOENT` where there is none, and the reason where it cannot be read or is no regular file.
     package static func readEdited(_ path: String) throws(SystemError) -> [UInt8] {
+        let descriptor = try openEdited(path).descriptor
+        defer { close(descriptor) }
+        return try rest(of: descriptor, path)
+    }
+
+    /// The same for whoever reads it later, and closes the descriptor.
+    /// - Returns: the length in bytes, too.
+    package static func openEdited(_ path: String) throws(SystemError) -> (descriptor: Int32, length: Int64) {
         let descriptor = open(path, O_RDONLY | safely)
         guard descriptor >= 0 else { throw SystemError("open \(path)") }
-        defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw SystemError("fstat \(path)") }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw SystemError("open \(path)", code: EISDIR) }
-        return try rest(of: descriptor, path)
+        let isKnown = fstat(descriptor, &status) == 0
+        guard isKnown, status.st_mode & S_IFMT == S_IFREG else {
+            let error = isKnown ? SystemError("open \(path)", code: EISDIR) : SystemError("fstat \(path)")
+            close(descriptor)
+            throw error
+        }
+        return (descriptor, Int64(status.st_size))
     }
 
     /// - Returns: false, with `errno`, where the file cannot be read to its end.
@@ -64,6 +75,15 @@ package enum WholeFile {
 
     /// Puts another file in its place; a failure leaves the old one. Only the owner may read it.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
+        let failure: SystemError? = bytes.withUnsafeBytes { bytes in
+            do throws(SystemError) { try replace(path, with: bytes) } catch { return error }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    /// The same with bytes that are no array.
+    package static func replace(_ path: String, with bytes: UnsafeRawBufferPointer) throws(SystemError) {
         let temporary = "\(path).new"
         // What somebody has left or planted there, such as a link, or a file that others can read, is never written to.
         if unlink(temporary) != 0, errno != ENOENT { throw SystemError("unlink \(temporary)") }
@@ -82,12 +102,16 @@ package enum WholeFile {
             throw SystemError("open \(path)")
         }
         defer { close(descriptor) }
-        try write(bytes, to: descriptor, path)
+        let failure: SystemError? = bytes.withUnsafeBytes { bytes in
+            do throws(SystemError) { try write(bytes, to: descriptor, path) } catch { return error }
+            return nil
+        }
+        if let failure { throw failure }
         if isSynced, fdatasync(descriptor) != 0 { throw SystemError("sync \(path)") }
         return true
     }
 
-    private static func write(_ bytes: [UInt8], to path: String, _ flags: Int32) throws(SystemError) {
+    private static func write(_ bytes: UnsafeRawBufferPointer, to path: String, _ flags: Int32) throws(SystemError) {
         let descriptor = open(path, flags | safely, 0o600)
         if descriptor < 0 { throw SystemError("open \(path)") }
         defer { close(descriptor) }
@@ -95,10 +119,15 @@ package enum WholeFile {
         guard fdatasync(descriptor) == 0 else { throw SystemError("sync \(path)") }
     }
 
-    private static func write(_ bytes: [UInt8], to descriptor: Int32, _ path: String) throws(SystemError) {
+    private static func write(
+        _ bytes: UnsafeRawBufferPointer,
+        to descriptor: Int32,
+        _ path: String
+    ) throws(SystemError) {
         var done = 0
         while done < bytes.count {
-            let result = bytes[done...].withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let result = Glibc.write(descriptor, rest.baseAddress, rest.count)
             if result < 0 && errno == EINTR { continue }
             if result <= 0 { throw SystemError("write \(path)") }
             done += result

@@ -14,10 +14,15 @@ import Upstream
 @testable import ServiceCore
 
 /// Reads a configuration and compiles it; a daemon without a name is called `drydock`.
-func compile(_ text: String, _ registry: PlanRegistry = PlanRegistry()) throws -> RoutePlan {
+/// - Parameter seeds: opens the folders of seeds and recordings; nil: there are none.
+func compile(
+    _ text: String,
+    _ registry: PlanRegistry = PlanRegistry(),
+    seeds: SeedOpener? = nil
+) throws -> RoutePlan {
     var configuration = try Configuration.load(text: text, file: "/nowhere/drydock.yaml", environment: [:])
     configuration.givenName = configuration.givenName ?? "drydock"
-    return try RoutePlan.compile(configuration, registry: registry)
+    return try RoutePlan.compile(configuration, registry: registry, seeds: seeds)
 }
 
 /// One loop with the real handler on it; ended by `stop`.
@@ -52,7 +57,7 @@ final class HandlerHarness: Sendable {
     ) async throws {
         let loops = try LoopGroup.start(count: 1)
         let pool = try IOPool(threads: 2)
-        let plan = try compile(text, registry)
+        let plan = try compile(text, registry, seeds: SeedOpener(pool: pool) { _ in })
         plan.takeEffect()
         guard let any = SocketAddress(numericHost: "127.0.0.1", port: 0) else {
             throw TestSupportError.failed("127.0.0.1 is no address")

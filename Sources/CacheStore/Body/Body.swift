@@ -18,6 +18,8 @@ package struct GrowingBodyOptions: Sendable {
     package var lagLimit: UInt64
     /// Whether the writer is told that the last reader has left even if a file takes the bytes.
     package var watchesReaders = false
+    /// The source has the bytes at no cost and waits for its readers: of those that are not stored, little is held.
+    package var isAtHand = false
     /// A body of at most this many bytes is held in memory as a whole, for the memory tier, as
     /// long as the budget allows it.
     package var keepsUpTo = 0
@@ -121,6 +123,11 @@ package final class Body: Sendable {
     /// Readers of a growing body now.
     package var readerCount: Int {
         if case .growing(let growing) = source { growing.readerCount } else { 0 }
+    }
+
+    /// Little of it is to be queued anywhere: what is not taken waits at its source, at no cost.
+    package var isAtHand: Bool {
+        if case .growing(let growing) = source { growing.isAtHand } else { false }
     }
 
     /// What leaves the window of a growing body goes to a file.

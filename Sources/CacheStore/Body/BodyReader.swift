@@ -45,6 +45,9 @@ package final class BodyReader {
     /// The trailer fields that came with the body, once it is complete; none where only a part is read.
     package var trailers: Fields { remaining == .max ? body.trailers : Fields() }
 
+    /// As ``Body/isAtHand``.
+    package var isAtHand: Bool { body.isAtHand }
+
     /// As ``Body/isEndProven``, at the end.
     package var isEndProven: Bool { body.isEndProven }
 

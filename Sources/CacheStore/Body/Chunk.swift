@@ -52,8 +52,9 @@ package final class Chunk: Sendable {
         fill(at: 0, with: bytes)
     }
 
-    package convenience init(_ bytes: [UInt8], isKept: Bool = false) {
-        self.init(capacity: bytes.count, isKept: isKept)
+    /// - Parameter budget: counts the bytes while the chunk lives.
+    package convenience init(_ bytes: [UInt8], isKept: Bool = false, budget: BodyBudget? = nil) {
+        self.init(capacity: bytes.count, isKept: isKept, budget: budget)
         bytes.withUnsafeBytes { fill(at: 0, with: $0) }
     }
 

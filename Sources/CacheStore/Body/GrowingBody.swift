@@ -22,6 +22,7 @@ final class GrowingBody: Sendable {
     /// The body is kept and fits the window: its pieces stay for readers that join later, until it is complete.
     let staysWhole: Bool
     let budget: BodyBudget
+    let isAtHand: Bool
     private let window: Int
     private let keepsUpTo: Int
     private let spill: SpillFile?
@@ -35,7 +36,8 @@ final class GrowingBody: Sendable {
         keepsStart = options.keepsStart
         let whole = max(options.window, options.spill == nil ? options.keepsUpTo : 0)
         staysWhole = options.keepsStart && expectedLength.map { $0 <= Int64(whole) } ?? false
-        window = options.window
+        isAtHand = options.isAtHand && options.spill == nil && options.keepsUpTo == 0
+        window = isAtHand ? BodyBudget.minimumWindow : options.window
         keepsUpTo = options.keepsUpTo
         spill = options.spill
         budget = options.budget

@@ -88,13 +88,13 @@ package final class SpillFile: Sendable {
     /// - Parameters:
     ///   - position: of the part's first byte, in the whole body.
     ///   - open: opens the file, and makes it at the first call; called on I/O threads.
-    init(
+    package init(
         partAt position: Int64,
         of path: String,
         pool: IOPool,
         room: Room,
         expected: Int64,
-        calls: FileCalls,
+        calls: FileCalls = .real,
         open: @escaping @Sendable () throws(BodyError) -> SharedFile
     ) {
         self.calls = calls
@@ -175,6 +175,19 @@ package final class SpillFile: Sendable {
             state.sums = sums
             state.written = start + Int64(count)
         }
+    }
+
+    /// Gives the bytes that have been written, valid during the call; I/O thread.
+    /// - Throws: `BodyError` where they cannot be mapped, and what `use` throws.
+    package func withBytes<R>(_ use: (UnsafeRawBufferPointer) throws -> R) throws -> R {
+        let (file, written) = state.withLock { ($0.file, Int($0.written)) }
+        guard let file, written > 0 else { return try use(UnsafeRawBufferPointer(start: nil, count: 0)) }
+        let length = Int(offset) + written
+        guard let base = mmap(nil, length, PROT_READ, MAP_SHARED, file.descriptor, 0), base != MAP_FAILED else {
+            throw BodyError.file(SystemError("map \(path)"))
+        }
+        defer { munmap(base, length) }
+        return try use(UnsafeRawBufferPointer(start: base + Int(offset), count: written))
     }
 
     /// Creates the file at the first call; I/O thread.

@@ -52,6 +52,19 @@ package struct SecretContent: Sendable, Hashable {
         return coded.coded(result)
     }
 
+    /// Bytes of a content's beginning that tell of most contents whether they may have secrets.
+    package static let telling = 4096
+
+    /// Whether ``hidden(_:type:)`` looks for secrets in a content; true where its beginning does not tell.
+    /// - Parameter beginning: ``telling`` bytes; fewer are the whole content.
+    package func looks(into beginning: [UInt8], type: String?) -> Bool {
+        guard let plain = UnicodeText(beginning)?.utf8 else { return false }
+        if ContentKind(plain, type: type) != .other { return true }
+        guard beginning.count >= Self.telling else { return false }
+        // Behind spaces there may be JSON, and what has none of them may be a form.
+        return plain.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) } || plain.allSatisfy { $0 > 32 && $0 < 127 }
+    }
+
     /// What a name says of the value beside it.
     func name(_ name: String) -> SecretNames.ContentName {
         if shown.contains(name.lowercased()) { return SecretNames.content(name).intersection(.companion) }

@@ -1,13 +1,23 @@
 // An answer file of demo mode, read whole when the plan is built.
 
+package import EventLoop
 import Glibc
 
 /// The bytes of an answer file and what they are; shared by every answer, never read again. The name and the time are
 /// those of the file that was read.
+///
+/// Sendable: nothing of it changes.
 package final class DemoFile: Sendable {
     /// As given to `load`.
     package let path: String
-    package let bytes: [UInt8]
+    /// In bytes.
+    package let count: Int
+    /// All bytes of a small file; empty where ``large`` has them.
+    private let small: [UInt8]
+    // Filled before anybody has this object, and never written again; freed in deinit, unless it is the memory file's.
+    private nonisolated(unsafe) let base: UnsafeMutableRawPointer?
+    /// The file without a name that the bytes of a large file are in, as long as there are descriptors for it.
+    package let memory: MemoryFile?
     /// From the file name's extension; `application/octet-stream` when it says nothing.
     package let contentType: String
     /// A strong one, of the bytes alone: the same file has the same tag on every machine (RFC 9110 section 8.8.3).
@@ -19,10 +29,29 @@ package final class DemoFile: Sendable {
     package init(path: String, bytes: [UInt8], contentType: String, modifiedAt: Int64? = nil) {
         self.path = path
         self.modifiedAt = modifiedAt
-        self.bytes = bytes
         self.contentType = contentType
+        count = bytes.count
         entityTag = Self.entityTag(of: bytes)
+        guard bytes.count >= Self.largeFile else {
+            (small, base, memory) = (bytes, nil, nil)
+            return
+        }
+        memory = MemoryFile(count: bytes.count)
+        let base = memory?.base ?? .allocate(byteCount: bytes.count, alignment: 16)
+        bytes.withUnsafeBytes { base.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(base), byteCount: $0.count) }
+        (small, self.base) = ([], base)
     }
+
+    deinit { if memory == nil { base?.deallocate() } }
+
+    /// Bytes from which on a file is kept where all its answers can be sent from.
+    private static let largeFile = 64 << 10
+
+    /// The bytes of a large file, valid while this object is held: every answer is sent from here. Nil: the file is small.
+    package var large: UnsafeRawBufferPointer? { base.map { UnsafeRawBufferPointer(start: $0, count: count) } }
+
+    /// All bytes; those of a large file are copied.
+    package var bytes: [UInt8] { large.map(Array.init) ?? small }
 
     /// A strong entity tag of the bytes alone.
     package static func entityTag(of bytes: [UInt8]) -> String {

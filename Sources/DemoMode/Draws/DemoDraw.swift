@@ -41,6 +41,9 @@ package struct DemoDraw: Sendable {
     /// The body's bytes.
     package var body: [UInt8] { content.file?.bytes ?? [] }
 
+    /// In bytes.
+    package var bodyLength: Int { content.file?.count ?? 0 }
+
     /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule brings one,
     /// and gives parts of itself.
     package var representationFields: Fields {

@@ -80,6 +80,9 @@ package protocol FetchHandle: AnyObject {
     /// Whether content came with the final head, so that the sink gets it right after the head; valid during the call
     /// with the head. False where that is unknown.
     var hasContent: Bool { get }
+    /// Whether the content waits where it is at no cost, such as in a file: little of it has to be held for a slow reader.
+    /// Valid from the call with the head on; false unless a fetch says otherwise.
+    var isAtHand: Bool { get }
     /// Whether the end of the body is certain; valid from the call that reports the end. False where the body ended
     /// with a TLS connection without close_notify: it may be truncated, so the answer is forwarded and never stored.
     var isEndProven: Bool { get }
@@ -90,6 +93,7 @@ package protocol FetchHandle: AnyObject {
 extension FetchHandle {
     package func pause() {}
     package var hasContent: Bool { false }
+    package var isAtHand: Bool { false }
     package var isEndProven: Bool { true }
 }
 

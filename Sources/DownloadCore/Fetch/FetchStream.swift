@@ -107,6 +107,9 @@ final class FetchStream: FetchSink {
         }
     }
 
+    /// As ``FetchHandle/isAtHand``.
+    var isAtHand: Bool { handle?.isAtHand ?? false }
+
     /// The destination wants nothing for a while.
     func pause() { handle?.pause() }
 

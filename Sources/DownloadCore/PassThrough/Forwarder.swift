@@ -80,7 +80,8 @@ final class Forwarder: Sendable {
             result.reader = Body.complete(whole).makeReader(on: loop)
             return result
         }
-        let options = GrowingBodyOptions(budget: context.budget, keepsStart: false)
+        var options = GrowingBodyOptions(budget: context.budget, keepsStart: false)
+        options.isAtHand = stream.isAtHand
         let (body, writer) = Body.growing(options, expectedLength: result.length, on: loop)
         result.reader = body.makeReader(on: loop)
         // The pump holds the ticket: both last as long as bytes may come.

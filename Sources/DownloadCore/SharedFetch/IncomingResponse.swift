@@ -142,6 +142,7 @@ final class IncomingResponse {
             context.store.remove(stale)
         }
         var options = GrowingBodyOptions(spill: spill, budget: context.budget, keepsStart: isStored)
+        options.isAtHand = stream.isAtHand
         // What memory is to have never waits for a reader; nor does a small body, which goes to the disk from there.
         if keepsInMemory || keepsOnDisk && isWindowed { options.keepsUpTo = knownLength ?? context.memoryMaxObject }
         options.watchesReaders = ask.onClientAbort != .finish

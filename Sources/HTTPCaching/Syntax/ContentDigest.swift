@@ -12,6 +12,31 @@ package enum ContentDigest: Sendable {
     /// in FIPS mode refuses MD5.
     package func hex(_ bytes: some Collection<UInt8>) -> String? { raw(Array(bytes)).map(Self.hex) }
 
+    /// The same without a copy.
+    package func hex(_ bytes: UnsafeRawBufferPointer) -> String? { raw(bytes).map(Self.hex) }
+
+    /// The same of bytes that come in parts.
+    /// - Parameter next: fills a buffer with the next part, and says how many bytes that are: 0 at the end, and less where
+    ///   there will be no digest.
+    package func hex(of next: (UnsafeMutableRawBufferPointer) -> Int) -> String? {
+        guard let context = EVP_MD_CTX_new() else { return nil }
+        defer { EVP_MD_CTX_free(context) }
+        guard EVP_DigestInit_ex(context, self == .md5 ? EVP_md5() : EVP_sha256(), nil) == 1 else { return nil }
+        var part = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = part.withUnsafeMutableBytes { next($0) }
+            guard count > 0 else {
+                if count < 0 { return nil }
+                break
+            }
+            guard EVP_DigestUpdate(context, part, count) == 1 else { return nil }
+        }
+        var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        guard EVP_DigestFinal_ex(context, &digest, &count) == 1 else { return nil }
+        return Self.hex(Array(digest.prefix(Int(count))))
+    }
+
     /// The digest of a message under a key, by HMAC (RFC 2104) with SHA-256, in hexadecimal digits: nobody without the
     /// key can tell the message from it, or try messages. Nil as with `hex`.
     package static func keyed(_ message: [UInt8], by key: [UInt8]) -> String? {
@@ -23,11 +48,13 @@ package enum ContentDigest: Sendable {
     }
 
     /// The bytes of the digest; nil as with `hex`.
-    func raw(_ content: [UInt8]) -> [UInt8]? {
+    func raw(_ content: [UInt8]) -> [UInt8]? { content.withUnsafeBytes { raw($0) } }
+
+    private func raw(_ content: UnsafeRawBufferPointer) -> [UInt8]? {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
         let method = self == .md5 ? EVP_md5() : EVP_sha256()
-        guard EVP_Digest(content, content.count, &digest, &count, method, nil) == 1 else { return nil }
+        guard EVP_Digest(content.baseAddress, content.count, &digest, &count, method, nil) == 1 else { return nil }
         return Array(digest.prefix(Int(count)))
     }
 

@@ -45,6 +45,7 @@ extension ProxyHandler {
                 to: exchange.request.method,
                 cacheStatus: result.answer.cacheStatus,
                 originTime: result.answer.originTime,
+                budget: core.budget,
                 on: loop
             )
         }
@@ -96,12 +97,13 @@ extension FaultEffect.Substitute {
         to method: Method,
         cacheStatus: CacheStatus?,
         originTime: UInt64?,
+        budget: BodyBudget,
         on loop: EventLoop
     ) -> Answer {
         var head = ResponseHead(status: status, reason: ReasonPhrase.reason(status))
         if let file { head.fields.append(.contentType, file.contentType) }
         if let retryAfter { head.fields.append(.retryAfter, String(retryAfter)) }
-        let body = status == 204 || status == 304 ? nil : Body.complete(file?.bytes ?? [])
+        let body = status == 204 || status == 304 ? nil : file?.body(budget) ?? .complete([])
         var answer = Answer(
             head: head,
             reader: method == .head ? nil : body?.makeReader(on: loop),

@@ -105,7 +105,7 @@ extension Responder {
                     if due > now { try await loop.sleep(nanoseconds: due - now) }
                 }
                 await bodies?.see(piece, on: loop)
-                if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
+                if let most = try queue(piece, of: reader, exchange) { try await exchange.waitForRoom(atMost: most) }
                 sent += Int64(piece.count)
             }
             return true

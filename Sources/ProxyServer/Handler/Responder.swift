@@ -103,10 +103,14 @@ final class Responder {
                 // Bytes that have arrived are sent without a wait.
                 if case .piece(let piece) = reader.nextIfReady(maxBytes: Self.longestPiece) {
                     await bodies?.see(piece, on: loop)
-                    if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
+                    if let most = try queue(piece, of: reader, exchange) {
+                        try await exchange.waitForRoom(atMost: most)
+                    }
                 } else if let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
                     await bodies?.see(piece, on: loop)
-                    if let most = try queue(piece, exchange) { try await exchange.waitForRoom(atMost: most) }
+                    if let most = try queue(piece, of: reader, exchange) {
+                        try await exchange.waitForRoom(atMost: most)
+                    }
                 } else {
                     break
                 }
@@ -121,9 +125,9 @@ final class Responder {
 
     /// - Returns: the count of queued bytes at which the next piece may be sent; nil if it may be sent now. The fuller
     ///   the memory for bodies is, the less is queued for a client that does not read.
-    func queue(_ piece: BodyPiece, _ exchange: Exchange) throws(ClientGone) -> Int? {
+    func queue(_ piece: BodyPiece, of reader: BodyReader, _ exchange: Exchange) throws(ClientGone) -> Int? {
         let hasRoom = try exchange.queue(piece)
-        if core.budget.isTight { return OutputQueue.tightWatermark }
+        if core.budget.isTight || reader.isAtHand { return OutputQueue.tightWatermark }
         return hasRoom ? nil : OutputQueue.highWatermark
     }
 

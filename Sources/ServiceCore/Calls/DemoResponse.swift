@@ -1,6 +1,7 @@
 // The answer of one draw: a file as it is, a template filled in, or what a collection says.
 
-import DemoMode
+package import CacheStore
+package import DemoMode
 import EventLoop
 import HTTPWire
 import Matching
@@ -9,17 +10,25 @@ import Matching
 struct DemoResponse: Sendable {
     private(set) var status: Int
     var fields: Fields
-    private(set) var body: [UInt8]
+    private let made: [UInt8]
+    /// The answer file whose bytes the body has.
+    private let file: DemoFile?
     /// A 200 obeys conditions and ranges: the same request would get the same bytes.
     private(set) var isRepresentation = true
     /// The draw, with the status that came of it.
     let draw: DemoDraw
 
-    private init(_ draw: DemoDraw, fields: Fields, body: [UInt8]) {
+    private init(_ draw: DemoDraw, fields: Fields, body: [UInt8], file: DemoFile? = nil) {
         status = draw.status
         self.draw = draw
         self.fields = fields
-        self.body = body
+        self.file = file
+        made = body
+    }
+
+    /// The body: of a large file its own bytes, and else a copy, which the budget counts.
+    func body(_ budget: BodyBudget) -> Body {
+        file?.body(budget) ?? .complete(Chunk(made, budget: budget))
     }
 
     /// - Parameters:
@@ -35,7 +44,8 @@ struct DemoResponse: Sendable {
         let isAnswerToGet = call.head.method == .get || call.head.method == .head
         switch draw.content {
         case .none, .file, .events:
-            return DemoResponse(draw, fields: isAnswerToGet ? draw.representationFields : draw.fields, body: draw.body)
+            let fields = isAnswerToGet ? draw.representationFields : draw.fields
+            return DemoResponse(draw, fields: fields, body: [], file: draw.content.file)
         case .template(let template, contentType: _):
             let values = values(draw, parts, call, template, now: now)
             return await filled(draw, template, values, hasTag: isAnswerToGet && draw.status == 200)
@@ -131,6 +141,14 @@ struct DemoResponse: Sendable {
             if !fields.contains(name) { fields.append(name, String(decoding: value, as: UTF8.self)) }
         }
         return DemoResponse(draw, fields: fields, body: answer.body)
+    }
+}
+
+extension DemoFile {
+    /// The file as a body. A large one costs nothing: whoever sends it sends the bytes of the file itself.
+    package func body(_ budget: BodyBudget) -> Body {
+        guard let large else { return .complete(Chunk(bytes, budget: budget)) }
+        return .complete(Chunk(of: large, in: self, file: memory))
     }
 }
 

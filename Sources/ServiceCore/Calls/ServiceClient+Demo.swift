@@ -182,7 +182,7 @@ extension ServiceClient {
         var misconduct = DemoMisconduct(made.draw)
         misconduct.retag(&made.fields, method)
         let hasBody = made.status != 204 && made.status != 304 && made.status >= 200
-        let body = hasBody ? Body.complete(made.body) : nil
+        let body = hasBody ? made.body(core.budget) : nil
         if let body, made.status == 200, method == .get || method == .head, made.isRepresentation {
             let head = ResponseHead(status: 200, reason: ReasonPhrase.reason(200), fields: made.fields)
             var answer = core.own(call.head, head, body, on: loop)

@@ -94,6 +94,7 @@ final class CallFetch: FetchHandle, FetchSink {
     func bodyAvailable() { handle?.bodyAvailable() }
 
     var hasContent: Bool { handle?.hasContent ?? false }
+    var isAtHand: Bool { handle?.isAtHand ?? false }
 
     func cancel() {
         let handle = handle

@@ -76,6 +76,7 @@ private final class CheckedFetch: FetchHandle, FetchSink {
     func pause() { handle?.pause() }
     func bodyAvailable() { handle?.bodyAvailable() }
     var hasContent: Bool { handle?.hasContent ?? false }
+    var isAtHand: Bool { handle?.isAtHand ?? false }
     var isEndProven: Bool { handle?.isEndProven ?? true }
 
     func cancel() {

@@ -24,21 +24,24 @@ final class RecordedFetch: FetchHandle, FetchSink {
     private let plan: RecordingPlan
     private let expectation: SeedExpectation?
     private let clock: WallClock
-    private let standIn: Recording?
-    /// The answer is kept up to its end; false for one that is not recorded.
-    private var isRecorded: Bool
+    private let standIn: OpenRecording?
+    private let loop: EventLoop
+    /// The answer is kept up to its end; nil for one that is not recorded.
+    private var content: RecordingContent?
     private var head: ResponseHead?
     private var framing = BodyFraming.none
-    private var content: [UInt8] = []
-    /// The first byte of ``content`` that the sink has not had.
-    private var sent = 0
+    /// Nothing follows the head, which the sink has not had.
+    private var isHeadHeld = false
+    /// The last bytes, which the sink has not had.
+    private var rest: [UInt8] = []
+    /// The file of the recording has not taken all that has come.
+    private var isFileBehind = false
+    private var isSinkPaused = false
     private var trailers = Fields()
     private var stand: ReplayedFetch?
     /// Held until the end.
     var task: Task<Void, Never>?
-    private var waiter: UnsafeContinuation<Making?, Never>?
-    /// Makes the recording, on an I/O thread; nil: there is none after all.
-    private typealias Making = @Sendable () -> Recording?
+    private var waiter: UnsafeContinuation<RecordingDraft?, Never>?
     private(set) var isEndProven = true
 
     /// - Parameters:
@@ -50,28 +53,49 @@ final class RecordedFetch: FetchHandle, FetchSink {
         _ plan: RecordingPlan,
         _ expectation: SeedExpectation?,
         _ clock: WallClock,
-        standIn: Recording?,
-        sink: any FetchSink
+        _ budget: BodyBudget,
+        standIn: OpenRecording?,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
     ) {
         self.request = request
         self.key = key
         self.plan = plan
         self.expectation = expectation
         self.clock = clock
-        // What a request asks of its demo answer is for nobody else.
-        isRecorded =
-            request.method != .head && request.method.hasJudgedAnswers
-            && !request.fields.contains(DemoOverride.fieldName)
         self.standIn = standIn
         self.sink = sink
+        self.loop = loop
+        // What a request asks of its demo answer is for nobody else.
+        guard request.method != .head, request.method.hasJudgedAnswers,
+            !request.fields.contains(DemoOverride.fieldName)
+        else { return }
+        content = RecordingContent(
+            in: plan.folder,
+            atMost: plan.rules.maximumSize,
+            budget: budget,
+            hasRoom: { [weak self] in self?.fileHasRoom() },
+            failed: { [weak self] in self?.fileFailed() },
+            on: loop
+        )
     }
 
     // MARK: - FetchHandle
 
-    func resume() { if let stand { stand.resume() } else { handle?.resume() } }
-    func pause() { if let stand { stand.pause() } else { handle?.pause() } }
+    func resume() {
+        isSinkPaused = false
+        if let stand { return stand.resume() }
+        if !isFileBehind { handle?.resume() }
+    }
+
+    func pause() {
+        isSinkPaused = true
+        if let stand { stand.pause() } else { handle?.pause() }
+    }
+
     func bodyAvailable() { handle?.bodyAvailable() }
     var hasContent: Bool { stand == nil && handle?.hasContent ?? false }
+    var isAtHand: Bool { stand != nil }
 
     func cancel() {
         let (handle, stand) = (handle, stand)
@@ -94,17 +118,18 @@ final class RecordedFetch: FetchHandle, FetchSink {
         head.fields.remove(ReplayedFetch.fieldName)
         // Neither says all of what was asked for, a server that fails has no answer to keep, and nobody keeps a 429
         // (RFC 6585 section 4).
-        if head.status == 304 || head.status == 206 || head.status == 429 || head.status >= 500 { isRecorded = false }
+        if head.status == 304 || head.status == 206 || head.status == 429 || head.status >= 500 { content = nil }
         if case .length(let length) = framing, length > UInt64(plan.rules.maximumSize) { giveUp() }
         self.head = head
         self.framing = framing
-        if !isLast { sink?.received(head, framing: framing) }
+        isHeadHeld = isLast
+        if !isHeadHeld { sink?.received(head, framing: framing) }
     }
 
     /// Nothing follows what has come, and a client that has all of it knows so: it gets the rest when the recording has
     /// been written. What has no length ends later by itself.
     private var isLast: Bool {
-        guard isRecorded else { return false }
+        guard let content else { return false }
         switch framing {
         case .none: return true
         case .length(let length): return UInt64(content.count) >= length
@@ -113,50 +138,73 @@ final class RecordedFetch: FetchHandle, FetchSink {
     }
 
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
-        guard isRecorded else { return sink?.received(bytes) ?? .continue }
+        guard let content else { return sink?.received(bytes) ?? .continue }
         if content.count + bytes.count > plan.rules.maximumSize {
             giveUp()
             return sink?.received(bytes) ?? .continue
         }
-        content.append(contentsOf: bytes)
-        if isLast { return .continue }
-        sent = content.count
-        return sink?.received(bytes) ?? .continue
+        isFileBehind = content.append(bytes) == .pause
+        if isLast {
+            rest = Array(bytes)
+            return .continue
+        }
+        isSinkPaused = sink?.received(bytes) == .pause
+        return isSinkPaused || isFileBehind ? .pause : .continue
+    }
+
+    private func fileHasRoom() {
+        guard isFileBehind else { return }
+        isFileBehind = false
+        if !isSinkPaused { handle?.resume() }
+    }
+
+    /// The answer goes on, and is not recorded.
+    private func fileFailed() {
+        guard content != nil, state == .passing else { return }
+        content = nil
+        plan.folder.tell(
+            "the answer to '\(key.request)' is not recorded: its content cannot be written below \(plan.folder.path); "
+                + "make room, or the folder writable"
+        )
+        fileHasRoom()
     }
 
     /// Sends what was held back.
     private func sendRest() {
         guard let head else { return }
-        if content.isEmpty, isLast { sink?.received(head, framing: framing) }
-        if sent < content.count { _ = content[sent...].withUnsafeBytes { sink?.received($0) } }
+        if isHeadHeld { sink?.received(head, framing: framing) }
+        if !rest.isEmpty { _ = rest.withUnsafeBytes { sink?.received($0) } }
     }
 
     func finished(trailers: Fields) {
         guard state == .passing else { return }
         isEndProven = handle?.isEndProven ?? true
-        guard isRecorded, isEndProven, let head, let making = making(head) else {
+        guard content != nil, isEndProven, let head else {
             sendRest()
             return end { $0.finished(trailers: trailers) }
         }
         state = .saving
         self.trailers = trailers
-        wake(making)
+        wake(RecordingDraft(key, head, asked: request.fields, now: clock.now(), plan, expectation))
     }
 
     /// Waits for the whole answer, writes it, and ends the fetch: whoever has the answer finds the recording.
     func save(on loop: isolated EventLoop) async {
         guard state != .ended else { return }
-        guard let making = await withUnsafeContinuation({ waiter = $0 }) else { return }
-        await plan.folder.save(making)
+        guard let draft = await withUnsafeContinuation({ waiter = $0 }) else {
+            await stand?.run(on: loop)
+            return
+        }
+        await content?.save(draft)
         sendRest()
         end { $0.finished(trailers: trailers) }
     }
 
-    /// - Parameter making: nil: there will be no recording.
-    private func wake(_ making: Making?) {
+    /// - Parameter draft: nil: there will be no recording.
+    private func wake(_ draft: RecordingDraft?) {
         let waiter = waiter
         self.waiter = nil
-        waiter?.resume(returning: making)
+        waiter?.resume(returning: draft)
     }
 
     func failed(_ error: FetchError) {
@@ -169,63 +217,24 @@ final class RecordedFetch: FetchHandle, FetchSink {
     private func replayInstead() -> Bool {
         guard let standIn, let sink, state == .waiting else { return false }
         state = .replaying
-        wake(nil)
+        content = nil
         let handle = handle
-        let stand = ReplayedFetch(standIn, request, now: clock.now(), sink: sink)
+        let stand = ReplayedFetch(standIn, request, now: clock.now(), sink: sink, on: loop)
+        if isSinkPaused { stand.pause() }
         self.stand = stand
         self.handle = nil
         handle?.cancel()
-        stand.answer()
+        wake(nil)
         return true
     }
 
     private func giveUp() {
-        guard isRecorded else { return }
-        isRecorded = false
-        content = []
+        guard content != nil else { return }
+        content = nil
         plan.folder.tell(
             "the answer to '\(key.request)' has more than \(plan.rules.maximumSize) bytes and is not recorded; "
                 + "raise 'recordings.max_size'"
         )
-    }
-
-    /// What the answer is that its route does not expect, such as `has the status 404`; nil where it is as expected.
-    private func unexpected(_ status: Int, _ fields: Fields) -> String? {
-        guard let expectation else { return nil }
-        let whole = OwnRepresentation(
-            ResponseHead(status: status, fields: fields),
-            length: Int64(content.count),
-            now: clock.now()
-        )
-        return expectation.mismatch(whole.head, content)
-    }
-
-    /// - Returns: nil where the answer is not as its route expects.
-    private func making(_ head: ResponseHead) -> Making? {
-        let fields = HopByHop.forwardable(head.fields, isRequest: false)
-        if let found = unexpected(head.status, fields) {
-            plan.folder.tell(
-                "the answer to '\(key.request)' is not recorded: it \(found), which its route does not expect"
-            )
-            return nil
-        }
-        return { [key, plan, content, asked = request.fields, now = clock.now()] in
-            do throws(RedactionRefusal) {
-                let kept = try Redaction.apply(to: content, of: fields, plan.rules, plan.secrets)
-                return Recording(
-                    key: key,
-                    vary: plan.rules.matchesVary ? RecordingVary.pairs(kept.fields, asked) : [],
-                    recordedAt: now,
-                    status: head.status,
-                    reason: head.reason,
-                    fields: kept.fields,
-                    content: kept.content
-                )
-            } catch {
-                plan.folder.tell("the answer to '\(key.request)' is not recorded: it \(error)")
-                return nil
-            }
-        }
     }
 
     private func end(_ tell: (any FetchSink) -> Void = { _ in }) {
@@ -235,7 +244,7 @@ final class RecordedFetch: FetchHandle, FetchSink {
         self.sink = nil
         handle = nil
         task = nil
-        content = []
+        content = nil
         wake(nil)
         if let sink { tell(sink) }
     }

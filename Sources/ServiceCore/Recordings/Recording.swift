@@ -1,5 +1,6 @@
 // One recorded answer, and the document that stands beside its content in a folder.
 
+package import CacheStore
 import Content
 import FoundationEssentials
 package import HTTPWire
@@ -37,8 +38,10 @@ package struct Recording: Sendable {
     }
 
     /// The head of the answer: Date is now, Expires as far away as it was, and Age is gone.
-    /// - Parameter now: Unix seconds.
-    package func head(now: Int64) -> ResponseHead {
+    /// - Parameters:
+    ///   - now: Unix seconds.
+    ///   - length: of the content, in bytes.
+    package func head(now: Int64, length: Int64) -> ResponseHead {
         var fields = fields
         fields.remove(.age)
         if let expires = fields.first(.expires), let date = HTTPDate.parse(expires, now: recordedAt) {
@@ -46,9 +49,18 @@ package struct Recording: Sendable {
             if !overflow, moved > 0, moved < 253_402_300_800 { fields.set(.expires, HTTPDate.format(moved)) }
         }
         fields.set(.date, HTTPDate.format(now))
-        fields.set(.contentLength, String(content.count))
+        fields.set(.contentLength, String(length))
         return ResponseHead(status: status, reason: reason, fields: fields)
     }
+}
+
+/// A recording whose content is read while it is sent.
+package struct OpenRecording: Sendable {
+    /// Without its content.
+    package let recording: Recording
+    package let content: Body
+    /// Of the content, in bytes.
+    package var length: Int64 { content.knownLength ?? 0 }
 }
 
 /// The document `NAME.head.json`, which a person may change, as the content beside it.

@@ -1,5 +1,6 @@
 // The recordings of one service: two files each, readable by their owner alone, in a folder.
 
+import CacheStore
 package import EventLoop
 import Files
 import Glibc
@@ -14,13 +15,15 @@ import Synchronization
 package final class RecordingFolder: Sendable {
     /// Absolute.
     package let path: String
-    private let pool: IOPool
+    let pool: IOPool
     private let onTrouble: @Sendable (String) -> Void
     private let writing = Mutex(())
     private let sweep: RecordingSweep
     private let prepare: @Sendable () -> Void
 
     static let headSuffix = ".head.json"
+    /// Bytes of a content that is read with its head.
+    private static let shortContent = 64 << 10
 
     /// - Parameters:
     ///   - path: of the folder, which is made with the first recording.
@@ -39,10 +42,10 @@ package final class RecordingFolder: Sendable {
         sweep = RecordingSweep(path)
     }
 
-    /// The recording of a request; nil where there is none that can be used.
+    /// The recording of a request, to be sent; nil where there is none that can be used.
     /// - Parameter request: its fields, which may have to be those that the answer names in Vary.
-    package func find(_ key: RecordingKey, _ request: Fields) async -> Recording? {
-        try? await pool.run { [self] in load(key, request) }
+    package func find(_ key: RecordingKey, _ request: Fields) async -> OpenRecording? {
+        (try? await pool.run { [self] in load(key, request) }) ?? nil
     }
 
     /// The recordings that come nearest to a request, and what differs; nil where none is near.
@@ -76,14 +79,31 @@ package final class RecordingFolder: Sendable {
     /// Writes a recording in the place of an earlier one of its key.
     /// - Returns: whether it has been written; the reason goes to the log otherwise.
     package func save(_ recording: Recording) async -> Bool {
-        (try? await pool.run { [self] in store(recording) }) ?? false
+        (try? await pool.run { [self] in recording.content.withUnsafeBytes { store(recording, $0) } }) ?? false
+    }
+
+    /// The same with a content that is in a file; where nobody has to look into it, it is never in memory as a whole.
+    func save(_ draft: RecordingDraft, from file: SpillFile) async {
+        let failure = try? await pool.run { [self] () -> (any Error)? in
+            do {
+                try file.withBytes { bytes in
+                    guard !draft.keeps(bytes) else { return _ = store(draft.recording([], tell: tell), bytes) }
+                    let recording = draft.recording(Array(bytes), tell: tell)
+                    _ = recording?.content.withUnsafeBytes { store(recording, $0) }
+                }
+                return nil
+            } catch {
+                return error
+            }
+        }
+        if let failure { tell("the answer to '\(draft.key.request)' is not recorded: \(failure); ask again") }
     }
 
     /// Makes a recording on an I/O thread, and writes it in the place of an earlier one of its key.
     /// - Parameter make: nil: there is none after all.
     func save(_ make: @escaping @Sendable () -> Recording?) async {
         try? await pool.run { [self] in
-            if let recording = make() { _ = store(recording) }
+            if let recording = make() { _ = recording.content.withUnsafeBytes { store(recording, $0) } }
         }
     }
 
@@ -97,7 +117,7 @@ package final class RecordingFolder: Sendable {
 
     // MARK: - On an I/O thread
 
-    private func load(_ key: RecordingKey, _ request: Fields) -> Recording? {
+    private func load(_ key: RecordingKey, _ request: Fields) -> OpenRecording? {
         if let found = load(key.name, of: key, request) { return found }
         // Other values of what the answer names in Vary: they are only where there is one that has the name of the key.
         if access(head(key.name), F_OK) == 0 {
@@ -107,11 +127,11 @@ package final class RecordingFolder: Sendable {
         }
         // Recordings of before, and those that a person has written, do not say whether there were credentials.
         guard let plain = key.withoutCredentials else { return nil }
-        return read(plain.name) { $0.vary == nil && $0.key == plain ? plain : nil }
+        return opened(plain.name) { $0.vary == nil && $0.key == plain ? plain : nil }
     }
 
-    private func load(_ name: String, of key: RecordingKey, _ request: Fields) -> Recording? {
-        read(name) { document in
+    private func load(_ name: String, of key: RecordingKey, _ request: Fields) -> OpenRecording? {
+        opened(name) { document in
             if document.key == key { return RecordingVary.matches(document.vary, request) ? key : nil }
             onTrouble(
                 "the recording \(head(name)) is of another request than '\(key.request)', which its name is of; "
@@ -119,6 +139,28 @@ package final class RecordingFolder: Sendable {
             )
             return nil
         }
+    }
+
+    /// As `read`, but a long content stays in its file.
+    private func opened(_ name: String, _ key: (RecordingDocument) -> RecordingKey?) -> OpenRecording? {
+        var content = Body.complete([])
+        let found = read(
+            name,
+            content: { file throws(SystemError) in
+                let place = "\(path)/\(file)"
+                let (descriptor, length) = try WholeFile.openEdited(place)
+                if length > Self.shortContent {
+                    content = .file(SharedFile(descriptor: descriptor, pool: pool), offset: 0, length: length)
+                    return ([], sweep.difference(ofOpen: descriptor, from: file))
+                }
+                defer { close(descriptor) }
+                let bytes = try WholeFile.rest(of: descriptor, place)
+                content = .complete(Chunk(bytes))
+                return ([], sweep.difference(of: bytes, from: file))
+            },
+            key
+        )
+        return found.map { OpenRecording(recording: $0, content: content) }
     }
 
     /// The name of a recording's files: that of its key, unless there is one of other values of what the answer names in
@@ -133,23 +175,37 @@ package final class RecordingFolder: Sendable {
 
     private func head(_ name: String) -> String { "\(path)/\(name)\(Self.headSuffix)" }
 
+    private func whole(_ file: String) throws(SystemError) -> (content: [UInt8], difference: String?) {
+        let bytes = try WholeFile.readEdited("\(path)/\(file)")
+        return (bytes, sweep.difference(of: bytes, from: file))
+    }
+
+    private func read(_ name: String, _ key: (RecordingDocument) -> RecordingKey?) -> Recording? {
+        read(name, content: whole, key)
+    }
+
     /// A recording, of which the log is told where it cannot be used.
     /// - Parameters:
     ///   - name: without the suffix.
+    ///   - content: reads a file of the folder, and says how the digest of its content begins where it is not that of the
+    ///     name.
     ///   - key: its key; nil where it is not wanted.
-    private func read(_ name: String, _ key: (RecordingDocument) -> RecordingKey?) -> Recording? {
+    private func read(
+        _ name: String,
+        content read: (_ file: String) throws(SystemError) -> (content: [UInt8], difference: String?),
+        _ key: (RecordingDocument) -> RecordingKey?
+    ) -> Recording? {
         // A recording may be replaced after its head was read, and takes the content of before along.
         for _ in 0..<Self.mostAttempts {
             guard let document = document(name), let key = key(document) else { return nil }
-            let content: [UInt8]
+            var (content, difference): ([UInt8], String?) = ([], nil)
             do throws(SystemError) {
-                content =
-                    try document.content.map { file throws(SystemError) in
-                        guard !file.isEmpty, !file.contains("/") else {
-                            throw SystemError("open \(path)/\(file)", code: ENOENT)
-                        }
-                        return try WholeFile.readEdited("\(path)/\(file)")
-                    } ?? []
+                if let file = document.content {
+                    guard !file.isEmpty, !file.contains("/") else {
+                        throw SystemError("open \(path)/\(file)", code: ENOENT)
+                    }
+                    (content, difference) = try read(file)
+                }
             } catch {
                 if self.document(name) != document { continue }
                 onTrouble(
@@ -158,10 +214,10 @@ package final class RecordingFolder: Sendable {
                 )
                 return nil
             }
-            if let file = document.content, let found = sweep.difference(of: content, from: file) {
+            if let file = document.content, let difference {
                 onTrouble(
                     "the content of the recording \(head(name)) at '\(file)' beside it is not what was recorded: its "
-                        + "digest begins with \(found); it answers as it is; if nobody has changed it on purpose, "
+                        + "digest begins with \(difference); it answers as it is; if nobody has changed it on purpose, "
                         + "record it again, else give it another name, in 'content', too"
                 )
             }
@@ -194,17 +250,24 @@ package final class RecordingFolder: Sendable {
         return nil
     }
 
-    private func store(_ recording: Recording) -> Bool {
+    func makeFolder() throws(SystemError) {
+        guard access(path, F_OK) != 0 else { return }
+        prepare()
+        try Folders.make(path, mode: 0o700)
+    }
+
+    /// - Parameters:
+    ///   - recording: nil: there is none, and the log knows why.
+    ///   - content: in the place of the recording's own.
+    private func store(_ recording: Recording?, _ content: UnsafeRawBufferPointer) -> Bool {
+        guard let recording else { return false }
         do throws(SystemError) {
-            if access(path, F_OK) != 0 {
-                prepare()
-                try Folders.make(path, mode: 0o700)
-            }
+            try makeFolder()
             let name = name(recording)
             // Each content has a name of its own, so that no head is ever beside the content of another answer, whoever reads
             // meanwhile and whenever the daemon is killed.
-            let digest = RecordingSweep.digest(of: recording.content)
-            let file = recording.content.isEmpty ? nil : "\(name).\(digest)\(Self.suffix(recording.fields))"
+            let digest = RecordingSweep.digest(of: content)
+            let file = content.isEmpty ? nil : "\(name).\(digest)\(Self.suffix(recording.fields))"
             let document = RecordingDocument(recording, content: file)
             guard let head = try? document.encode() else { return false }
             try writing.withLock { _ throws(SystemError) in
@@ -213,7 +276,7 @@ package final class RecordingFolder: Sendable {
                 if lock != nil { sweep.removeOrphans() }
                 let before = (try? WholeFile.readEdited(self.head(name))).flatMap { try? RecordingDocument.decode($0) }
                 // The content first: a document never names a file that is not there.
-                if let file { try WholeFile.replace("\(path)/\(file)", with: recording.content) }
+                if let file { try WholeFile.replace("\(path)/\(file)", with: content) }
                 try WholeFile.replace(self.head(name), with: head)
                 // A file of another name is somebody's own.
                 if let old = before?.content, old != file, old.hasPrefix(name + "."), !old.contains("/") {

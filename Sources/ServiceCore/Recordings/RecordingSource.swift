@@ -18,12 +18,14 @@ final class RecordingSource: FetchSource {
     private let plan: RecordingPlan
     private let expectation: SeedExpectation?
     private let clock: WallClock
+    private let budget: BodyBudget
     private let service: String
     private let isOffline: () -> Bool
 
     /// - Parameters:
     ///   - origin: nil with `source: replay`, so that there is nothing that could open a socket.
     ///   - expectation: what the route expects of an answer that it keeps; nil: nothing.
+    ///   - budget: counts what is recorded while it arrives.
     ///   - service: its name, for messages.
     ///   - isOffline: nobody is to be asked at this moment.
     init(
@@ -31,6 +33,7 @@ final class RecordingSource: FetchSource {
         _ plan: RecordingPlan,
         _ expectation: SeedExpectation?,
         clock: WallClock,
+        budget: BodyBudget,
         service: String,
         isOffline: @escaping () -> Bool
     ) {
@@ -38,6 +41,7 @@ final class RecordingSource: FetchSource {
         self.plan = plan
         self.expectation = expectation
         self.clock = clock
+        self.budget = budget
         self.service = service
         self.isOffline = isOffline
     }
@@ -69,7 +73,7 @@ final class RecordingSource: FetchSource {
             if let found { return replay(found, head, sink, on: loop) }
             throw .offline("there is no recording of '\(key.request)', \(FetchError.offlineAdvice)")
         }
-        let fetch = RecordedFetch(head, key, plan, expectation, clock, standIn: found, sink: sink)
+        let fetch = RecordedFetch(head, key, plan, expectation, clock, budget, standIn: found, sink: sink, on: loop)
         request.prepareForRecording()
         do throws(FetchError) {
             fetch.handle = try await origin.start(request, sink: fetch, on: loop)
@@ -105,16 +109,16 @@ final class RecordingSource: FetchSource {
     }
 
     private func replay(
-        _ recording: Recording,
+        _ recording: OpenRecording,
         _ request: RequestHead,
         _ sink: any FetchSink,
         on loop: isolated EventLoop
     ) -> ReplayedFetch {
-        let fetch = ReplayedFetch(recording, request, now: clock.now(), sink: sink)
+        let fetch = ReplayedFetch(recording, request, now: clock.now(), sink: sink, on: loop)
         Task.immediate(executorPreference: loop.taskExecutor) {
             // Never before `start` has returned: the sink's owner has the handle by then.
             await Task.yield()
-            fetch.begin(on: loop)
+            await fetch.run(on: loop)
         }
         return fetch
     }

@@ -12,7 +12,7 @@ import Synchronization
 final class RecordingSweep: Sendable {
     private let path: String
     private let isSwept = Atomic<Bool>(false)
-    /// Contents of which it was told what they are.
+    /// Contents of which it was told what they are, and long ones that were looked at.
     private let told = Mutex<Set<String>>([])
     /// Of them at most; then they are told again.
     private static let mostTold = 4096
@@ -20,7 +20,11 @@ final class RecordingSweep: Sendable {
     init(_ path: String) { self.path = path }
 
     /// What the name of a content's file has of its SHA-256.
-    static func digest(of content: [UInt8]) -> String { String((ContentDigest.sha256.hex(content) ?? "").prefix(8)) }
+    static func digest(of content: [UInt8]) -> String { content.withUnsafeBytes { digest(of: $0) } }
+
+    static func digest(of content: UnsafeRawBufferPointer) -> String { begin(ContentDigest.sha256.hex(content)) }
+
+    private static func begin(_ digest: String?) -> String { String((digest ?? "").prefix(8)) }
 
     /// The parts of the name of a content's file: the recording's name, and the digest. Nil for what somebody else has named.
     private static func parts(of file: Substring) -> (name: String, digest: String)? {
@@ -31,17 +35,46 @@ final class RecordingSweep: Sendable {
         return ("\(parts[0]).\(parts[1])", String(parts[2]))
     }
 
+    /// Begins the name of a file that has no name in a moment, and becomes a content.
+    static let nameless = ".recording-"
+
+    private static func isNameless(_ file: String) -> Bool {
+        file.hasPrefix(nameless) && UInt64(file.dropFirst(nameless.count), radix: 16) != nil
+    }
+
     /// How the digest of a content begins that is not the one in its name; nil where it is, where the name has none, and
     /// where it was told before.
     func difference(of content: [UInt8], from file: String) -> String? {
         guard let named = Self.parts(of: file[...])?.digest else { return nil }
         let found = Self.digest(of: content)
-        guard found != named else { return nil }
-        let isNews = told.withLock { told in
-            if told.count >= Self.mostTold { told = [] }
-            return told.insert("\(file) \(found)").inserted
+        return found != named && isNews("\(file) \(found)") ? found : nil
+    }
+
+    /// The same of a content that is read in parts, and only where the file is not the one that was looked at before.
+    func difference(ofOpen descriptor: Int32, from file: String) -> String? {
+        guard let named = Self.parts(of: file[...])?.digest else { return nil }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        let time = status.st_mtim
+        guard isNews("\(file) \(status.st_ino) \(status.st_size) \(time.tv_sec).\(time.tv_nsec)") else { return nil }
+        var offset = 0
+        let digest = ContentDigest.sha256.hex { part in
+            var count = pread(descriptor, part.baseAddress, part.count, offset)
+            while count < 0, errno == EINTR { count = pread(descriptor, part.baseAddress, part.count, offset) }
+            offset += max(0, count)
+            return count
         }
-        return isNews ? found : nil
+        // Whoever sends it says that it cannot be read.
+        guard let digest else { return nil }
+        let found = Self.begin(digest)
+        return found != named && isNews("\(file) \(found)") ? found : nil
+    }
+
+    private func isNews(_ text: String) -> Bool {
+        told.withLock { told in
+            if told.count >= Self.mostTold { told = [] }
+            return told.insert(text).inserted
+        }
     }
 
     /// Keeps other processes from sweeping the folder, or from writing in it meanwhile; blocks. One caller at a time.
@@ -82,7 +115,7 @@ final class RecordingSweep: Sendable {
             let whole = isUnfinished ? file.dropLast(4) : file[...]
             if let name = Self.parts(of: whole)?.name {
                 if !unreadable.contains(name) { unlink("\(path)/\(file)") }
-            } else if isUnfinished, whole.hasSuffix(RecordingFolder.headSuffix) {
+            } else if isUnfinished && whole.hasSuffix(RecordingFolder.headSuffix) || Self.isNameless(file) {
                 unlink("\(path)/\(file)")
             }
         }

@@ -35,6 +35,14 @@ enum Redaction {
         return (fields, plain)
     }
 
+    /// Whether secrets are looked for in a content, or could be.
+    static func looks(into content: UnsafeRawBufferPointer, of fields: Fields, _ rules: RecordingRules) -> Bool {
+        SecretContent(shown: rules.shown).looks(
+            into: Array(content.prefix(SecretContent.telling)),
+            type: fields.first(.contentType)
+        )
+    }
+
     /// RFC 9530, RFC 3230 and RFC 2616 section 14.15.
     private static let digests: [StaticString] = ["content-digest", "repr-digest", "digest", "content-md5"]
 

@@ -1,12 +1,13 @@
 // A fetch that is answered by a recording.
 
+import CacheStore
 import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
 import Upstream
 
-/// Gives a sink the answer of a recording, as fast as it takes it. Loop-bound.
+/// Gives a sink the answer of a recording, as fast as it takes it, a small part in memory at a time. Loop-bound.
 final class ReplayedFetch: FetchHandle {
     /// Says of an answer that a recording gave it, and of which age: `replayed; recorded=…`.
     static let fieldName = "Drydock-Recording"
@@ -14,77 +15,101 @@ final class ReplayedFetch: FetchHandle {
     private static let piece = 64 << 10
 
     private let head: ResponseHead
-    /// What is sent of the recording's content; nil where the answer has none.
-    private let content: ArraySlice<UInt8>?
+    /// The recording's content, or the range of it that is asked for; nil where the answer has none.
+    private let reader: BodyReader?
+    private let length: Int64
+    private let request: String
     private var sink: (any FetchSink)?
-    private var sent = 0
     private var isPaused = false
-    /// A call of the sink is under way: it must not begin another.
-    private var isGiving = false
+    private var waiter: UnsafeContinuation<Void, Never>?
 
     /// - Parameters:
     ///   - request: as the client made it. One range of a 200 is obeyed. Conditions are not looked at: a person may have
     ///     changed the content, and its ETag is that of before.
     ///   - now: Unix seconds.
-    init(_ recording: Recording, _ request: RequestHead, now: Int64, sink: any FetchSink) {
-        var head = recording.head(now: now)
+    init(_ found: OpenRecording, _ request: RequestHead, now: Int64, sink: any FetchSink, on loop: EventLoop) {
+        let (recording, whole) = (found.recording, found.length)
+        var head = recording.head(now: now, length: whole)
         head.fields.set(Self.fieldName, "replayed; recorded=\"\(HTTPDate.format(recording.recordedAt))\"")
-        var content: ArraySlice<UInt8>? = recording.content[...]
-        if request.method == .head || recording.status == 204 { content = nil }
-        let whole = OwnRepresentation(head, length: Int64(recording.content.count), now: now).head
-        let length = Int64(recording.content.count)
+        var range: Range<Int64>? = 0..<whole
+        if request.method == .head || recording.status == 204 { range = nil }
         if !request.fields.contains(.ifRange) {
-            switch Caching.rangeAnswer(request: request, stored: whole, length: length) {
+            let stored = OwnRepresentation(head, length: whole, now: now).head
+            switch Caching.rangeAnswer(request: request, stored: stored, length: whole) {
             case .parts(let ranges) where ranges.count == 1:
-                head = Caching.partHead(stored: whole, range: ranges[0], length: length)
-                content = recording.content[Int(ranges[0].lowerBound)..<Int(ranges[0].upperBound)]
+                head = Caching.partHead(stored: stored, range: ranges[0], length: whole)
+                range = ranges[0]
             case .unsatisfiable:
                 let said = head.fields.combined(Self.fieldName)
-                head = Caching.unsatisfiableHead(length: length)
+                head = Caching.unsatisfiableHead(length: whole)
                 if let said { head.fields.set(Self.fieldName, said) }
-                content = nil
+                range = nil
             default: break
             }
         }
         self.head = head
-        self.content = content
+        self.request = recording.key.request
         self.sink = sink
+        reader = range.flatMap { _ in found.content.makeReader(on: loop) }
+        if let range, range != 0..<whole { reader?.narrow(to: range) }
+        length = range.map { $0.upperBound - $0.lowerBound } ?? 0
     }
 
-    func begin(on loop: isolated EventLoop) { answer() }
-
-    /// The same within a call of another fetch of the loop.
-    func answer() {
-        sink?.received(head, framing: content.map { .length(UInt64($0.count)) } ?? .none)
-        give()
-    }
-
-    private func give() {
-        guard !isGiving else { return }
-        isGiving = true
-        let content = content ?? []
-        while let sink, !isPaused, sent < content.count {
-            let part = content.dropFirst(sent).prefix(Self.piece)
-            sent += part.count
-            if part.withUnsafeBytes({ sink.received($0) }) == .pause { isPaused = true }
+    /// Answers; returns when the sink has had all, or wants no more.
+    func run(on loop: isolated EventLoop) async {
+        defer { reader?.close() }
+        sink?.received(head, framing: reader == nil ? .none : .length(UInt64(length)))
+        do throws(BodyError) {
+            // Nothing is held while the sink holds back.
+            while try await givePiece(on: loop) { await waitForResume(on: loop) }
+            end { $0.finished(trailers: Fields()) }
+        } catch {
+            let detail = "the content of the recording of '\(request)' cannot be read: \(error); record it again"
+            end { $0.failed(.unrecorded(detail)) }
         }
-        isGiving = false
-        guard !isPaused, let sink else { return }
+    }
+
+    /// - Returns: false where there is none, or nobody wants it.
+    private func givePiece(on loop: isolated EventLoop) async throws(BodyError) -> Bool {
+        guard sink != nil, let piece = try await reader?.next(maxBytes: Self.piece, on: loop) else { return false }
+        let part = try await piece.load(on: loop)
+        let flow = sink?.received(UnsafeRawBufferPointer(rebasing: part.chunk.bytes[part.range]))
+        if flow == .pause { isPaused = true }
+        return true
+    }
+
+    private func waitForResume(on loop: isolated EventLoop) async {
+        while isPaused, sink != nil { await withUnsafeContinuation { waiter = $0 } }
+    }
+
+    private func end(_ tell: (any FetchSink) -> Void) {
+        let sink = sink
         self.sink = nil
-        sink.finished(trailers: Fields())
+        if let sink { tell(sink) }
+    }
+
+    private func wake() {
+        let waiter = waiter
+        self.waiter = nil
+        waiter?.resume()
     }
 
     func resume() {
         isPaused = false
-        give()
+        wake()
     }
 
     func pause() { isPaused = true }
 
+    var isAtHand: Bool { true }
+
     // The content of the request was read before its recording was found.
     func bodyAvailable() {}
 
-    func cancel() { sink = nil }
+    func cancel() {
+        sink = nil
+        wake()
+    }
 }
 
 @available(*, unavailable) extension ReplayedFetch: Sendable {}

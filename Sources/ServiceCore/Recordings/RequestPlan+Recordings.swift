@@ -19,7 +19,14 @@ extension RequestPlan {
         guard let recording else { return asksNobody ? NobodySource(service: service) : try origin() }
         let origin = recording.source == .replay ? nil : try origin()
         let expectation = PhasePlan.seedExpectation(phases, policy)
-        return RecordingSource(origin, recording, expectation, clock: core.clock, service: service) { core.isOffline }
+        return RecordingSource(
+            origin,
+            recording,
+            expectation,
+            clock: core.clock,
+            budget: core.budget,
+            service: service
+        ) { core.isOffline }
     }
 }
 

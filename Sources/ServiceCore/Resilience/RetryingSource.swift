@@ -272,6 +272,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     func bodyAvailable() { handle?.bodyAvailable() }
 
     var hasContent: Bool { handle?.hasContent ?? false }
+    var isAtHand: Bool { handle?.isAtHand ?? false }
 
     func cancel() {
         let handle = handle

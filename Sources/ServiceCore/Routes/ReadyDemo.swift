@@ -60,14 +60,14 @@ package final class ReadyDemo: Sendable {
         addsVary: Bool
     ) -> Outcome? {
         let draw = DemoDraw.make(rule, latency: 0, isFailure: isFailure, name: .blank)
-        guard draw.status >= 200, draw.status != 204, draw.status != 304, draw.body.count <= bodyLimit else {
+        guard draw.status >= 200, draw.status != 204, draw.status != 304, draw.bodyLength <= bodyLimit else {
             return nil
         }
         var fields = draw.representationFields
         rewriting.apply(to: &fields)
         if addsVary { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &fields) }
         for field in [KnownField.transferEncoding, .connection, .keepAlive] { fields.remove(field) }
-        fields.set(.contentLength, String(draw.body.count))
+        fields.set(.contentLength, String(draw.bodyLength))
         fields.remove("Drydock-Demo")
         fields.append("Drydock-Demo", draw.fieldValue)
         var head: [UInt8] = []

@@ -1,5 +1,6 @@
 // What a recording is found by, what is written of an answer, and what of it is sent.
 
+import CacheStore
 import EventLoop
 import Foundation
 import HTTPWire
@@ -60,7 +61,7 @@ import Testing
             #expect(await recordings.save(recording))
         }
         func find(_ request: [(String, String)]) async -> Int? {
-            await recordings.find(Self.key(.get, "/me", request), Fields(request))?.status
+            await recordings.find(Self.key(.get, "/me", request), Fields(request))?.recording.status
         }
         let (ann, bob) = (("Authorization", "Bearer ann"), ("Authorization", "Bearer bob"))
         let (german, english) = (("Accept-Language", "de"), ("Accept-Language", "en"))
@@ -251,7 +252,7 @@ import Testing
             fields: fields,
             content: [1, 2, 3]
         )
-        let head = recording.head(now: time + 1000)
+        let head = recording.head(now: time + 1000, length: 3)
         #expect(head.status == 200 && head.reason == "Fine")
         #expect(head.fields.first(.date) == HTTPDate.format(time + 1000))
         #expect(head.fields.first(.expires) == HTTPDate.format(time + 1060))
@@ -287,16 +288,16 @@ import Testing
         let (folder, pool) = try Self.folder(place.path + "/deep/api")
         defer { pool.stop() }
         let keys = [Self.key(), Self.key(.post, "/orders", [], "{}"), Self.key(.get, "/empty")]
-        #expect(await folder.find(keys[0], Fields()) == nil)
+        #expect(try await folder.whole(keys[0]) == nil)
         #expect(await folder.save(Self.recording(keys[0], "old")))
         for key in keys { #expect(await folder.save(Self.recording(key, key == keys[2] ? "" : "new"))) }
         for key in keys {
-            let found = try #require(await folder.find(key, Fields()))
+            let found = try #require(try await folder.whole(key))
             #expect(found.content == Array((key == keys[2] ? "" : "new").utf8))
             #expect(found.recordedAt == 1_700_000_000 && found.fields.first(.etag) == "\"1\"")
         }
         #expect(await folder.all().map(\.key).count == 3)
-        #expect(await folder.find(Self.key(.post, "/orders", [], "[]"), Fields()) == nil)
+        #expect(try await folder.whole(Self.key(.post, "/orders", [], "[]")) == nil)
         let manager = FileManager.default
         for name in try manager.contentsOfDirectory(atPath: folder.path) {
             let attributes = try manager.attributesOfItem(atPath: "\(folder.path)/\(name)")
@@ -320,7 +321,7 @@ import Testing
         let content = "\(folder.path)/\(try #require(name))"
         let head = "\(folder.path)/\(key.name).head.json"
         try Data("edited".utf8).write(to: URL(fileURLWithPath: content))
-        #expect(await folder.find(key, Fields())?.content == Array("edited".utf8))
+        #expect(try await folder.whole(key)?.content == Array("edited".utf8))
         let text = try String(contentsOfFile: head, encoding: .utf8)
         for (old, new) in [
             ("\"status\" : 200", "\"status\" : 304"), ("\"ETag\"", "\"E Tag\""), ("2023-11-14", "yesterday"),
@@ -329,7 +330,7 @@ import Testing
         ] {
             try text.replacingOccurrences(of: old, with: new).write(toFile: head, atomically: true, encoding: .utf8)
             let before = troubles.read { $0.count }
-            #expect(await folder.find(key, Fields()) == nil, "\(new)")
+            #expect(try await folder.whole(key) == nil, "\(new)")
             #expect(troubles.read { $0.count } == before + 1, "\(new)")
         }
         #expect(troubles.read { $0 }.allSatisfy { $0.contains(head) || $0.contains("correct it") })
@@ -346,7 +347,7 @@ import Testing
                 try manager.removeItem(atPath: place)
                 try make()
                 let before = troubles.read { $0.count }
-                #expect(await folder.find(key, Fields()) == nil)
+                #expect(try await folder.whole(key) == nil)
                 #expect(troubles.read { $0.count } == before + 1)
             }
         }
@@ -418,10 +419,11 @@ import Testing
         let name = Self.key(.get, "/gone").name
         let orphans = [
             "\(name).0123abcd.json", "\(kept.name).0123abcd.bin", "\(name).0123abcd.json.new",
-            "\(kept.name).head.json.new",
+            "\(kept.name).head.json.new", ".recording-0123abcd",
         ]
         let others = [
             "\(kept.name).json", "notes.txt", "a.new", "\(kept.name).0123abcd", "\(broken.name).0123abcd.bin",
+            ".recording-notes",
         ]
         for file in orphans + others { try place.write(file, "x") }
         let (folder, second) = try Self.folder(place.path)
@@ -434,23 +436,25 @@ import Testing
         let files = Set(try FileManager.default.contentsOfDirectory(atPath: place.path))
         #expect(files.isDisjoint(with: orphans) && files.isSuperset(of: others), "\(files)")
         #expect(files.count == 4 + others.count)
-        #expect(await folder.find(kept, Fields())?.content == Array("newer".utf8))
+        #expect(try await folder.whole(kept)?.content == Array("newer".utf8))
     }
 
-    @Test("a content that is not what its name says answers, and is told once")
-    func anotherContent() async throws {
+    /// - Parameter length: that is added to each content; a long one stays in its file.
+    @Test("a content that is not what its name says answers, and is told once", arguments: [0, 100_000])
+    func anotherContent(_ length: Int) async throws {
+        let more = String(repeating: " ", count: length)
         let place = try TemporaryFolder()
         let troubles = Monitor<[String]>([])
         let (folder, pool) = try Self.folder(place.path, troubles)
         defer { pool.stop() }
         let key = Self.key()
-        #expect(await folder.save(Self.recording(key, "old")))
+        #expect(await folder.save(Self.recording(key, "old" + more)))
         #expect(await folder.find(key, Fields()) != nil && troubles.read { $0.isEmpty })
         let files = try FileManager.default.contentsOfDirectory(atPath: place.path)
         let file = try #require(files.first { !$0.hasSuffix(".head.json") })
-        for (text, count) in [("o1d", 1), ("edited", 2), ("edited", 2), ("old", 2)] {
-            try place.write(file, text)
-            for _ in 0..<2 { #expect(await folder.find(key, Fields())?.content == Array(text.utf8)) }
+        for (text, count) in [(length == 0 ? "o1d" : "other", 1), ("edited", 2), ("edited", 2), ("old", 2)] {
+            try place.write(file, text + more)
+            for _ in 0..<2 { #expect(try await folder.whole(key)?.content == Array((text + more).utf8)) }
             #expect(troubles.read { $0.count } == count, "\(text)")
         }
         #expect(troubles.read { $0 }.allSatisfy { $0.contains("\(key.name).head.json") && $0.contains("'\(file)'") })
@@ -458,7 +462,7 @@ import Testing
         let head = place.text("\(key.name).head.json")
         try place.write("\(key.name).head.json", head.replacingOccurrences(of: file, with: "mine.json"))
         try place.write("mine.json", "mine")
-        #expect(await folder.find(key, Fields())?.content == Array("mine".utf8))
+        #expect(try await folder.whole(key)?.content == Array("mine".utf8))
         #expect(troubles.read { $0.count } == 2)
     }
 
@@ -492,7 +496,7 @@ import Testing
                 group.addTask {
                     var torn = 0
                     for _ in 0..<600 {
-                        guard let found = await folder.find(key, Fields()) else {
+                        guard let found = try? await folder.whole(key) else {
                             torn += 1
                             continue
                         }
@@ -508,5 +512,28 @@ import Testing
         #expect(troubles.read { $0 }.isEmpty)
         // The content of before is gone.
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 2)
+    }
+}
+
+extension RecordingFolder {
+    /// The whole recording of a key.
+    func whole(_ key: RecordingKey, _ request: Fields = Fields()) async throws -> Recording? {
+        guard let found = await find(key, request) else { return nil }
+        var content: [UInt8] = []
+        if let chunk = found.content.wholeChunk {
+            content = Array(chunk.bytes)
+        } else if let file = found.content.file {
+            content = try file.read(offset: 0, count: Int(found.length)).array(0..<Int(found.length))
+        }
+        let head = found.recording
+        return Recording(
+            key: head.key,
+            vary: head.vary,
+            recordedAt: head.recordedAt,
+            status: head.status,
+            reason: head.reason,
+            fields: head.fields,
+            content: content
+        )
     }
 }
