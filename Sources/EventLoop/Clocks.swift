@@ -11,6 +11,9 @@ package enum Monotonic {
     /// Time as of the kernel's last tick, up to 4 ms old (about 5 ns a call); for idle bookkeeping.
     package static func coarse() -> UInt64 { read(CLOCK_MONOTONIC_COARSE) }
 
+    /// CPU time of all threads of the process so far.
+    package static func cpu() -> UInt64 { read(CLOCK_PROCESS_CPUTIME_ID) }
+
     private static func read(_ clock: clockid_t) -> UInt64 {
         var time = timespec()
         clock_gettime(clock, &time)

@@ -203,7 +203,8 @@ extension Daemon {
             pressure: MemoryPressure(environment: parts.environment),
             pool: parts.files,
             on: loop,
-            logger: logger
+            logger: logger,
+            givesFreed: ownsProcess
         ) { [weak context] in
             context?.state.withLock { !$0.isStopping && $0.configuration.cache.memory.pressure == .shed } ?? false
         }

@@ -33,7 +33,7 @@ package final class Daemon: Sendable {
     /// In the order of the admin API's paths.
     private let features: [any DaemonFeature]
     /// The process is this daemon's, and ends with it.
-    private let ownsProcess: Bool
+    let ownsProcess: Bool
 
     /// - Parameter watchesConfiguration: a changed file of the configuration is read again by itself.
     init(_ context: DaemonContext, ownsProcess: Bool, watchesConfiguration: Bool) {

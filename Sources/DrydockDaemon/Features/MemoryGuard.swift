@@ -1,4 +1,5 @@
-// Gives memory of the memory tier back as long as the kernel says that there is too little.
+// Gives memory back: what is free when the daemon rests after work, and of the memory tier as long as the kernel says that
+// there is too little.
 
 import CacheStore
 import Configuration
@@ -12,6 +13,7 @@ import Synchronization
 final class MemoryGuard: DaemonFeature {
     private struct State {
         var gauge = PressureGauge()
+        var rest = RestGauge()
         var schedule: Schedule?
         var bytes = 0
         var times = 0
@@ -25,20 +27,37 @@ final class MemoryGuard: DaemonFeature {
     var times: Int { state.withLock { $0.times } }
 
     /// Reads the kernel's files once a second, on the pool.
-    /// - Parameter isOn: whether memory may be given back; asked each time.
+    /// - Parameters:
+    ///   - givesFreed: freed memory goes back to the kernel when the process rests; for the daemon's own.
+    ///   - isOn: whether memory of the tier may be given back; asked each time.
     func start(
         _ core: DownloadCore,
         pressure: MemoryPressure,
         pool: IOPool,
         on loop: EventLoop,
         logger: Logger,
+        givesFreed: Bool,
         isOn: @escaping @Sendable () -> Bool
     ) {
         let schedule = Schedule(every: MemoryPressure.interval, on: loop) { [weak self] _ in
             guard let self else { return }
-            _ = try? await pool.run { self.look(core, pressure: pressure, logger: logger, isOn: isOn()) }
+            _ = try? await pool.run {
+                self.look(core, pressure: pressure, logger: logger, isOn: isOn())
+                if givesFreed { self.rest(logger) }
+            }
         }
         state.withLock { $0.schedule = schedule }
+    }
+
+    /// What transfers and waiting requests have freed stays with the process otherwise, in pages between those in use.
+    private func rest(_ logger: Logger) {
+        guard state.withLock({ $0.rest.rests(cpu: Monotonic.cpu(), now: Monotonic.now()) }) else { return }
+        let before = ProcessMemory.anonymous
+        ProcessMemory.giveBack()
+        logger.debug(
+            "freed memory given back at rest",
+            metadata: ["resident": "\(ProcessMemory.anonymous)", "resident_before": "\(before)"]
+        )
     }
 
     func stop() { state.withLock { $0.schedule }?.cancel() }
