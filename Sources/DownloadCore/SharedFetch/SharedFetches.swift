@@ -87,6 +87,18 @@ final class SharedFetches: Sendable {
         }
         let timeout = context.placeholderDelay(miss) ?? .max
         let outcome = await fetch.outcome.wait(timeout: min(ask.collapse.wait, timeout), on: loop)
+        return heard(outcome, of: fetch, miss, timeout: timeout, on: loop)
+    }
+
+    /// On its own, so that a request that waits has nothing of it in its frame.
+    @inline(never) private func heard(
+        _ outcome: FillOutcome?,
+        of fetch: SharedFetch,
+        _ miss: MissContext,
+        timeout: UInt64,
+        on loop: isolated EventLoop
+    ) -> Waited {
+        let ask = miss.ask
         guard let outcome else {
             if Task.isCancelled { return .answered(answers.failure(.cancelled, miss.forwardReason)) }
             guard timeout <= ask.collapse.wait else { return .inVain }
@@ -132,13 +144,37 @@ final class SharedFetches: Sendable {
         return true
     }
 
-    private func lead(
+    // Apart from `askOrigin`, whose frame would have it several times.
+    @inline(never) private func lead(
         _ fetch: SharedFetch,
         _ miss: MissContext,
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
         let began = Monotonic.now()
+        let runner = run(fetch, miss, onInterim, on: loop)
+        let outcome = await fetch.outcome.wait(timeout: context.placeholderDelay(miss), on: loop)
+        switch led(runner, outcome, miss, since: began, on: loop) {
+        case .answered(let answer): return answer
+        case .alone(let forwardReason):
+            return await forwarder.forward(miss.ask, miss.source, forwardReason, onInterim, on: loop)
+        }
+    }
+
+    /// What leading a fetch came to.
+    private enum Led {
+        /// Nil: look again.
+        case answered(Answer?)
+        /// The response is for somebody else.
+        case alone(ForwardReason)
+    }
+
+    @inline(never) private func run(
+        _ fetch: SharedFetch,
+        _ miss: MissContext,
+        _ onInterim: ((ResponseHead) -> Void)?,
+        on loop: isolated EventLoop
+    ) -> SharedFetchRunner {
         let runner = SharedFetchRunner(
             context: context,
             fetch: fetch,
@@ -151,21 +187,30 @@ final class SharedFetches: Sendable {
         runner.onInterim = onInterim
         runner.hasHeadFailed = miss.hasHeadFailed
         runner.start(on: loop)
-        let outcome = await fetch.outcome.wait(timeout: context.placeholderDelay(miss), on: loop)
+        return runner
+    }
+
+    /// On its own, so that a request that waits has nothing of it in its frame.
+    @inline(never) private func led(
+        _ runner: SharedFetchRunner,
+        _ outcome: FillOutcome?,
+        _ miss: MissContext,
+        since began: UInt64,
+        on loop: isolated EventLoop
+    ) -> Led {
         runner.onInterim = nil
         let isPatient = outcome == nil && !Task.isCancelled
         if isPatient { runner.send(.wanted) }
         if outcome != nil || isPatient { runner.send(.leaderAnswered) }
         let (part, reader) = (runner.takeLeaderPart(), runner.takeLeaderReader())
         guard let outcome else {
-            if isPatient { return placeholder(miss, isCollapsed: false, on: loop) }
+            if isPatient { return .answered(placeholder(miss, isCollapsed: false, on: loop)) }
             runner.send(.leaderGone)
-            return answers.failure(.cancelled, miss.forwardReason)
+            return .answered(answers.failure(.cancelled, miss.forwardReason))
         }
-        if case .again = outcome { return nil }
+        if case .again = outcome { return .answered(nil) }
         if case .alone(let reason) = outcome {
-            let forwardReason = ForwardReason(miss.forwardReason.forward, reason ?? miss.forwardReason.reason)
-            return await forwarder.forward(miss.ask, miss.source, forwardReason, onInterim, on: loop)
+            return .alone(ForwardReason(miss.forwardReason.forward, reason ?? miss.forwardReason.reason))
         }
         var answer = settled(miss, outcome, reader, part, isCollapsed: false, on: loop)
         if !runner.ownCookies.isEmpty {
@@ -173,8 +218,8 @@ final class SharedFetches: Sendable {
             for cookie in runner.ownCookies { answer.head.fields.append(.setCookie, cookie) }
         }
         answer.originTime = Monotonic.now() &- began
-        noteUse(of: fetch, answer)
-        return answer
+        noteUse(of: runner.fetch, answer)
+        return .answered(answer)
     }
 
     /// The answer to a request that has waited long enough; the fetch continues for later requests.
