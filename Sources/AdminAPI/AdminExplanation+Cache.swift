@@ -100,6 +100,9 @@ extension AdminExplanation {
         package var checkPause: Int64?
         package var placeholder: Standing?
         package var fallback: Standing?
+        /// The place among the variants, from 0, of the one that answers where the origin fails, although the request does
+        /// not select it (`cache.other_variant`); nil where none does.
+        package var otherVariant: Int?
 
         package init(
             service: String,

@@ -105,6 +105,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package enum Instead: String, Codable, Sendable {
             /// A stored response answers, or the fallback.
             case stale, fallback
+            /// A stored response answers that the request does not select.
+            case otherVariant = "other-variant"
             /// It waits until the origin is back.
             case parked
             /// The refusal is the answer.

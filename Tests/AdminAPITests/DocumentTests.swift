@@ -174,6 +174,7 @@ import Testing
             rungs: [.init(rung: "fresh", answers: false, reason: "nothing is stored")]
         )
         explanation.meets = meeting
+        explanation.cache?.otherVariant = 1
         return explanation
     }()
 

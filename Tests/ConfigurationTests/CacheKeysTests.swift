@@ -26,12 +26,12 @@ import Testing
 
     @Test func everythingElse() throws {
         let text = """
-            { check_pause: 5m, gone: serve-stale, set_cookie: strip, cookies: any, min_length: 100B,
+            { check_pause: 5m, gone: serve-stale, other_variant: serve, set_cookie: strip, cookies: any, min_length: 100B,
               key: { ignore_query: ["utm_*", fbclid], fields: [X-Tenant] } }
             """
         let cache = try cache(text)
         #expect(cache.checkPause == 300 && cache.gone == .serveStale && cache.setCookie == .strip)
-        #expect(cache.cookies == .any)
+        #expect(cache.cookies == .any && cache.otherVariant == .serve)
         #expect(cache.minLength == 100)
         #expect(cache.ignoreQuery == ["utm_*", "fbclid"] && cache.keyFields == ["X-Tenant"])
     }
@@ -45,6 +45,7 @@ import Testing
         ("{ methods: [] }", "5:23", "write mode: none"),
         ("{ mode: library, methods: [PUT] }", "5:39", "It takes POST, GET"),
         ("{ gone: stale }", "5:20", "it takes pass, serve-stale, evict"),
+        ("{ other_variant: true }", "5:29", "it takes none, serve"),
         ("{ check_pause: 500ms }", "5:27", "not a whole number of seconds"),
         ("{ min_length: 100 }", "5:26", "write 100B"),
         ("{ key: { ignore_query: [\"a=b\"] } }", "5:36", "not the name of a query item"),

@@ -60,8 +60,8 @@ extension KeyEffect {
     private static let cache: [String: KeyEffect] = [
         "mode": policy, "ttl": policy, "ttl_by_status": policy, "override_origin": policy, "revalidate": policy,
         "compare": policy, "check_pause": policy, "gone": policy, "stale_while_revalidate": policy,
-        "stale_if_error": policy, "max_variants": policy, "memory": policy, "disk": policy, "set_cookie": policy,
-        "cookies": policy, "min_length": policy,
+        "stale_if_error": policy, "other_variant": policy, "max_variants": policy, "memory": policy, "disk": policy,
+        "set_cookie": policy, "cookies": policy, "min_length": policy,
         "methods": .request { "\($0.storesGet) \($0.storesPost)" },
         "key.ignore_query": .request { "\($0.key)" },
         "key.fields": .request { "\($0.key)" },

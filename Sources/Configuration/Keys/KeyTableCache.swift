@@ -116,6 +116,13 @@ extension KeyTable {
                 inherited: .endpoints
             ),
             KeyDescriptor(
+                "other_variant",
+                .choice(OtherVariantPolicy.allCases.map(\.rawValue)),
+                default: "none",
+                "What answers while the origin fails and nothing stored for the request may: none is the failure, serve is another stored variant that Accept, Accept-Encoding and Accept-Language do not forbid.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
                 "max_variants",
                 .integer(1...10_000),
                 default: "32",

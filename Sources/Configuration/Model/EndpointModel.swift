@@ -96,6 +96,8 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day;
     /// in library mode 36500 days.
     package var staleIfError: Int64
+    /// Whether another variant answers while the origin fails. Default: none.
+    package var otherVariant: OtherVariantPolicy
     /// What a check by HEAD compares in library mode. Default: all of it.
     package var compare: [CompareRule]
     /// Seconds before the next check after one that failed. Default: 30.

@@ -166,6 +166,7 @@ extension CacheConfiguration {
         gone = reader.choice(always: "gone")
         staleWhileRevalidate = reader.seconds(always: "stale_while_revalidate")
         staleIfError = reader.seconds(always: "stale_if_error")
+        otherVariant = reader.choice(always: "other_variant")
         maxVariants = reader.int(always: "max_variants")
         memory = reader.bool("memory")
         disk = reader.bool("disk")

@@ -83,6 +83,7 @@ extension BatchRunner {
                 // A placeholder is no download: the item waits for the response itself, however long that takes.
                 ask.phases?.placeholder = nil
                 ask.phases?.fallback = nil
+                ask.policy.otherVariant = .none
                 ask.onClientAbort = .finish
                 ask.urgency = ask.urgency ?? FetchUrgency(.prefetch)
                 shown = ask.shown
@@ -229,6 +230,8 @@ extension BatchRunner {
             return "the origin \(what), and the stale stored response stays"
         case CacheStatus.Detail.fallback.rawValue, CacheStatus.Detail.placeholder.rawValue:
             return "only the \(cache.detail ?? "") came: the origin did not answer"
+        case CacheStatus.Detail.otherVariant.rawValue where !cache.hit:
+            return "only another variant came: the origin did not answer"
         case StaleAllowance.offline.rawValue: return "what is stored is stale, \(FetchError.offlineAdvice)"
         default: return cache.hit && (cache.ttl ?? 0) < 0 ? "what is stored is stale, and was not checked" : nil
         }

@@ -112,7 +112,14 @@ package final class DownloadCore: Sendable {
         on loop: isolated EventLoop
     ) async -> Answer {
         let answer = await search(ask, from: source, onInterim: onInterim, instead: instead, on: loop)
-        guard let fallback = ask.phases?.fallback, !answer.isUnasked else { return answer }
+        if answer.isUnasked { return answer }
+        if ask.policy.otherVariant == .serve,
+            let other = await lookup.others.answer(ask, insteadOf: answer, on: loop)
+        {
+            answer.reader?.close()
+            return other
+        }
+        guard let fallback = ask.phases?.fallback else { return answer }
         let status = answer.head.status
         // A client that gets 412 or 416 has a part or a version of something else than the fallback.
         let isOfRequest = status == 412 || status == 416

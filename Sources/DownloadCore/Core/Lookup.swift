@@ -10,7 +10,7 @@ final class Lookup: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
     private let seeds: SeedAnswers
-    private let others: OtherVariants
+    let others: OtherVariants
 
     init(_ context: FetchContext, _ answers: AnswerMaker, _ seeds: SeedAnswers) {
         self.context = context

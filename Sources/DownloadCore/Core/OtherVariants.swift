@@ -1,5 +1,5 @@
-// Answers from a stored variant that the request does not select, while nobody can be asked: better than nothing, since
-// an operator has said so, and never what the request forbids.
+// Answers from a stored variant that the request does not select, while nobody can be asked or the origin fails: better
+// than nothing, since an operator has said so, and never what the request forbids.
 
 import CacheStore
 import Content
@@ -23,27 +23,53 @@ final class OtherVariants: Sendable {
         self.answers = answers
     }
 
+    /// The answer in the place of the origin's failure (`cache.other_variant`); nil where `answer` is none, or where no
+    /// variant may stand in for it.
+    func answer(_ ask: CacheRequest, insteadOf answer: Answer, on loop: isolated EventLoop) async -> Answer? {
+        guard ask.policy.otherVariant == .serve, !answer.isStandIn, let status = answer.cacheStatus, !status.hit,
+            status.detail != CacheStatus.Detail.staleIfError.rawValue
+        else { return nil }
+        let failed = FailedCheck(errorStatus: answer.failure == nil ? status.forwardStatus : nil)
+        let isFailure = answer.failure?.isOriginFailure ?? failed.errorStatus.map(ask.policy.countsAsFailure) ?? false
+        guard isFailure, var other = await self.answer(ask, Failure(check: failed, status: status), on: loop) else {
+            return nil
+        }
+        other.originTime = answer.originTime
+        other.cause = answer.failure?.description ?? "the origin answered \(answer.head.status)"
+        return other
+    }
+
+    /// A failure of the origin that a variant stands in for, with what Cache-Status says of it.
+    struct Failure {
+        let check: FailedCheck
+        let status: CacheStatus
+    }
+
     /// Nil where no variant may answer. Whoever stores the answer would take it for the one that the request selects.
-    func answer(_ ask: CacheRequest, on loop: isolated EventLoop) async -> Answer? {
-        guard ask.content == nil, var answer = await stored(ask, on: loop) else { return nil }
+    /// - Parameter failure: nil where the daemon is offline.
+    func answer(_ ask: CacheRequest, _ failure: Failure? = nil, on loop: isolated EventLoop) async -> Answer? {
+        guard ask.content == nil, var answer = await stored(ask, failure, on: loop) else { return nil }
         answer.head.fields.remove("CDN-Cache-Control")
         answer.head.fields.set(.cacheControl, "no-store")
         return answer
     }
 
-    private func stored(_ ask: CacheRequest, on loop: isolated EventLoop) async -> Answer? {
+    private func stored(_ ask: CacheRequest, _ failure: Failure?, on loop: isolated EventLoop) async -> Answer? {
         let variants = await context.store.variants(ask, on: loop)
         let now = context.clock.now()
         let other = Caching.otherVariant(
             among: variants.map(\.head),
             request: ask.request,
             policy: ask.policy,
-            now: now
+            now: now,
+            failed: failure?.check
         )
         guard let other else { return nil }
         let response = variants[other.place].usable(under: ask.policy)
-        let staleness = Caching.staleness(response.head, policy: ask.policy, now: now)
-        let status = CacheStatus(cacheName: answers.cacheName, hit: true, ttl: -staleness, detail: Self.detail)
+        var status = failure?.status ?? CacheStatus(cacheName: answers.cacheName)
+        // What did not go forward is a hit (RFC 9211 section 2.1).
+        (status.hit, status.stored, status.detail) = (status.forward == nil, false, Self.detail)
+        status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
         let age = Caching.age(response.head, now: now)
         guard other.isDecoded else { return answers.stored(ask, response, age: age, status, on: loop) }
         let head = Caching.decoded(response.head)

@@ -71,6 +71,8 @@ package struct StoredExplanation: Sendable {
     package var fallback: Standing?
     /// The request does not select what answers it: nobody can be asked for what it would select.
     package var isOtherVariant = false
+    /// Among the variants, the one that answers where the origin fails although the request does not select it.
+    package var otherVariantOnFailure: Int?
 
     /// A file that stands in for an answer.
     package struct Standing: Sendable, Equatable {
@@ -123,6 +125,17 @@ extension Lookup {
             rules.variants[other.place].isChosen = true
         }
         let partials = context.partials.peek(ask.key).filter { context.invalidations.isUnchanged($0.token) }
+        let isChosenGood = rules.chosen.map { rules.variants[$0].ifError.isAllowed } ?? false
+        let onFailure =
+            context.isOffline || isChosenGood || ask.content != nil
+            ? nil
+            : Caching.otherVariant(
+                among: usable.map(\.response.head),
+                request: ask.request,
+                policy: ask.policy,
+                now: now,
+                failed: FailedCheck(errorStatus: nil)
+            )
         let (reply, part) = reply(ask, usable.map(\.response), partials, rules)
         let isOpen = reply == nil && !rules.onlyIfCached && part != .refuse
         rules.add(explain(partials.map(\.head)), decides: rules.decision == nil && part != nil)
@@ -145,6 +158,7 @@ extension Lookup {
             capabilities: context.notes.capabilities[ask.key, now]
         )
         explanation.isOtherVariant = other != nil
+        explanation.otherVariantOnFailure = isOpen ? onFailure?.place : nil
         explanation.unstored = unstored(ask)
         explanation.checkPause = context.notes.failedChecks.pause(ask.key, now: now)
         explanation.placeholder = ask.phases?.placeholder.map { file in

@@ -45,7 +45,7 @@ extension DownloadOutcome {
         // moment ago.
         case (true, _): self = .checkFailed
         case (false, .revalidated): self = .confirmed
-        case (false, .staleIfError): self = .checkFailed
+        case (false, .staleIfError), (false, .otherVariant): self = .checkFailed
         case (false, _): self = .downloaded
         }
     }

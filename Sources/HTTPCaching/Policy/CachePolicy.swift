@@ -29,6 +29,14 @@ package enum GonePolicy: String, Sendable, CaseIterable {
     case evict
 }
 
+/// Whether a variant that the request does not select may answer where the origin fails.
+package enum OtherVariantPolicy: String, Sendable, CaseIterable {
+    /// The failure is the answer.
+    case none
+    /// The best one that the request's Accept, Accept-Encoding and Accept-Language do not forbid.
+    case serve
+}
+
 /// What becomes of responses with Set-Cookie. In every case the client whose request was forwarded gets its cookie, and
 /// those who waited for that client's fetch do not.
 package enum SetCookiePolicy: String, Sendable, CaseIterable {
@@ -79,6 +87,8 @@ package struct CachePolicy: Sendable, Equatable {
     package var revalidate: RevalidateMethod
     /// The longest staleness, in seconds, at which a stored response may stand in for an error (RFC 5861 section 4).
     package var staleIfError: Int64
+    /// Default: none.
+    package var otherVariant = OtherVariantPolicy.none
     /// As the directive of the same name (RFC 5861 section 3), in seconds, for responses without one; default 0: none.
     package var staleWhileRevalidate: Int64
     /// How many variants of one URL are kept; the one that was stored or validated the longest ago goes. Default 32.

@@ -32,7 +32,8 @@ package struct CacheStatus: Sendable, Equatable {
         /// A fault has answered, and the origin was not asked.
         case fault
         case onlyIfCached = "only-if-cached"
-        /// A variant that the request does not select, and does not forbid either, while the daemon is offline.
+        /// A variant that the request does not select, and does not forbid either, while the daemon is offline or the origin
+        /// fails.
         case otherVariant = "other-variant"
         /// It could be stored, and the one before could not: the next one will be.
         case uncacheable = "remembered-uncacheable"

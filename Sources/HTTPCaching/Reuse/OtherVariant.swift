@@ -1,5 +1,5 @@
 // Which stored variant may answer a request that selects none, where an operator has said that what is stored is all
-// that there is.
+// that there is, or that it may stand in where the origin fails.
 
 package import HTTPWire
 
@@ -20,12 +20,18 @@ extension Caching {
     /// The media type must be one that Accept names. A language that Accept-Language does not name is the last choice, as
     /// it may be an origin's (RFC 9110 section 12.5.4). Of several the one with the best weight counts, then one that
     /// need not be decoded, then the most recent.
+    ///
+    /// - Parameter failed: what asking the origin came to, where the policy lets another variant stand in for that; only
+    ///   what might stand in as a stale response of its own request does, or is fresh. Nil: the daemon is offline, and
+    ///   age does not count.
     package static func otherVariant(
         among variants: [StoredHead],
         request: RequestHead,
         policy: CachePolicy,
-        now: Int64
+        now: Int64,
+        failed: FailedCheck? = nil
     ) -> OtherVariant? {
+        if let failed, !mayStandIn(for: failed, request, policy) { return nil }
         let wish = Negotiation(request.fields)
         let mayDecode = !CacheControl(request: request.fields).noTransform
         var best: (weight: Int, other: OtherVariant)?
@@ -42,11 +48,8 @@ extension Caching {
                 twin.fields.remove(name)
                 for value in variant.varyFields.all(name) { twin.fields.append(name, value) }
             }
-            let decision = lookup(request: twin, stored: variant, policy: policy, now: now, isOffline: true)
-            switch decision {
-            case .fresh, .staleAllowed: break
-            case .stale, .mismatch, .onlyIfCachedMiss: continue
-            }
+            let decision = lookup(request: twin, stored: variant, policy: policy, now: now, isOffline: failed == nil)
+            guard mayAnswer(variant, decision, twin, policy: policy, failed: failed) else { continue }
             let other = OtherVariant(place: place, isDecoded: coding == .takenOff, decision: decision)
             if let known = best {
                 let isBetter =
@@ -59,6 +62,43 @@ extension Caching {
             best = (weight, other)
         }
         return best?.other
+    }
+
+    private static func mayStandIn(for failed: FailedCheck, _ request: RequestHead, _ policy: CachePolicy) -> Bool {
+        let isFailure = failed.errorStatus.map(policy.countsAsFailure) ?? true
+        // Only the origin may refuse for preconditions (RFC 9111 section 4.3.2), and only of what the request selects.
+        return policy.otherVariant == .serve && isFailure && !hasPreconditions(request) && !onlyIfCached(request)
+    }
+
+    /// - Parameter twin: the request as the variant has been selected.
+    private static func mayAnswer(
+        _ variant: StoredHead,
+        _ decision: ReuseDecision,
+        _ twin: RequestHead,
+        policy: CachePolicy,
+        failed: FailedCheck?
+    ) -> Bool {
+        if failed != nil, variant.status >= 500 || policy.countsAsFailure(variant.status) { return false }
+        switch decision {
+        case .fresh, .staleAllowed:
+            guard failed != nil else { return true }
+            let refusal = ResponseControl(variant.fields, policy: policy).staleProhibition(
+                status: variant.status,
+                policy: policy
+            )
+            // s-maxage says nothing of a response that is fresh.
+            return refusal == nil || refusal == .sMaxAge
+        case .stale(_, let by, _):
+            guard let failed else { return false }
+            return mayServeStale(
+                stored: variant,
+                policy: policy,
+                staleness: by,
+                request: twin,
+                errorStatus: failed.errorStatus
+            ).isAllowed
+        case .mismatch, .onlyIfCachedMiss: return false
+        }
     }
 
     /// The head of a stored response without its content coding: another representation, with a tag of its own, and

@@ -62,6 +62,7 @@ extension AdminExplanation {
         cache?.checkPause = stored.checkPause.map { $0 - now }
         cache?.placeholder = stored.placeholder.map { Standing($0) }
         cache?.fallback = stored.fallback.map { Standing($0) }
+        cache?.otherVariant = stored.otherVariantOnFailure
     }
 
     /// The first and the last byte of each range.

@@ -22,6 +22,8 @@ extension AdminExplanation.Meeting {
             let chosen = cache?.variants.first { $0.isChosen }
             if error.isOriginFailure, chosen?.staleIfError != nil {
                 instead = .stale
+            } else if error.isOriginFailure, cache?.otherVariant != nil {
+                instead = .otherVariant
             } else if cache?.fallback?.mayAnswer == true {
                 instead = .fallback
             } else {
@@ -44,6 +46,7 @@ extension AdminExplanation.Meeting {
         guard kind == .refused else { return [reason] }
         switch instead {
         case .stale: return [reason, "the stored response answers instead"]
+        case .otherVariant: return [reason, "a variant that the request does not select answers instead"]
         case .fallback: return [reason, "the fallback answers instead"]
         case .parked: return [reason, "the request is parked instead, \(parking ?? "")"]
         case .nothing, nil:

@@ -93,6 +93,9 @@ private struct ExplanationText {
             // Nothing can fail.
         } else if let limit = chosen?.staleIfError {
             add("on failure", "answers with it up to \(Lifetimes.text(limit)) past its freshness (RFC 5861 section 4)")
+        } else if let place = cache.otherVariant {
+            let what = "response \(place + 1), which the request does not select"
+            add("on failure", "answers with \(what): other-variant (configuration, cache.other_variant)")
         } else if let refusal = chosen?.staleRefusal {
             add("on failure", "does not answer with it: \(refusal.text)")
         }

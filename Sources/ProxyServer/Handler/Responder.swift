@@ -190,7 +190,9 @@ extension CacheOutcome {
                 .collapsed
             } else if status.detail == CacheStatus.Detail.revalidated.rawValue {
                 .revalidated
-            } else if status.detail == CacheStatus.Detail.staleIfError.rawValue {
+            } else if status.detail == CacheStatus.Detail.staleIfError.rawValue
+                || status.detail == CacheStatus.Detail.otherVariant.rawValue
+            {
                 .stale
             } else if status.forward == .bypass || status.forward == .method {
                 .bypass

@@ -30,6 +30,7 @@ extension RoutePlan {
             cookies: cache.cookies
         )
         policy.success = success
+        policy.otherVariant = cache.otherVariant
         return policy
     }
 

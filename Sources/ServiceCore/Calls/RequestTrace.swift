@@ -67,6 +67,8 @@ extension RequestTrace {
                 "what is stored, which the origin has confirmed"
             } else if status.detail == CacheStatus.Detail.staleIfError.rawValue {
                 "what is stored, in place of the origin's failure"
+            } else if status.detail == CacheStatus.Detail.otherVariant.rawValue {
+                "another variant that is stored, in place of the origin's failure"
             } else {
                 status.stored ? "the origin's, which is stored" : "the origin's, which is not stored"
             }

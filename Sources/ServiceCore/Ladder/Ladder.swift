@@ -89,7 +89,9 @@ extension Answer {
     fileprivate var cacheRung: AnswerRung {
         guard let status = cacheStatus else { return .live }
         if status.detail == AnswerRung.seed.rawValue { return .seed }
-        if status.hit { return (status.ttl ?? 0) < 0 ? .stale : .fresh }
+        if status.hit || status.detail == CacheStatus.Detail.otherVariant.rawValue {
+            return (status.ttl ?? 0) < 0 ? .stale : .fresh
+        }
         return status.detail == CacheStatus.Detail.staleIfError.rawValue ? .stale : .live
     }
 }

@@ -52,7 +52,11 @@ enum Redaction {
         _ fields: Fields,
         atMost limit: Int
     ) throws(RedactionRefusal) -> (Fields, [UInt8]) {
-        guard let codings = ContentCoding.codings(fields), !codings.isEmpty, !content.isEmpty else {
+        guard let codings = ContentCoding.codings(fields), !content.isEmpty else { return (fields, content) }
+        guard !codings.isEmpty else {
+            // `identity` is no coding.
+            var fields = fields
+            fields.remove(.contentEncoding)
             return (fields, content)
         }
         let decoder = ContentDecoder(codings)

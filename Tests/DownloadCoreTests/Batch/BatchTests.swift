@@ -334,6 +334,25 @@ struct BatchTests {
         }
     }
 
+    @Test("an item that only another variant could answer has failed")
+    func otherVariant() async throws {
+        try await withRig { rig in
+            rig.origin.answers { asked in
+                asked.fields.contains("accept-language")
+                    ? .whole(200, Self.lasting + [("Vary", "Accept-Language")]) : Reply.down
+            }
+            var policy = CachePolicy()
+            policy.otherVariant = .serve
+            _ = await rig.get("/a", [("Accept-Language", "de")], policy: policy)
+            #expect(await rig.settle())
+            let client = await rig.get("/a", policy: policy)
+            #expect(client.status == 200 && client.cache.hasSuffix("detail=other-variant"))
+            let runner = rig.runner(Batch([BatchItem(url: "/a")]), policy: policy)
+            await rig.run(runner)
+            #expect(runner.batch.entries.map(\.state) == [.failed])
+        }
+    }
+
     @Test("a body that was cut short is an item that failed; asked again, only the rest of it comes")
     func resume() async throws {
         try await withRig(disk: true, memoryMaxObject: 1 << 16) { rig in

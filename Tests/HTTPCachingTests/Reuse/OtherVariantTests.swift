@@ -102,6 +102,67 @@ import Testing
         #expect(Self.other([stale], [("X-Tenant", "a"), ("If-Match", "\"x\"")]) == nil)
     }
 
+    @Test(
+        arguments: [
+            ("", 0, [], nil, true), ("", 0, [], 503, true), ("", 0, [], 404, false), ("", 0, [], 406, false),
+            ("", 1_060, [], nil, true), ("", 1_061, [], nil, false),
+            ("stale-if-error=10", 70, [], nil, true), ("stale-if-error=10", 71, [], nil, false),
+            ("must-revalidate", 0, [], nil, false), ("must-revalidate", 100, [], nil, false),
+            ("proxy-revalidate", 0, [], 500, false), ("no-cache", 0, [], nil, false),
+            ("s-maxage=60", 0, [], nil, true), ("s-maxage=60", 100, [], nil, false),
+            ("", 0, [("Cache-Control", "no-cache")], nil, false), ("", 0, [("Pragma", "no-cache")], nil, false),
+            ("", 0, [("Cache-Control", "only-if-cached")], nil, false),
+            ("", 100, [("Cache-Control", "stale-if-error=20")], nil, false),
+            ("", 80, [("Cache-Control", "stale-if-error=20")], nil, true),
+            ("", 0, [("If-Match", "*")], nil, false),
+        ] as [(String, Int64, [(String, String)], Int?, Bool)]
+    )
+    func `where the origin fails, what may not be used stale does not answer`(
+        control: String,
+        age: Int64,
+        asked: [(String, String)],
+        status: Int?,
+        isFound: Bool
+    ) {
+        let variant = Self.variant([("Cache-Control", control)], age: age)
+        func other(_ rule: OtherVariantPolicy) -> OtherVariant? {
+            var policy = CachePolicy(staleIfError: 1_000)
+            policy.otherVariant = rule
+            return Caching.otherVariant(
+                among: [variant],
+                request: request(.get, asked),
+                policy: policy,
+                now: arrival,
+                failed: FailedCheck(errorStatus: status)
+            )
+        }
+        #expect((other(.serve) != nil) == isFound)
+        #expect(other(.none) == nil, "off unless it is switched on")
+    }
+
+    @Test func aStoredFailureStandsInForNone() {
+        var variant = Self.variant([])
+        var policy = CachePolicy()
+        policy.otherVariant = .serve
+        func other() -> OtherVariant? {
+            let failed = FailedCheck(errorStatus: nil)
+            return Caching.otherVariant(
+                among: [variant],
+                request: request(.get),
+                policy: policy,
+                now: arrival,
+                failed: failed
+            )
+        }
+        #expect(other() != nil)
+        variant.status = 503
+        #expect(other() == nil)
+        variant.status = 404
+        #expect(other() != nil, "it is what the origin has said")
+        policy.gone = .serveStale
+        #expect(other() == nil)
+    }
+
     @Test func aDecodedHeadSaysNothingOfTheCodedBytes() {
         var head = stored([
             ("ETag", "\"a\""), ("Content-Encoding", "gzip"), ("Content-Length", "9"), ("Accept-Ranges", "bytes"),

@@ -63,6 +63,41 @@ struct ExplainedMeetingTests {
         }
     }
 
+    @Test func `another variant stands in where the configuration lets it`() async throws {
+        let origin = try ScriptedOrigin { request in
+            guard request.field("Accept-Language") == "de" else { return OriginReply([.cut]) }
+            let fields = [("Cache-Control", "max-age=600"), ("Vary", "Accept-Language"), ("Content-Language", "de")]
+            return .answer(200, fields: fields, "da")
+        }
+        let text = """
+            services:
+              - name: api
+                match: { prefix: /api }
+                base_url: "\(origin.url)"
+                breaker: { failures: 1, open: 1h }
+                cache: { other_variant: serve }
+                endpoints: [{ name: off, path: /off, cache: { other_variant: none } }]
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            for path in ["/api/x", "/api/off"] { _ = try harness.get(path, fields: [("Accept-Language", "de")]) }
+            try harness.settle()
+            let before = try harness.explained("/api/x")
+            #expect(before.cache?.otherVariant == 0 && before.meets == nil)
+            let said = "answers with response 1, which the request does not select: other-variant"
+            #expect(before.text.contains("\(said) (configuration, cache.other_variant)"), "\(before.text)")
+            #expect(try harness.explained("/api/off").cache?.otherVariant == nil)
+            #expect(try harness.get("/api/x").text == "da")
+            let meets = try #require(try harness.explained("/api/x").meets)
+            #expect(meets.kind == .refused && meets.instead == .otherVariant)
+            let asked = origin.requests()
+            let answer = try harness.get("/api/x")
+            #expect(answer.text == "da" && answer.field("Cache-Status")?.contains("other-variant") == true)
+            #expect(try harness.explained("/api/off").meets?.instead == .nothing)
+            #expect(try harness.get("/api/off").status == 503)
+            #expect(origin.requests() == asked, "nobody has asked the origin since")
+        }
+    }
+
     @Test func `a Vary on what only one client sends is told with its cost`() async throws {
         let origin = try ScriptedOrigin { request in
             let vary = request.target == "/own" ? "Accept-Language, User-Agent" : "Accept-Language"
