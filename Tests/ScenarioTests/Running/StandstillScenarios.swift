@@ -129,9 +129,19 @@ extension Scenarios {
             let jobs = "\(daemon.place.cache)/jobs"
             try FileManager.default.createDirectory(atPath: jobs, withIntermediateDirectories: true)
             for job in 1...4 { #expect(mkfifo("\(jobs)/\(job).tmp", 0o600) == 0) }
-            for job in 1...4 where !daemon.errors.contains("has stood still") {
-                _ = try? daemon.command("prefetch", "--detach", "/api/\(job)")
+            // A batch is acknowledged when it is written: nobody waits for that here.
+            let orders = try (1...4).map { job in
+                let order = try RawClient(unix: daemon.place.adminSocket)
+                let items = #"{"items":[{"url":"/api/\#(job)"}]}"#
+                try order.request(
+                    "POST",
+                    "/v1/prefetch",
+                    fields: [("Content-Type", "application/json")],
+                    body: Array(items.utf8)
+                )
+                return order
             }
+            defer { for order in orders { order.close() } }
             #expect(
                 eventually {
                     daemon.errors.contains("\"error\",\"message\":\"the I/O pool 'files' has stood still")

@@ -218,6 +218,12 @@ import Testing
         let plain = try Redaction.apply(to: coded, of: fields, RecordingRules(), SecretQuery())
         #expect(plain.content == Array("hello".utf8))
         #expect(plain.fields.lines.map(\.name) == ["Content-Type"])
+        // No coding keeps a secret from being found.
+        let named = Fields([("Content-Encoding", "identity"), ("Content-Type", "application/json")])
+        let token = Array(#"{"access_token":"x"}"#.utf8)
+        let hidden = try Redaction.apply(to: token, of: named, RecordingRules(), SecretQuery())
+        #expect(hidden.content == Array(#"{"access_token":"***"}"#.utf8))
+        #expect(hidden.fields.lines.map(\.name) == ["Content-Type"])
         // What cannot be decoded, or is in an unknown coding, stays as it came; what is too long is not recorded.
         let unknown = Fields([("Content-Encoding", "zstd"), ("Repr-Digest", "x")])
         for (content, fields, rules) in [
