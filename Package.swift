@@ -263,7 +263,7 @@ let package = Package(
             ],
             resources: [.copy("Demo/Played")]
         ),
-        tests("ScenarioTests", [], exclude: ["Rules", "Texts"]),
+        tests("ScenarioTests", [], exclude: ["Programs", "Rules", "Texts"]),
     ]
 )
 

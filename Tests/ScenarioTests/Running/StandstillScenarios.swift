@@ -124,24 +124,19 @@ extension Scenarios {
             #expect(try daemon.exchange("/api/a").status == 200)
             #expect(daemon.notify.wait(for: "WATCHDOG=1", count: 4))
             #expect(try daemon.metric("drydock_standing_still") == 0)
-            // Whoever opens a pipe waits for its reader, and the others wait for him: each write of a job takes a
-            // thread of the pool, until none is left.
-            let jobs = "\(daemon.place.cache)/jobs"
-            try FileManager.default.createDirectory(atPath: jobs, withIntermediateDirectories: true)
-            for job in 1...4 { #expect(mkfifo("\(jobs)/\(job).tmp", 0o600) == 0) }
-            // A batch is acknowledged when it is written: nobody waits for that here.
-            let orders = try (1...4).map { job in
-                let order = try RawClient(unix: daemon.place.adminSocket)
-                let items = #"{"items":[{"url":"/api/\#(job)"}]}"#
-                try order.request(
-                    "POST",
-                    "/v1/prefetch",
-                    fields: [("Content-Type", "application/json")],
-                    body: Array(items.utf8)
-                )
-                return order
-            }
-            defer { for order in orders { order.close() } }
+            // As threads are that wait for a disk which no longer answers.
+            let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+                .appendingPathComponent("../Programs/hold-threads.py").standardized
+            let (held, trouble) = ("\(daemon.place.folder.path)/held", "\(daemon.place.folder.path)/trouble")
+            let holder = try ChildProcess(
+                "python3",
+                [script.path, "\(daemon.pid)", "files"],
+                environment: ProcessInfo.processInfo.environment,
+                output: held,
+                errors: trouble
+            )
+            defer { holder.signal(SIGKILL) }
+            #expect(eventually { readText(held) == "held\n" }, "\(readText(trouble))")
             #expect(
                 eventually {
                     daemon.errors.contains("\"error\",\"message\":\"the I/O pool 'files' has stood still")
