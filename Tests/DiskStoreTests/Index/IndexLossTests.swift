@@ -28,7 +28,10 @@ import Testing
         }
         for _ in 0..<200_000 { index.fail(SQLiteError(.full, "no room", path: index.path)) }
         #expect(places.withLock { $0.count } == 200_000)
-        #expect(Set(places.withLock { $0 }).count == 1, "a failure goes deeper than the one before")
+        // AddressSanitizer has places of its own for such variables.
+        #if !DRYDOCK_SANITIZED
+            #expect(Set(places.withLock { $0 }).count == 1, "a failure goes deeper than the one before")
+        #endif
         index.close(count: 0)
     }
 

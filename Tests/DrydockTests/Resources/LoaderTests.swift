@@ -201,7 +201,7 @@ private struct UserList: Drydock.Resource, Hashable {
                 [framing, ("Cache-Control", "max-age=600")] + (how == "coded" ? [("Content-Encoding", "br")] : [])
             let size = Array(String(text.count, radix: 16).utf8)
             let body = how == "chunks" ? size + [13, 10] + text + [13, 10] : text
-            return OriginReply([OriginReply.head(200, fields: fields), .bytes(body)])
+            return OriginReply([OriginReply.head(200, fields: fields), .bytes(body), .cut])
         } _: { manager, origin async throws in
             let loader = ResourceLoader(transport: manager, base: origin.url(""))
             for count in 1...2 {
@@ -219,7 +219,7 @@ private struct UserList: Drydock.Resource, Hashable {
     @Test func howATransferFailsIsTold() async throws {
         let port = try ClosedPort()
         let gate = Gate()
-        try await withManager(configure: { $0.timeouts.firstByte = .milliseconds(50) }) { request in
+        try await withManager { request in
             switch request.target {
             case "/cut": .cut
             case "/late": OriginReply([.wait(gate)])
@@ -232,7 +232,10 @@ private struct UserList: Drydock.Resource, Hashable {
                 (Endpoint("http://127.0.0.1:\(port.number)/"), .unreachable),
             ]
             for (endpoint, kind) in expected {
-                let error = await serviceError { () throws(ServiceError) in try await loader.load(.text, from: endpoint)
+                // Only what is late has to be in time.
+                let timeouts = DownloadConfiguration.Timeouts(firstByte: kind == .timeout ? .milliseconds(50) : nil)
+                let error = await serviceError { () throws(ServiceError) in
+                    try await loader.load(.text, from: endpoint, options: .init(timeouts: timeouts))
                 }
                 guard case .transport(.origin(let failure))? = error else { return unexpected(error as Any) }
                 #expect(failure.kind == kind, "\(failure)")
