@@ -1,6 +1,5 @@
 // How a large body in memory gets to a client on this machine at the least cost: copied, or by `sendfile`. Processors differ.
 
-import CLibevent
 import CLinux
 import Glibc
 
