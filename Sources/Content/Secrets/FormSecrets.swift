@@ -34,18 +34,11 @@ struct FormSecrets {
         guard let sign = text[item].firstIndex(of: UInt8(ascii: "=")) else { return }
         let name = PercentEncoding.decode(form: text[item.lowerBound..<sign])
         let value = sign + 1..<item.upperBound
-        if rules.isForLog, isSecretInLog(name, value) {
+        if rules.isForLog, rules.isSecretInLog(name, mayBeSeveral: !text[value].allSatisfy { 48...57 ~= $0 }) {
             found.append(value)
         } else {
             items.see(names.content(ArraySlice(name)), value: value, &found)
         }
-    }
-
-    private func isSecretInLog(_ name: some Sequence<UInt8>, _ value: Range<Int>) -> Bool {
-        let name = String(decoding: Array(name), as: UTF8.self)
-        if rules.shown.contains(name.lowercased()) { return false }
-        return SecretNames.contains(name)
-            || SecretNames.containsPlural(name) && !text[value].allSatisfy { 48...57 ~= $0 }
     }
 
     private func pieces(_ range: Range<Int>, at separator: UInt8) -> [Range<Int>] {

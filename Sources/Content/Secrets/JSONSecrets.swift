@@ -49,7 +49,7 @@ struct JSONSecrets {
         skipSpace()
         guard let first = peek else { return }
         let name = Self.unescaped(string)
-        if rules.isForLog, isSecretInLog(name, valueBegins: first) {
+        if rules.isForLog, rules.isSecretInLog(name, mayBeSeveral: "\"[{".utf8.contains(first)) {
             let begin = place
             skipValue()
             found.append(begin..<place)
@@ -64,12 +64,6 @@ struct JSONSecrets {
         } else {
             objects[objects.count - 1].see(said, value: value, &found)
         }
-    }
-
-    private func isSecretInLog(_ name: ArraySlice<UInt8>, valueBegins first: UInt8) -> Bool {
-        let name = String(decoding: name, as: UTF8.self)
-        if rules.shown.contains(name.lowercased()) { return false }
-        return SecretNames.contains(name) || "\"[{".utf8.contains(first) && SecretNames.containsPlural(name)
     }
 
     /// A text or a number, which is passed; nil for what is neither, where the place stays.

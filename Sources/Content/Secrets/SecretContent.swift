@@ -23,6 +23,16 @@ package struct SecretContent: Sendable, Hashable {
     /// Whether the value of a field or of an item of a query is a secret, by its name.
     package func isSecret(_ name: String) -> Bool { SecretNames.contains(name) && !shown.contains(name.lowercased()) }
 
+    /// Whether the value of a member or an item is a secret in a log.
+    /// - Parameters:
+    ///   - name: as it is meant, without escapes.
+    ///   - mayBeSeveral: the value may be a list of secrets where the name is that of several, and is no number of them.
+    func isSecretInLog(_ name: some Collection<UInt8>, mayBeSeveral: @autoclosure () -> Bool) -> Bool {
+        let name = String(decoding: name, as: UTF8.self)
+        if shown.contains(name.lowercased()) { return false }
+        return SecretNames.contains(name) || mayBeSeveral() && SecretNames.containsPlural(name)
+    }
+
     /// A content, or the beginning of one, with `***` in the place of each secret. It need not be valid: what cannot be read
     /// stays as it is. It takes a pass over the content, and memory for what is hidden.
     /// - Parameter type: the value of Content-Type; nil where there is none.

@@ -60,10 +60,7 @@ struct XMLSecrets {
     /// What a name says, without the prefix of its namespace.
     private mutating func content(_ name: ArraySlice<UInt8>) -> SecretNames.ContentName {
         let local = name.lastIndex(of: UInt8(ascii: ":")).map { name[($0 + 1)...] } ?? name
-        if rules.isForLog {
-            let text = String(decoding: local, as: UTF8.self)
-            if SecretNames.contains(text), !rules.shown.contains(text.lowercased()) { return .secret }
-        }
+        if rules.isForLog, rules.isSecretInLog(local, mayBeSeveral: false) { return .secret }
         return names.content(local)
     }
 

@@ -13,14 +13,14 @@ final class DecodedBody {
 
     private let source: BodyReader
     private let writer: BodyWriter
-    private let decoder: SteppedDecoder
+    private let decoder: ContentDecoder
     private var isAbandoned = false
     private var waiter: UnsafeContinuation<Void, Never>?
 
     private init(_ source: BodyReader, _ writer: BodyWriter, _ coding: ContentCoding) {
         self.source = source
         self.writer = writer
-        decoder = SteppedDecoder(coding)
+        decoder = ContentDecoder([coding])
     }
 
     /// A reader of the decoded body; nil where the coded one cannot be read from its start.
@@ -70,26 +70,35 @@ final class DecodedBody {
 
     /// Decodes all of some bytes; waits where the reader is slow.
     private func write(_ chunk: Chunk, _ range: Range<Int>, on loop: isolated EventLoop) async throws(BodyError) {
-        var start = range.lowerBound
-        var steps = 0
-        while true {
-            var isFull = false
-            let step: (consumed: Int, hasMore: Bool)
-            do throws(ContentDecoder.Malformed) {
-                // The caller holds the chunk.
-                step = try decoder.step(UnsafeRawBufferPointer(rebasing: chunk.bytes[start..<range.upperBound])) {
-                    isFull = writer.append($0) == .pause
-                }
-            } catch {
-                throw .source("the stored body is not in the coding that its Content-Encoding names")
+        // The caller holds the chunk.
+        var isFull = try decode(UnsafeRawBufferPointer(rebasing: chunk.bytes[range]))
+        while decoder.isStopped {
+            if isFull, !isAbandoned {
+                await withUnsafeContinuation { waiter = $0 }
+            } else {
+                await Task.yield()
             }
-            start += step.consumed
-            steps += 1
-            if isFull, !isAbandoned { await withUnsafeContinuation { waiter = $0 } }
             if isAbandoned { throw .cancelled }
-            if !step.hasMore, start == range.upperBound { return }
-            if steps % Self.stepsAtOnce == 0 { await Task.yield() }
+            // What was left of the chunk is the decoder's now.
+            isFull = try decode(UnsafeRawBufferPointer(start: nil, count: 0))
         }
+        if isAbandoned { throw .cancelled }
+    }
+
+    /// Decodes until the reader is behind, or it is the turn of others.
+    /// - Returns: whether the reader is behind.
+    private func decode(_ bytes: UnsafeRawBufferPointer) throws(BodyError) -> Bool {
+        var (isFull, steps) = (false, 0)
+        do throws(ContentDecoder.Malformed) {
+            try decoder.push(bytes) {
+                isFull = writer.append($0) == .pause
+                steps += 1
+                return !isFull && steps < Self.stepsAtOnce
+            }
+        } catch {
+            throw .source("the stored body is not in the coding that its Content-Encoding names")
+        }
+        return isFull
     }
 }
 
