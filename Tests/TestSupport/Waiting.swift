@@ -27,6 +27,22 @@ package func blockUntil(_ seconds: Double = 120, _ holds: () throws -> Bool) ret
     return true
 }
 
+/// Blocks until a number stands still: ten looks in a row, a hundredth of a second apart, find it as it was.
+/// - Parameter floor: the number has to pass it before.
+/// - Returns: false where it never does.
+package func comesToRest<Number: Comparable>(beyond floor: Number? = nil, _ number: () throws -> Number) rethrows
+    -> Bool
+{
+    var (last, looks): (Number?, Int) = (nil, 0)
+    return try blockUntil {
+        usleep(10_000)
+        let next = try number()
+        let mayRest = floor.map { next > $0 } ?? true
+        (last, looks) = (next, next == last && mayRest ? looks + 1 : 0)
+        return looks == 10
+    }
+}
+
 /// Whether at least this time has passed, as what measures with another clock sees it: a loop reads the clock once a turn, and its
 /// timers may be early by as much, so that nine tenths are enough.
 package func hasPassed(_ duration: Duration, since begin: ContinuousClock.Instant) -> Bool {

@@ -185,13 +185,9 @@ final class Rig: Sendable {
 
     /// Whether a number comes to stand still for some time, in which the loop turns.
     func comesToRest(_ number: () -> Int) -> Bool {
-        var (last, looks) = (number(), 0)
-        return blockUntil {
-            usleep(5000)
+        TestSupport.comesToRest {
             turn()
-            let next = number()
-            (last, looks) = (next, next == last ? looks + 1 : 0)
-            return looks == 10
+            return number()
         }
     }
 

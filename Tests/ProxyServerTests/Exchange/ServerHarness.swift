@@ -98,13 +98,9 @@ final class ServerHarness: Sendable {
 
     /// Blocks until a number has stood still for some time, in which the loops have turned; says whether it has.
     func comesToRest(_ number: () -> UInt64) -> Bool {
-        var (last, looks) = (number(), 0)
-        return blockUntil {
-            usleep(10_000)
+        TestSupport.comesToRest {
             turn()
-            let next = number()
-            (last, looks) = (next, next == last ? looks + 1 : 0)
-            return looks == 10
+            return number()
         }
     }
 

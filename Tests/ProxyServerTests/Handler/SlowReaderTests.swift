@@ -28,13 +28,7 @@ import Testing
             let head = try client.readHead()
             #expect(head.status == 200, "\(head)")
         }
-        var (last, looks) = (0, 0)
-        let isAtRest = try blockUntil {
-            usleep(10_000)
-            let next = Int(try harness.counters()[.bytesOut])
-            (last, looks) = (next, next == last ? looks + 1 : 0)
-            return looks == 10
-        }
+        let isAtRest = try comesToRest { try harness.counters()[.bytesOut] }
         #expect(isAtRest && harness.core.budget.used <= most, "\(harness.core.budget.used)")
         var read: [UInt8] = []
         while read.count < Self.content.count {

@@ -510,13 +510,8 @@ extension HandlerHarness {
 
     /// Blocks until a counter has passed `floor` and has then stood still for some time, in which the loop has turned.
     func comesToRest(beyond floor: UInt64, _ number: (CounterValues) -> UInt64) throws {
-        var (last, looks) = (floor, 0)
-        let isAtRest = try blockUntil {
-            usleep(10_000)
-            let next = number(try counters())
-            (last, looks) = (next, next == last && next > floor ? looks + 1 : 0)
-            return looks == 6
+        guard try TestSupport.comesToRest(beyond: floor, { number(try counters()) }) else {
+            throw TestSupportError.timedOut("the counter, which stands at \(number(try counters()))")
         }
-        guard isAtRest else { throw TestSupportError.timedOut("the counter, which stands at \(last)") }
     }
 }
