@@ -234,6 +234,8 @@ final class HandlerHarness: Sendable {
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.server.drain(grace: 100_000_000)
         await harness.sink?.drain()
+        // A prober ends a pause after the last parked call; a loop that stops before it would keep its task for ever.
+        _ = await eventually { !harness.registry.services.all.contains { $0.parked.hasProber } }
         harness.loops.stop()
         harness.core.closeStore()
         harness.pool.stop()

@@ -77,6 +77,8 @@ package final class ParkedCalls: Sendable {
     package var counts: Counts { counted.withLock { $0 } }
     /// Calls that wait or are replayed. Any thread.
     package var callCount: Int { count.load(ordering: .relaxed) }
+    /// Its prober runs, on the loop of the call that was parked first: until the last call has left, and for one pause more.
+    var hasProber: Bool { guarded.withLock { $0.hasProber } }
     /// Bytes of their heads and contents.
     package var size: Int { guarded.withLock { $0.state.size } }
     /// In the order in which they came.
