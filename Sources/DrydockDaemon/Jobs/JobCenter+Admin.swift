@@ -5,14 +5,13 @@ import Configuration
 import DownloadCore
 import EventLoop
 import Glibc
+import HTTPWire
 import Logging
 import Policies
 import ProxyServer
 import Synchronization
 
-extension JobCenter: JobActions, DaemonFeature {
-    var routes: [AdminRoute] { jobRoutes }
-
+extension JobCenter: DaemonFeature {
     func submit(_ request: AdminRequest, _ kind: AdminJob.Kind) async throws(Problem) -> AdminJob {
         // On an I/O thread: a long list takes long to decode.
         let read = try? await files.run { Result { () throws(Problem) in try Self.read(request, kind) } }
@@ -135,6 +134,40 @@ extension JobCenter: JobActions, DaemonFeature {
             },
             Gauge("drydock_batch_received_bytes_total", "Bytes of bodies that came for batches.", isCounter: true) {
                 self.counts.received
+            },
+        ]
+    }
+}
+
+/// Bytes of a list of items at most.
+private let longestList = 64 << 20
+
+extension JobCenter {
+    /// What begins batches, and what follows them.
+    var routes: [AdminRoute] {
+        [
+            AdminRoute(.post, .size, bodyLimit: longestList) { request async throws(Problem) in
+                try .json(await self.submit(request, .size), status: 202)
+            },
+            AdminRoute(.post, .prefetch, bodyLimit: longestList) { request async throws(Problem) in
+                try .json(await self.submit(request, .prefetch), status: 202)
+            },
+            AdminRoute(.get, .jobs) { _ async throws(Problem) in try .json(await self.jobs()) },
+            AdminRoute(.get, .job) { request async throws(Problem) in
+                let query = request.query
+                for (name, value) in query where name != "items" || value != "true" && value != "false" {
+                    throw .badQuery("\(name)=\(value) is not known; there is items=true|false")
+                }
+                return try .json(await self.job(request.pathParameters[0], withItems: query["items"] != "false"))
+            },
+            AdminRoute(.post, .cancelJob) { request async throws(Problem) in
+                try .json(await self.cancel(job: request.pathParameters[0]))
+            },
+            AdminRoute(.post, .retryJob) { request async throws(Problem) in
+                try .json(await self.retry(job: request.pathParameters[0]), status: 202)
+            },
+            AdminRoute(.delete, .job) { request async throws(Problem) in
+                try .json(await self.remove(job: request.pathParameters[0]))
             },
         ]
     }

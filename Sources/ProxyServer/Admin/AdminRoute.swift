@@ -21,6 +21,22 @@ package struct AdminRequest: Sendable {
     /// The query by name; the last of duplicate items is used.
     package var query: [String: String] { Dictionary(queryItems.map { ($0.name, $0.value) }) { $1 } }
 
+    /// - Throws: a 400 where the query has another item than these.
+    package func check(_ names: Set<String>) throws(Problem) {
+        for (name, _) in queryItems where !names.contains(name) {
+            throw Problem.badQuery("\(name) is not known here; there are \(names.sorted().joined(separator: ", "))")
+        }
+    }
+
+    /// - Throws: a 400 where the path of a folder is not absolute.
+    package static func check(folder path: String) throws(Problem) {
+        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+            throw Problem.badQuery(
+                "'\(path)' is not an absolute path; the daemon may have another working folder than you"
+            )
+        }
+    }
+
     /// Decodes the body as a document.
     /// - Throws: a 400 that says what is wrong with it.
     package func decode<Value: Decodable>(_ type: Value.Type) throws(Problem) -> Value {

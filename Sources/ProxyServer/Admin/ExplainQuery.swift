@@ -27,7 +27,7 @@ package struct ExplainQuery: Sendable, Equatable {
     }
 
     /// `url=…`, perhaps `method=…`, and `field=Name: value` as often as there are fields.
-    init(members: [(name: String, value: String)]) throws(Problem) {
+    package init(members: [(name: String, value: String)]) throws(Problem) {
         var url: String?
         var (service, method): (String?, String?)
         fields = []
@@ -51,7 +51,7 @@ package struct ExplainQuery: Sendable, Equatable {
     }
 
     /// `Name: value`.
-    static func field(_ text: String) throws(Problem) -> Field {
+    package static func field(_ text: String) throws(Problem) -> Field {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         // What follows a line end would be a field of its own, or the end of the head.
         guard parts.count == 2, !parts[0].isEmpty, !text.utf8.contains(10), !text.utf8.contains(13) else {

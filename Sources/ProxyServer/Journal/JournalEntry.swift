@@ -61,7 +61,7 @@ package struct JournalEntry: Sendable, Equatable {
     package var query: [(name: String, value: String)] { Self.items(target) }
 
     /// The items of a target's query, decoded.
-    static func items(_ target: String) -> [(name: String, value: String)] {
+    package static func items(_ target: String) -> [(name: String, value: String)] {
         target.drop { $0 != "?" }.dropFirst().split(separator: "&").map { item in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             func text(_ part: Substring) -> String {

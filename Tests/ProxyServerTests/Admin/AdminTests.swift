@@ -1,7 +1,6 @@
 // The admin API over a unix socket and over TCP: documents, refusals, and what a web page may not do.
 
 import AdminAPI
-import CacheStore
 import Configuration
 import EventLoop
 import Foundation
@@ -11,159 +10,46 @@ import Testing
 
 @testable import ProxyServer
 
-/// Answers with fixed documents, and notes what it was asked.
-private final class ScriptedActions: AdminActions {
-    let queries = Monitor([AdminEntryQuery]())
+/// Routes that note what reaches them.
+private final class NotedRoutes: Sendable {
     let reloads = Counter()
-    let questions = Monitor([ExplainQuery]())
-    let switches = Monitor([Bool]())
-    let moves = Monitor([ClockMove]())
-    let ready = Monitor(true)
 
-    func status() async -> AdminStatus {
-        AdminStatus(
-            version: "0.1.0",
-            pid: 42,
-            uptime: 7,
-            configuration: "/etc/drydock.yaml",
-            loops: 2,
-            listen: ["127.0.0.1:8080"],
-            services: [
-                .init(
-                    name: "github",
-                    target: "https://api.github.com",
-                    match: "/github",
-                    isDemo: false,
-                    isPartlyDemo: false
-                )
-            ],
-            isOffline: false,
-            clock: AdminClock(isMovable: false, ahead: 0, time: "2026-01-31T12:00:00Z", unixTime: 1_769_860_800),
-            memory: .init(entries: 1, bytes: 2, limit: 3),
-            disk: nil
-        )
+    var all: [AdminRoute] {
+        [
+            AdminRoute(.get, .health) { _ async throws(Problem) in .text("ok\n") },
+            AdminRoute(.get, .status) { _ async throws(Problem) in try .json(["pid": 42]) },
+            AdminRoute(.post, .reload) { [reloads] _ async throws(Problem) in
+                reloads.add()
+                return .text("reloaded\n")
+            },
+        ]
     }
-
-    func entries(_ query: AdminEntryQuery) async -> AdminEntries {
-        queries.update { $0.append(query) }
-        let entry = AdminEntries.Entry(
-            url: "http://a/\"x\"",
-            service: "a",
-            status: 200,
-            size: 5,
-            tiers: ["memory"],
-            age: 1,
-            ttl: -2
-        )
-        return AdminEntries(entries: [entry], next: "http://a/b")
-    }
-
-    func reload() async -> ReloadResult {
-        reloads.add()
-        return reloads.value == 1
-            ? ReloadResult(isReloaded: true, summary: "ok (1 service, 0 endpoints)")
-            : ReloadResult(isReloaded: false, summary: "1 error", errors: ["drydock.yaml:1:1: unknown key"])
-    }
-
-    func explain(_ question: ExplainQuery) async throws(Problem) -> AdminExplanation {
-        questions.update { $0.append(question) }
-        throw Problem(status: 422, title: "Refused", detail: "as the request would be")
-    }
-
-    func setOffline(_ isOffline: Bool) async -> AdminOffline {
-        switches.update { $0.append(isOffline) }
-        return AdminOffline(isOffline: isOffline)
-    }
-
-    func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
-        moves.update { $0.append(move) }
-        if move == .reset { throw ClockMove.refused }
-        return AdminClock(isMovable: true, ahead: 7200, time: "2026-01-31T14:00:00Z", unixTime: 1_769_868_000)
-    }
-
-    var isReady: Bool { ready.read { $0 } }
-    func metricsText() async -> String { MetricsText.render(CounterValues(), gauges: []) }
 }
 
 @Suite struct AdminTests {
     /// Runs `body` with an admin listener on a unix socket and one on TCP.
     private static func run(
-        _ body: @escaping @Sendable (_ actions: ScriptedActions, _ path: String, _ port: Int) throws -> Void
+        _ body: @escaping @Sendable (_ routes: NotedRoutes, _ path: String, _ port: Int) throws -> Void
     ) async throws {
         let folder = try TemporaryFolder()
         let path = folder.file("admin.sock")
         let harness = try await ServerHarness()
-        let actions = ScriptedActions()
-        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(routes: actions.daemonRoutes) }
+        let routes = NotedRoutes()
+        await harness.server.setHandler(for: .admin) { _, _ in AdminHandler(routes: routes.all) }
         let sockets = try ListeningSet.bind([.unix(path: path), .tcp(host: "127.0.0.1", port: 0)], mode: 0o600)
         for socket in sockets { await harness.server.listen(on: socket, role: .admin) }
         let port = Int(sockets[1].address.port)
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) {
-            Result { try body(actions, path, port) }
+            Result { try body(routes, path, port) }
         }
         await harness.stop()
         try result.get()
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `status, entries and reload are documents`() async throws {
-        try await Self.run { actions, path, _ in
-            let attributes = try FileManager.default.attributesOfItem(atPath: path)
-            #expect(attributes[.posixPermissions] as? Int == 0o600)
-            let client = try RawClient(unix: path)
-            let status = try client.exchange("/v1/status")
-            #expect(status.status == 200)
-            #expect(status.field("Content-Type") == "application/json")
-            let document = try AdminJSON.decode(AdminStatus.self, from: status.body)
-            #expect(document.pid == 42)
-            #expect(document.services.map(\.name) == ["github"])
-            #expect(document.disk == nil)
-
-            let entries = try client.exchange("/v1/entries?prefix=http%3A%2F%2Fa%2F&limit=10&after=http://a/0")
-            let list = try AdminJSON.decode(AdminEntries.self, from: entries.body)
-            #expect(list.entries.map(\.url) == ["http://a/\"x\""])
-            #expect(list.next == "http://a/b")
-            var query = AdminEntryQuery()
-            query.list.prefix = "http://a/"
-            query.list.limit = 10
-            query.list.after = "http://a/0"
-            #expect(actions.queries.read { $0 } == [query])
-
-            #expect(try client.exchange("POST", "/v1/reload").status == 200)
-            let failed = try client.exchange("POST", "/v1/reload", body: Array("ignored".utf8))
-            #expect(failed.status == 422)
-            #expect(failed.text.contains(#""errors":["drydock.yaml:1:1: unknown key"]"#))
-            #expect(try client.exchange("HEAD", "/v1/status").body.isEmpty)
-        }
-    }
-
-    @Test func `health, readiness and metrics are text`() async throws {
-        try await Self.run { actions, path, _ in
-            let client = try RawClient(unix: path)
-            #expect(try client.exchange("/healthz").text == "ok\n")
-            #expect(try client.exchange("/readyz").status == 200)
-            actions.ready.update { $0 = false }
-            #expect(try client.exchange("/readyz").status == 503)
-            let metrics = try client.exchange("/metrics")
-            #expect(metrics.field("Content-Type") == "text/plain; version=0.0.4; charset=utf-8")
-            #expect(metrics.text.contains("# TYPE drydock_connections gauge\n"))
-        }
-    }
-
     @Test(
         arguments: [
             ("GET", "/nothing", 404, nil), ("GET", "/v1/reload", 405, "POST"), ("POST", "/v1/status", 405, "GET, HEAD"),
-            ("GET", "/v1/offline?on", 405, "POST"), ("POST", "/v1/offline", 400, nil),
-            ("POST", "/v1/offline?on&off", 400, nil), ("POST", "/v1/offline?yes", 400, nil),
-            ("POST", "/v1/offline?on=1", 400, nil),
-            ("GET", "/v1/clock?reset", 405, "POST"), ("POST", "/v1/clock", 400, nil),
-            ("POST", "/v1/clock?advance=2", 400, nil), ("POST", "/v1/clock?advance=250ms", 400, nil),
-            ("POST", "/v1/clock?advance=-2h", 400, nil), ("POST", "/v1/clock?advance=2h&reset", 400, nil),
-            ("POST", "/v1/clock?reset=1", 400, nil), ("POST", "/v1/clock?back=2h", 400, nil),
-            ("GET", "/v1/entries?limit=0", 400, nil), ("GET", "/v1/entries?limit=x", 400, nil),
-            ("GET", "/v1/entries?prefx=a", 400, nil), ("GET", "/v1/entries?tier=seed", 400, nil),
-            ("GET", "/v1/entries?fresh&stale", 400, nil), ("GET", "/v1/entries?min_size=-1", 400, nil),
-            ("GET", "/v1/entries?older_than=7", 400, nil), ("GET", "/v1/entries?pattern=", 400, nil),
             ("GET", "http://other/v1/status", 404, nil),
         ] as [(String, String, Int, String?)]
     )
@@ -173,28 +59,27 @@ private final class ScriptedActions: AdminActions {
         status: Int,
         allow: String?
     ) async throws {
-        try await Self.run { actions, path, _ in
+        try await Self.run { routes, path, _ in
             let client = try RawClient(unix: path)
             let response = try client.exchange(method, target)
             #expect(response.status == status)
             #expect(response.field("Content-Type") == "application/problem+json")
             #expect(response.field("Allow") == allow)
             #expect(try AdminJSON.decode(AdminProblem.self, from: response.body).status == status)
-            #expect(actions.reloads.value == 0)
-            #expect(actions.moves.read { $0.isEmpty } && actions.switches.read { $0.isEmpty })
+            #expect(routes.reloads.value == 0)
             #expect(try client.exchange("/healthz").status == 200)
         }
     }
 
-    @Test func `a question has a URL and any fields`() async throws {
-        try await Self.run { actions, path, _ in
+    @Test func `a document is not stored, HEAD has no body, and the socket has its permissions`() async throws {
+        try await Self.run { _, path, _ in
+            let attributes = try FileManager.default.attributesOfItem(atPath: path)
+            #expect(attributes[.posixPermissions] as? Int == 0o600)
             let client = try RawClient(unix: path)
-            let query = "url=%2Fa%3Fb&as=text&field=Accept:%20x&field=X-Y:"
-            #expect(try client.exchange("/v1/explain?\(query)").status == 422)
-            let question = try #require(actions.questions.read { $0.first })
-            #expect(question.url == "/a?b")
-            #expect(question.fields.map(\.name) == ["Accept", "X-Y"])
-            #expect(question.fields.map(\.value) == ["x", ""])
+            let status = try client.exchange("/v1/status")
+            #expect(status.status == 200 && status.text == "{\"pid\":42}\n")
+            #expect(status.field("Content-Type") == "application/json" && status.field("Cache-Control") == "no-store")
+            #expect(try client.exchange("HEAD", "/v1/status").body.isEmpty)
         }
     }
 
@@ -209,30 +94,6 @@ private final class ScriptedActions: AdminActions {
         #expect(String(decoding: bytes, as: UTF8.self) == "\(line) HTTP/1.1\r\nHost: \(host)\r\n\r\n")
     }
 
-    @Test func `offline is switched by a word`() async throws {
-        try await Self.run { actions, path, _ in
-            let client = try RawClient(unix: path)
-            #expect(try client.exchange("POST", "/v1/offline?on", body: []).text == "{\"is_offline\":true}\n")
-            #expect(try client.exchange("POST", "/v1/offline?off", body: []).text == "{\"is_offline\":false}\n")
-            #expect(actions.switches.read { $0 } == [true, false])
-        }
-    }
-
-    @Test func `the clock is moved by a duration, or reset`() async throws {
-        try await Self.run { actions, path, _ in
-            let client = try RawClient(unix: path)
-            let moved = try client.exchange("POST", "/v1/clock?advance=2h", body: [])
-            #expect(moved.status == 200)
-            let document = try AdminJSON.decode(AdminClock.self, from: moved.body)
-            #expect(document.ahead == 7200 && document.time == "2026-01-31T14:00:00Z")
-            #expect(moved.text.contains("\"unix_time\":1769868000"))
-            let refused = try client.exchange("POST", "/v1/clock?reset", body: [])
-            #expect(refused.status == 403)
-            #expect(refused.text.contains("clock: { movable: true }"))
-            #expect(actions.moves.read { $0 } == [.advance(seconds: 7200), .reset])
-        }
-    }
-
     @Test(
         arguments: [
             ("localhost:PORT", nil, 200), ("127.0.0.1", nil, 200), ("evil.example", nil, 403),
@@ -241,12 +102,12 @@ private final class ScriptedActions: AdminActions {
         ] as [(String, String?, Int)]
     )
     func `on TCP Host and Origin are checked`(host: String, origin: String?, status: Int) async throws {
-        try await Self.run { actions, _, port in
+        try await Self.run { routes, _, port in
             let client = try RawClient(port: port)
             let fields = origin.map { [("Origin", $0.replacingOccurrences(of: "PORT", with: "\(port)"))] } ?? []
             let name = host.replacingOccurrences(of: "PORT", with: "\(port)")
             #expect(try client.exchange("POST", "/v1/reload", host: name, fields: fields).status == status)
-            #expect(actions.reloads.value == (status == 200 ? 1 : 0))
+            #expect(routes.reloads.value == (status == 200 ? 1 : 0))
         }
     }
 
@@ -262,7 +123,7 @@ private final class ScriptedActions: AdminActions {
         settings.connections = 0
         let harness = try await ServerHarness(settings: settings)
         await harness.server.setHandler(for: .admin) { _, _ in
-            AdminHandler(routes: ScriptedActions().daemonRoutes)
+            AdminHandler(routes: NotedRoutes().all)
         }
         let sockets = try ListeningSet.bind([.tcp(host: "localhost", port: 0)])
         for socket in sockets { await harness.server.listen(on: socket, role: .admin) }

@@ -1,0 +1,179 @@
+// What every daemon answers by its admin API: its status, a reload, the listing, an explanation, its switches and its
+// metrics.
+
+import AdminAPI
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import Glibc
+import HTTPWire
+import ProxyServer
+import ServiceCore
+import Synchronization
+
+/// Sendable: it has no state of its own.
+final class DaemonControl: DaemonFeature {
+    private let context: DaemonContext
+    private let startedAt = Monotonic.now()
+    private let stored: StoredEntries
+    private let switches: OperatorSwitches
+    private let reloader: Reloader
+    private let metrics: DaemonMetrics
+
+    init(
+        _ context: DaemonContext,
+        stored: StoredEntries,
+        switches: OperatorSwitches,
+        reloader: Reloader,
+        metrics: DaemonMetrics
+    ) {
+        self.context = context
+        self.stored = stored
+        self.switches = switches
+        self.reloader = reloader
+        self.metrics = metrics
+    }
+
+    var isReady: Bool { !context.isStopping && context.server != nil }
+
+    func status() async -> AdminStatus {
+        let counters = await context.server?.counters() ?? CounterValues()
+        let (plan, configuration) = context.state.withLock { ($0.plan, $0.configuration) }
+        let parts = context.parts
+        let stored = parts.core.statistics
+        let (memory, disk) = (stored.memory, stored[.disk])
+        var status = AdminStatus(
+            version: DrydockVersion.current,
+            pid: Int(getpid()),
+            uptime: Int((Monotonic.now() - startedAt) / 1_000_000_000),
+            configuration: parts.source.name(configuration),
+            loops: parts.loops.loops.count,
+            listen: context.addresses,
+            services: configuration.services.map { Self.describe($0, plan) }
+                + (plan.forward.map { [Self.describe($0)] } ?? []),
+            isOffline: parts.core.isOffline,
+            clock: switches.clock(isMovable: configuration.clock.movable),
+            memory: AdminStatus.Tier(entries: memory.objects, bytes: memory.bytes, limit: memory.limit),
+            disk: disk.map {
+                AdminStatus.Tier(entries: $0.objects, bytes: Int(clamping: $0.bytes), limit: Int(clamping: $0.limit))
+            }
+        )
+        status.count(counters)
+        status.demo = context.demo.overrides
+        return status
+    }
+
+    /// Forward mode, in the form of a service.
+    private static func describe(_ forward: ForwardPlan) -> AdminStatus.Service {
+        let route = forward.route
+        var result = AdminStatus.Service(
+            name: "forward",
+            target: "the URL of the request",
+            match: "http_proxy",
+            isDemo: false,
+            isPartlyDemo: false
+        )
+        result.fetches = route.runtime.admission.running
+        result.waiting = route.runtime.admission.waiting
+        if route.plan.breaker != nil {
+            let count = route.runtime.resilience.openBreakerCount
+            result.breaker = count == 0 ? "closed" : count == 1 ? "open for 1 origin" : "open for \(count) origins"
+        }
+        return result
+    }
+
+    private static func describe(_ service: ServiceConfiguration, _ plan: RoutePlan) -> AdminStatus.Service {
+        let base: String =
+            switch service.baseURL {
+            case .origin(let url)?: url.description
+            case .service(let name)?: "service:\(name)"
+            case nil: "none"
+            }
+        let route = plan.service(named: service.name)
+        var result = AdminStatus.Service(
+            name: service.name,
+            target: base,
+            match: service.match.description,
+            isDemo: route?.playsDemo ?? false,
+            isPartlyDemo: route.map { $0.playsDemo && $0.asksOrigin } ?? false
+        )
+        if let route {
+            result.fetches = route.runtime.admission.running
+            result.waiting = route.runtime.admission.waiting
+            if route.plan.breaker != nil, let origin = route.plan.origin {
+                result.breaker = route.runtime.resilience.breaker(of: origin.root).name
+            }
+            if route.plan.park != nil { result.parked = route.runtime.parked.callCount }
+            let early = route.runtime.rates.earlyCount
+            if early > 0 { result.early = early }
+        }
+        return result
+    }
+
+    func reload() async -> ReloadResult {
+        do throws(DaemonError) {
+            let ended = try await reloader.reload()
+            let demo = ended == 0 ? "" : "; \(ended) change\(ended == 1 ? "" : "s") of demo mode ended by it"
+            return ReloadResult(isReloaded: true, summary: context.configuration.summary + demo)
+        } catch {
+            let errors = error.description.split(separator: "\n").map(String.init)
+            return ReloadResult(isReloaded: false, summary: "the old configuration stays in force", errors: errors)
+        }
+    }
+}
+
+extension DaemonControl {
+    var routes: [AdminRoute] {
+        [
+            AdminRoute(.get, .status) { _ async throws(Problem) in try .json(await self.status()) },
+            AdminRoute(.get, .entries) { request async throws(Problem) in
+                try await .jsonBehind(await self.stored.entries(try AdminEntryQuery(query: request.query)))
+            },
+            AdminRoute(.get, .explain) { request async throws(Problem) in
+                let explanation = try await self.context.explain(try ExplainQuery(members: request.queryItems))
+                guard request.query["as"] == "text" else { return try .json(explanation) }
+                return .text(explanation.text, type: "text/plain; charset=utf-8")
+            },
+            AdminRoute(.post, .reload) { _ async throws(Problem) in
+                let result = await self.reload()
+                return try .json(result, status: result.isReloaded ? 200 : 422)
+            },
+            AdminRoute(.post, .offline) { request async throws(Problem) in
+                try .json(await self.switches.setOffline(try request.isOffline))
+            },
+            AdminRoute(.post, .clock) { request async throws(Problem) in
+                try .json(await self.switches.moveClock(try ClockMove(query: request.query)))
+            },
+            AdminRoute(.get, .metrics) { _ async throws(Problem) in
+                .text(await self.metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+            },
+            AdminRoute(.get, .health) { _ async throws(Problem) in .text("ok\n") },
+            AdminRoute(.get, .readiness) { _ async throws(Problem) in
+                self.isReady ? .text("ready\n") : .text("not ready\n", status: 503)
+            },
+        ]
+    }
+}
+
+extension AdminRequest {
+    /// `on` or `off`.
+    fileprivate var isOffline: Bool {
+        get throws(Problem) {
+            guard query.count == 1, let word = query.first, word.value.isEmpty, ["on", "off"].contains(word.key) else {
+                throw .badQuery("give either on or off")
+            }
+            return word.key == "on"
+        }
+    }
+}
+
+extension AdminStatus {
+    fileprivate mutating func count(_ counters: CounterValues) {
+        connections = Int(clamping: counters.connections)
+        tunnels = Int(clamping: counters[.tunnelsOpened] &- counters[.tunnelsClosed])
+        answers = Int(clamping: counters.answers)
+        hits = Int(clamping: counters[.cacheHit])
+        misses = Int(clamping: counters[.cacheMiss])
+    }
+}

@@ -1,0 +1,109 @@
+// What an operator switches while the daemon runs: whether origins are asked, and the clock.
+
+import AdminAPI
+import Configuration
+import DownloadCore
+import EventLoop
+import Logging
+import ProxyServer
+import Synchronization
+
+/// Sendable: it has no state of its own.
+final class OperatorSwitches: Sendable {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    private var parts: DaemonParts { context.parts }
+
+    func setOffline(_ isOffline: Bool) async -> AdminOffline {
+        switchOffline(isOffline)
+        return AdminOffline(isOffline: isOffline)
+    }
+
+    /// Asks no origin from now on, or asks them again, and logs a change; any thread.
+    func switchOffline(_ isOffline: Bool) {
+        guard parts.core.isOffline != isOffline else { return }
+        parts.core.isOffline = isOffline
+        parts.logger.notice(isOffline ? "offline, no origin is asked" : "online, origins are asked")
+    }
+
+    /// Moves the clock that lifetimes are counted by.
+    /// - Throws: that the configuration forbids it, or that the clock would go too far.
+    func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
+        let clock = parts.core.clock
+        // Under the mutex, so that two moves add up and no reload forbids the move between its check and its effect.
+        let refusal: Problem? = context.state.withLock { state in
+            guard state.configuration.clock.movable else { return ClockMove.refused }
+            switch move {
+            case .advance(let seconds):
+                if seconds > ClockMove.limit - clock.ahead { return ClockMove.tooFar(ahead: clock.ahead) }
+                clock.advance(seconds: seconds)
+            case .reset: clock.reset()
+            }
+            return nil
+        }
+        if let refusal { throw refusal }
+        let moved = self.clock(isMovable: true)
+        parts.logger.notice(
+            "clock moved",
+            metadata: ["ahead": "\(Lifetimes.text(moved.ahead))", "time": "\(moved.time)"]
+        )
+        return moved
+    }
+
+    /// The clock as it is now.
+    func clock(isMovable: Bool) -> AdminClock {
+        let now = parts.core.clock.now()
+        return AdminClock(isMovable: isMovable, ahead: parts.core.clock.ahead, time: Timestamp.text(now), unixTime: now)
+    }
+}
+
+/// What `POST /v1/clock` asks for.
+enum ClockMove: Sendable, Equatable {
+    /// Forward, in seconds.
+    case advance(seconds: Int64)
+    /// Back to the system's time.
+    case reset
+
+    /// The furthest that the clock goes ahead, in seconds: 25000 days is more than the longest lifetime (RFC 9111
+    /// section 1.2.2), and keeps every time within what stored responses and HTTP dates hold.
+    static let limit: Int64 = 25_000 * 86_400
+
+    /// `advance=2h`, or `reset`.
+    init(query: [String: String]) throws(Problem) {
+        for name in query.keys where name != "advance" && name != "reset" {
+            throw Self.bad("\(name) is not known; there are advance=DURATION and reset")
+        }
+        switch (query["advance"], query["reset"]) {
+        case (let text?, nil):
+            do throws(Lifetimes.Malformed) {
+                self = .advance(seconds: try Lifetimes.seconds(text))
+            } catch {
+                throw Self.bad("advance: \(error)")
+            }
+        case (nil, ""?): self = .reset
+        case (nil, _?): throw Self.bad("reset takes no value")
+        default: throw Self.bad("give either advance=DURATION, such as advance=2h, or reset")
+        }
+    }
+
+    private static func bad(_ detail: String) -> Problem {
+        Problem(status: 400, title: "Bad query", detail: detail)
+    }
+
+    /// The configuration does not allow it.
+    static let refused = Problem(
+        status: 403,
+        title: "Clock not movable",
+        detail: "the configuration does not allow to move the clock; write clock: { movable: true }, and reload"
+    )
+
+    /// - Parameter ahead: where the clock is, in seconds.
+    static func tooFar(ahead: Int64) -> Problem {
+        bad(
+            "the clock goes at most \(Lifetimes.text(limit)) ahead, and it is \(Lifetimes.text(ahead)) ahead already"
+                + "; advance it less, or reset it first"
+        )
+    }
+}

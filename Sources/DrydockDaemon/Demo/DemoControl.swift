@@ -1,0 +1,314 @@
+// Lets an operator switch demo mode while the daemon runs, change its answers and faults, and set it back to its start.
+
+import AdminAPI
+import Configuration
+import DemoMode
+import DownloadCore
+import EventLoop
+import HTTPWire
+import Logging
+import ProxyServer
+import ServiceCore
+import Synchronization
+
+/// Sendable: the changes are in the context; the timer of their ends is under a mutex.
+final class DemoControl: DaemonFeature {
+    private let context: DaemonContext
+    private let reloader: Reloader
+    private let timer = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ context: DaemonContext, reloader: Reloader) {
+        self.context = context
+        self.reloader = reloader
+    }
+
+    var gauges: [Gauge] {
+        [
+            Gauge(
+                "drydock_demo_overrides",
+                "Changes of demo mode that hold in place of the configuration's word.",
+                read: { [context] in context.state.withLock { $0.demo.changes.count } }
+            )
+        ]
+    }
+
+    func demo() async -> AdminDemo { context.demo }
+
+    func change(_ order: DemoOrder) async throws(Problem) -> AdminDemo {
+        let scope = DemoScope(service: order.service, endpoint: order.endpoint)
+        let now = Monotonic.now()
+        let end = order.seconds.map { now &+ UInt64($0) &* 1_000_000_000 }
+        try await reloader.change { overlay, configuration in
+            if let problem = Self.refusal(of: order, configuration) { return problem }
+            guard !order.settings.isEmpty else {
+                overlay.clear(scope)
+                return nil
+            }
+            for setting in order.settings {
+                guard overlay.set(setting, for: scope, until: end) else {
+                    return Problem(
+                        status: 409,
+                        title: "Too many changes",
+                        detail: "\(DemoOverlay.most) changes of demo mode hold already; clear some of them first"
+                    )
+                }
+            }
+            return nil
+        }
+        let words = order.settings.map { "\($0.key.rawValue)=\($0.text)" }.joined(separator: " ")
+        tell(scope, words.isEmpty ? "cleared" : words + (order.seconds.map { " for \(Lifetimes.text($0))" } ?? ""))
+        wait()
+        return context.demo
+    }
+
+    /// A service that is not there, or that has no demo answers to change, is a mistake of the one who asks.
+    private static func refusal(of order: DemoOrder, _ configuration: Configuration) -> Problem? {
+        let services = configuration.services
+        for setting in order.settings {
+            guard let problem = setting.problem(with: configuration) else { continue }
+            return Problem(status: 404, title: "Not in the configuration", detail: problem)
+        }
+        let needsAnswers = order.settings.contains { $0.needsDemoAnswers }
+        guard let name = order.service else {
+            if !needsAnswers || services.contains(where: { $0.hasDemoAnswers }) { return nil }
+            return noAnswers("no service")
+        }
+        guard let service = configuration.service(named: name) else {
+            return .unknown(service: name, among: services.map(\.name))
+        }
+        guard let endpointName = order.endpoint else {
+            return service.hasDemoAnswers || !needsAnswers ? nil : noAnswers("service '\(name)'")
+        }
+        guard let endpoint = service.endpoints.first(where: { $0.name == endpointName }) else {
+            return .unknown(endpoint: endpointName, among: service.endpoints.map(\.name))
+        }
+        return endpoint.demo.hasAnswer || !needsAnswers ? nil : noAnswers("endpoint '\(name)/\(endpointName)'")
+    }
+
+    private static func noAnswers(_ who: String) -> Problem {
+        let verb = who.hasPrefix("no ") ? "has" : "has no"
+        return Problem(
+            status: 409,
+            title: "No demo answers",
+            detail: "\(who) \(verb) demo answers; write demo: { file: ... } or demo: { files: ... } for it, and reload"
+        )
+    }
+
+    func reset(service: String?, journal: Bool, latencies: Bool) async throws(Problem) -> AdminDemoReset {
+        let names = context.plan.services.map(\.plan.name)
+        if let service, !names.contains(service) { throw .unknown(service: service, among: names) }
+        if journal { await context.untilRecorded() }
+        let now = context.parts.core.clock.elapsed
+        let requests = context.parts.compiler.registry.resetDemo(service: service, now: now)
+        let entries = journal ? context.parts.journal.clear() : nil
+        tell(DemoScope(service: service), "reset")
+        guard latencies else { return AdminDemoReset(requests: requests, entries: entries) }
+        let compiler = context.parts.compiler
+        let forgotten = compiler.registry.latencies.forget(service: service)
+        // The answers in force have been made with what was known.
+        try await reloader.change(renews: true) { _, _ in nil }
+        _ = try? await context.parts.files.run { compiler.latencyFile.save() }
+        return AdminDemoReset(requests: requests, entries: entries, latencies: forgotten)
+    }
+
+    func draw(again said: String, service: String?) async throws(Problem) -> AdminDraw {
+        let plan = context.plan
+        let names = plan.services.map(\.plan.name)
+        if let service, service != "forward", !names.contains(service) {
+            throw .unknown(service: service, among: names)
+        }
+        let draws: [SaidDraw]
+        do throws(SaidDrawError) { draws = try SaidDraw.read(said) } catch { throw .badQuery("said: \(error)") }
+        let replay = DrawReplay(plan)
+        let repeated = draws.map { replay.draw(again: $0, service: service) }
+        return AdminDraw(
+            members: repeated.map {
+                AdminDraw.Member(said: $0.said.text, drawn: $0.drawn, latency: $0.latency, note: $0.note)
+            },
+            isSame: repeated.allSatisfy(\.isSame)
+        )
+    }
+
+    private func tell(_ scope: DemoScope, _ words: String) {
+        context.parts.logger.notice("demo mode changed", metadata: ["of": "\(scope.text)", "change": "\(words)"])
+    }
+
+    // MARK: - The ends of changes
+
+    /// Waits for the next end of a change; the timer before is in vain.
+    /// - Parameter pause: nanoseconds that pass in any case.
+    private func wait(_ pause: UInt64 = 0) {
+        let end = context.state.withLock { $0.demo.nextEnd }
+        let next = end.map { next in
+            let end = max(next, Monotonic.now() &+ pause)
+            let loop = context.parts.loops.loops[0]
+            return Task(executorPreference: loop.taskExecutor) { [weak self] in
+                await Self.sleep(until: end, on: loop)
+                if !Task.isCancelled { await self?.removeEnded() }
+            }
+        }
+        let before = timer.exchange(next)
+        before?.cancel()
+    }
+
+    private static func sleep(until end: UInt64, on loop: isolated EventLoop) async {
+        let now = Monotonic.now()
+        try? await loop.sleep(nanoseconds: end > now ? end - now : 0)
+    }
+
+    private func removeEnded() async {
+        let ended = Mutex<[DemoOverlay.Change]>([])
+        do throws(Problem) {
+            try await reloader.change { overlay, _ in
+                let changes = overlay.removeEnded(at: Monotonic.now())
+                ended.withLock { $0 = changes }
+                return nil
+            }
+            for change in ended.withLock({ $0 }) {
+                tell(change.scope, "\(change.setting.key.rawValue)=\(change.setting.text) has ended")
+            }
+        } catch {
+            context.parts.logger.warning("a change of demo mode cannot end, trying again in 10 s: \(error.detail)")
+            return wait(10_000_000_000)
+        }
+        wait()
+    }
+
+    /// Nothing ends by itself any more.
+    func stop() {
+        let task = timer.exchange(nil)
+        task?.cancel()
+    }
+}
+
+extension DaemonContext {
+    /// What is played, and what was changed about it.
+    var demo: AdminDemo {
+        let (configuration, plan, overlay) = state.withLock { ($0.configuration, $0.plan, $0.demo) }
+        var answers: [AdminDemo.Answers] = []
+        for service in configuration.services {
+            guard let route = plan.service(named: service.name) else { continue }
+            if service.demo.hasAnswer {
+                let isOn = route.itself.demo != nil
+                answers.append(AdminDemo.Answers(service: service.name, endpoint: nil, isOn: isOn))
+            }
+            for endpoint in service.endpoints where endpoint.demo.hasAnswer {
+                let isOn = route.endpoints.contains { $0.name == endpoint.name && $0.demo != nil }
+                answers.append(AdminDemo.Answers(service: service.name, endpoint: endpoint.name, isOn: isOn))
+            }
+        }
+        let latencies = parts.compiler.registry.latencies.all.map { latency in
+            let current = latency.current
+            return AdminDemo.Latency(
+                of: latency.name,
+                answers: Int(current.count),
+                median: current.quantile(0.5),
+                p90: current.quantile(0.9),
+                p99: current.quantile(0.99)
+            )
+        }
+        return AdminDemo(
+            answers: answers,
+            overrides: overlay.document(now: Monotonic.now()),
+            latencies: latencies
+        )
+    }
+}
+
+extension ServiceConfiguration {
+    /// Of its own, or of its endpoints.
+    fileprivate var hasDemoAnswers: Bool { demo.hasAnswer || endpoints.contains { $0.demo.hasAnswer } }
+}
+
+/// What `POST /v1/demo` asks for.
+struct DemoOrder: Sendable, Equatable {
+    /// Nil: all services.
+    var service: String?
+    /// Nil: the whole service.
+    var endpoint: String?
+    /// What is changed; nothing where what was changed is taken back.
+    var settings: [DemoSetting] = []
+    /// Seconds; nil: until it is taken back, or the configuration is read again.
+    var seconds: Int64?
+
+    init(service: String? = nil, endpoint: String? = nil) {
+        self.service = service
+        self.endpoint = endpoint
+    }
+
+    /// `service=`, `endpoint=` and `for=` with at least one of `enabled=on|off`, `latency=`, `status=`,
+    /// `chance=` and `faults=`; or `clear`.
+    init(members: [(name: String, value: String)]) throws(Problem) {
+        var clears = false
+        for (name, value) in members {
+            switch name {
+            case "service" where !value.isEmpty && service == nil: service = value
+            case "endpoint" where !value.isEmpty && endpoint == nil: endpoint = value
+            case "clear" where value.isEmpty: clears = true
+            case "for" where seconds == nil:
+                do throws(Lifetimes.Malformed) { seconds = try Lifetimes.seconds(value) } catch {
+                    throw .badQuery("for: \(error)")
+                }
+                if seconds == 0 { throw .badQuery("for: 0s is no time; write 1s or more") }
+            default:
+                guard let key = DemoSetting.Key(rawValue: name), !settings.contains(where: { $0.key == key }) else {
+                    throw .badQuery(
+                        "\(name) is not known, empty, or given twice; there are service, endpoint, "
+                            + "\(DemoSetting.Key.names), for and clear"
+                    )
+                }
+                do throws(Lifetimes.Malformed) { settings.append(try DemoSetting(key, value)) } catch {
+                    throw .badQuery("\(name): \(error)")
+                }
+            }
+        }
+        if endpoint != nil, service == nil {
+            throw .badQuery("an endpoint is one of a service: give service=NAME, too")
+        }
+        if clears != settings.isEmpty || clears && seconds != nil {
+            throw .badQuery(
+                "give one or more of \(DemoSetting.Key.names), with for=DURATION or not; or clear"
+            )
+        }
+    }
+}
+
+extension DemoControl {
+    var routes: [AdminRoute] {
+        [
+            AdminRoute(.get, .demo) { request async throws(Problem) in
+                guard request.queryItems.isEmpty else { throw .badQuery("the state of demo mode takes no query") }
+                return try .json(await self.demo())
+            },
+            AdminRoute(.post, .demo) { request async throws(Problem) in
+                try .json(await self.change(try DemoOrder(members: request.queryItems)))
+            },
+            AdminRoute(.post, .resetDemo) { request async throws(Problem) in
+                var (service, journal, latencies) = (nil as String?, false, false)
+                for (name, value) in request.queryItems {
+                    switch name {
+                    case "service" where !value.isEmpty && service == nil: service = value
+                    case "journal" where value.isEmpty: journal = true
+                    case "latencies" where value.isEmpty: latencies = true
+                    default: throw .badQuery("give service=NAME, journal, latencies, several of these or nothing")
+                    }
+                }
+                return try .json(
+                    await self.reset(service: service, journal: journal, latencies: latencies)
+                )
+            },
+            AdminRoute(.get, .draw) { request async throws(Problem) in
+                var (service, said) = (nil as String?, nil as String?)
+                for (name, value) in request.queryItems {
+                    switch name {
+                    case "service" where !value.isEmpty && service == nil: service = value
+                    case "said" where !value.isEmpty && said == nil: said = value
+                    default: throw .badQuery("give said=VALUE, the value of Drydock-Demo, with service=NAME or not")
+                    }
+                }
+                guard let said else { throw .badQuery("give said=VALUE, the value of Drydock-Demo") }
+                return try .json(await self.draw(again: said, service: service))
+            },
+        ]
+    }
+}

@@ -1,0 +1,244 @@
+// Lets an operator read the journal, and verify what was asked.
+
+import AdminAPI
+import Content
+import HTTPWire
+import ProxyServer
+import ServiceCore
+
+/// Sendable: it has no state of its own.
+final class JournalFeed: DaemonFeature {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    var gauges: [Gauge] {
+        let journal = context.parts.journal
+        return [
+            Gauge("drydock_journal_entries", "Entries of the journal.", read: { journal.extent.entries }),
+            Gauge("drydock_journal_bytes", "Bytes of the journal.", read: { journal.extent.bytes }),
+            Gauge(
+                "drydock_journal_dropped_entries",
+                "Entries that made room for later ones since the journal was last cleared.",
+                read: { Int(clamping: journal.extent.dropped) }
+            ),
+        ]
+    }
+
+    func journal(_ query: JournalQuery) async throws(Problem) -> AdminJournal {
+        try known(query.service)
+        let journal = try await recorded
+        return await behind {
+            var entries: [NumberedEntry] = []
+            var cursor = journal.start
+            while case let page = journal.page(&cursor), !page.isEmpty {
+                entries += page.filter { query.admits($0.entry) }
+                // The youngest are wanted.
+                if let limit = query.limit, entries.count > limit { entries.removeFirst(entries.count - limit) }
+            }
+            let extent = journal.extent
+            return AdminJournal(
+                entries: entries.map { AdminJournalEntry($0) },
+                bytes: extent.bytes,
+                limit: extent.limit,
+                dropped: extent.dropped
+            )
+        }
+    }
+
+    func follow(_ query: JournalQuery) async throws(Problem) -> JournalStream {
+        try known(query.service)
+        let journal = try journal
+        let first = query.limit == 0 ? journal.end : journal.start
+        if let reader = journal.follow(from: first) { return JournalStream(reader, query) }
+        let isEnding = context.isStopping
+        throw Problem(
+            status: 503,
+            title: isEnding ? "Ending" : "Too many readers",
+            detail: isEnding
+                ? "the daemon is ending, and records nothing any more"
+                : "\(Journal.maximumReaders) follow the journal already; end one of them first"
+        )
+    }
+
+    func clearJournal() async throws(Problem) -> AdminJournalCleared {
+        AdminJournalCleared(entries: try await recorded.clear())
+    }
+
+    func verify(_ wanted: AdminVerification) async throws(Problem) -> AdminVerdict {
+        try known(wanted.service)
+        let journal = try await recorded
+        let check = try JournalCheck(wanted, redacted: journal.settings.redacted, now: EventHub.wallTime())
+        return await behind { check.run(journal) }
+    }
+
+    /// - Throws: that there is no such service: whoever misspells one would take it for one that nobody has asked.
+    private func known(_ service: String?) throws(Problem) {
+        let plan = context.plan
+        let names = plan.services.map(\.label) + (plan.forward.map { [$0.route.label] } ?? [])
+        if let service, !names.contains(service) { throw .unknown(service: service, among: names) }
+    }
+
+    /// The journal with every answer whose last byte has left.
+    private var recorded: Journal {
+        get async throws(Problem) {
+            let journal = try journal
+            await context.untilRecorded()
+            return journal
+        }
+    }
+
+    private var journal: Journal {
+        get throws(Problem) {
+            let journal = context.parts.journal
+            guard journal.isOn else { throw .journalOff }
+            return journal
+        }
+    }
+
+    /// Reads off the loop.
+    private func behind<Value: Sendable>(_ read: @escaping @Sendable () -> Value) async -> Value {
+        await Task.detached { read() }.value
+    }
+}
+
+/// Which entries of the journal are wanted.
+struct JournalQuery: Sendable, Equatable {
+    /// Nil: of all services.
+    var service: String?
+    /// The youngest of them, at most so many; nil: all.
+    var limit: Int?
+    /// What is recorded from now on follows, until the client leaves.
+    var follows = false
+
+    init() {}
+
+    /// `service=`, `limit=` and `follow`, each at most once.
+    init(members: [(name: String, value: String)]) throws(Problem) {
+        for (name, value) in members {
+            switch name {
+            case "service" where !value.isEmpty && service == nil: service = value
+            case "limit" where limit == nil:
+                guard let number = Int(value), number >= 0 else {
+                    throw .badQuery("limit is \(value); give a number of entries")
+                }
+                limit = number
+            case "follow" where value.isEmpty: follows = true
+            default: throw .badQuery("give service=NAME, limit=NUMBER and follow, each at most once")
+            }
+        }
+        if follows, limit ?? 0 != 0 { throw .badQuery("with follow, limit is 0, or left out") }
+    }
+
+    func admits(_ entry: JournalEntry) -> Bool { service == nil || service == entry.service }
+}
+
+extension JournalFeed {
+    var routes: [AdminRoute] {
+        [
+            AdminRoute(.get, .journal) { request async throws(Problem) in
+                let query = try JournalQuery(members: request.queryItems)
+                guard query.follows else { return try await .jsonBehind(await self.journal(query)) }
+                var answer = AdminAnswer(type: "application/jsonl", body: [])
+                answer.stream = try await self.follow(query)
+                return answer
+            },
+            AdminRoute(.delete, .journal) { request async throws(Problem) in
+                guard request.queryItems.isEmpty else { throw .badQuery("the journal is cleared as a whole") }
+                return try .json(await self.clearJournal())
+            },
+            AdminRoute(.post, .verify, bodyLimit: 1 << 20) { request async throws(Problem) in
+                try VerificationMembers.check(request.body)
+                return try .json(await self.verify(try request.decode(AdminVerification.self)))
+            },
+        ]
+    }
+}
+
+private enum VerificationMembers {
+    /// A member that is not understood would make a question that everything answers.
+    static func check(_ body: [UInt8]) throws(Problem) {
+        let known = [
+            "method", "path", "query", "fields", "body_json", "body_contains", "service", "endpoint", "since", "times",
+            "at_least", "at_most",
+        ]
+        // What is no JSON at all is refused when it is decoded.
+        guard let members = (try? JSONReader.read(body))?.members else { return }
+        if let unknown = members.first(where: { !known.contains($0.name) }) {
+            throw .badQuery("'\(unknown.name)' is not known; there are \(known.joined(separator: ", "))")
+        }
+    }
+}
+
+/// Entries as JSON lines: those that were there, then those that come.
+struct JournalStream: AdminStream {
+    private let reader: JournalReader
+    private let query: JournalQuery
+
+    init(_ reader: JournalReader, _ query: JournalQuery) {
+        self.reader = reader
+        self.query = query
+    }
+
+    func next() async -> [UInt8]? {
+        while let entries = await reader.next() {
+            var lines: [UInt8] = []
+            for numbered in entries where query.admits(numbered.entry) {
+                lines += (try? AdminJSON.encode(AdminJournalEntry(numbered))) ?? []
+            }
+            if !lines.isEmpty { return lines }
+        }
+        return nil
+    }
+
+    func close() { reader.close() }
+}
+
+extension Problem {
+    /// No journal is kept.
+    static let journalOff = Problem(
+        status: 409,
+        title: "Journal off",
+        detail: "the configuration keeps no journal; write journal: 16MiB, and reload"
+    )
+}
+
+extension AdminJournalEntry {
+    init(_ numbered: NumberedEntry) {
+        let entry = numbered.entry
+        self.init(
+            number: numbered.number,
+            time: EventLine.time(entry.time),
+            method: entry.method,
+            target: entry.target,
+            fields: entry.fields.map { Field(name: $0.name, value: $0.value) },
+            status: entry.status,
+            source: entry.source,
+            durationMs: Double(entry.duration / 1000) / 1000
+        )
+        func said(_ text: String) -> String? { text.isEmpty ? nil : text }
+        (service, endpoint) = (said(entry.service), said(entry.endpoint))
+        (cacheStatus, demo) = (said(entry.cacheStatus), said(entry.demo))
+        violations = said(entry.violations)
+        isBodyCut = entry.isBodyCut ? true : nil
+        isAborted = entry.isAborted ? true : nil
+        guard !entry.body.isEmpty else { return }
+        // A cut may be within a character, which is then left out.
+        let text = entry.isBodyCut ? entry.body.withoutPartialCharacter : entry.body[...]
+        body = String(validating: text, as: UTF8.self)
+        if body == nil { bodyBase64 = Base64.encode(entry.body) }
+    }
+}
+
+extension [UInt8] {
+    /// Without the first bytes of a character whose last bytes are missing.
+    fileprivate var withoutPartialCharacter: ArraySlice<UInt8> {
+        for length in 1...3 where length <= count {
+            let byte = self[count - length]
+            if byte & 0xC0 == 0x80 { continue }
+            let needed = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1
+            return needed > length ? dropLast(length) : self[...]
+        }
+        return self[...]
+    }
+}

@@ -1,0 +1,138 @@
+// Shows an operator the calls that wait for an origin that is away, and replays or ends them.
+
+import AdminAPI
+import EventLoop
+import HTTPWire
+import Logging
+import ProxyServer
+import ServiceCore
+
+/// Sendable: it has no state of its own.
+final class ParkingControl: DaemonFeature {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    var gauges: [Gauge] {
+        let services = context.parts.compiler.registry.services
+        func sum(_ value: @escaping @Sendable (ParkedCalls) -> Int) -> @Sendable () -> Int {
+            { services.all.reduce(0) { $0 + value($1.parked) } }
+        }
+        func counter(_ name: String, _ help: String, _ figure: ServiceFigure) -> Gauge {
+            Gauge(name, help, isCounter: true) { services.total(of: figure) }
+        }
+        return [
+            Gauge("drydock_parked_calls", "Calls that wait for an origin that is away.", read: sum(\.callCount)),
+            Gauge("drydock_parked_bytes", "Bytes of the heads and contents of these calls.", read: sum(\.size)),
+            counter("drydock_parked_total", "Calls that were parked.", .parked),
+            counter("drydock_parked_replayed_total", "Parked calls that got an answer by a replay.", .replayed),
+            counter("drydock_parked_expired_total", "Parked calls that waited in vain.", .parkExpired),
+            counter(
+                "drydock_parked_dropped_total",
+                "Parked calls that ended before: their client left, or an operator, a reload or the end of the daemon ended them.",
+                .parkDropped
+            ),
+            counter(
+                "drydock_parked_refused_total",
+                "Calls that were not parked, since park.calls or park.size was reached.",
+                .parkRefused
+            ),
+        ]
+    }
+
+    func parked() -> AdminParked {
+        let now = Monotonic.now()
+        var calls: [AdminParked.Call] = []
+        for runtime in runtimes {
+            for call in runtime.parked.all {
+                calls.append(
+                    AdminParked.Call(
+                        id: call.id,
+                        service: runtime.name,
+                        method: call.method,
+                        path: call.path,
+                        state: call.phase.rawValue,
+                        size: call.size,
+                        waited: Int((max(now, call.since) - call.since) / 1_000_000_000),
+                        left: Int((max(now, call.until) - now) / 1_000_000_000),
+                        replays: call.replays,
+                        reason: call.reason
+                    )
+                )
+            }
+        }
+        return AdminParked(calls: calls.sorted { $0.id < $1.id })
+    }
+
+    func replay(_ target: ParkedTarget) throws(Problem) -> AdminParkedOrder {
+        try order("replayed", target) { $0.replay($1) }
+    }
+
+    func cancel(_ target: ParkedTarget) throws(Problem) -> AdminParkedOrder {
+        try order("cancelled", target) { $0.cancel($1) }
+    }
+
+    private var runtimes: [ServiceRuntime] { context.parts.compiler.registry.services.all }
+
+    private func order(
+        _ what: String,
+        _ target: ParkedTarget,
+        _ perform: (ParkedCalls, UInt64?) -> Int
+    ) throws(Problem) -> AdminParkedOrder {
+        var number = 0
+        switch target {
+        case .all: for runtime in runtimes { number += perform(runtime.parked, nil) }
+        case .service(let name):
+            let names = context.plan.services.map(\.plan.name)
+            guard names.contains(name) else { throw .unknown(service: name, among: names) }
+            for runtime in runtimes where runtime.name == name { number += perform(runtime.parked, nil) }
+        case .call(let id):
+            for runtime in runtimes { number += perform(runtime.parked, id) }
+            guard number > 0 else {
+                throw Problem(
+                    status: 404,
+                    title: "No such call",
+                    detail: "no call \(id) is parked; 'drydock parked' lists those that are"
+                )
+            }
+        }
+        context.parts.logger.notice("\(what) \(number) parked call\(number == 1 ? "" : "s")")
+        return AdminParkedOrder(calls: number)
+    }
+}
+
+/// Which parked calls are meant.
+enum ParkedTarget: Sendable, Equatable {
+    case call(UInt64)
+    case service(String)
+    case all
+
+    /// - Throws: a 400 unless the query is just one of `id=`, `service=` and `all`.
+    init(members: [(name: String, value: String)]) throws(Problem) {
+        guard members.count == 1, let (name, value) = members.first else { throw Self.misunderstood }
+        switch name {
+        case "id":
+            guard let id = UInt64(value) else { throw Self.misunderstood }
+            self = .call(id)
+        case "service" where !value.isEmpty: self = .service(value)
+        case "all" where value.isEmpty: self = .all
+        default: throw Self.misunderstood
+        }
+    }
+
+    private static var misunderstood: Problem { .badQuery("give one of id=NUMBER, service=NAME and all") }
+}
+
+extension ParkingControl {
+    var routes: [AdminRoute] {
+        [
+            AdminRoute(.get, .parked) { _ async throws(Problem) in try await .jsonBehind(self.parked()) },
+            AdminRoute(.post, .replayParked) { request async throws(Problem) in
+                try .json(try self.replay(try ParkedTarget(members: request.queryItems)))
+            },
+            AdminRoute(.post, .cancelParked) { request async throws(Problem) in
+                try .json(try self.cancel(try ParkedTarget(members: request.queryItems)))
+            },
+        ]
+    }
+}

@@ -1,0 +1,189 @@
+// Seed folders in the daemon: what of them is logged and counted, what a new configuration has copied, and what commands
+// copy into a folder and from one.
+
+import AdminAPI
+import CacheStore
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import Logging
+import Policies
+import ProxyServer
+import ServiceCore
+import Synchronization
+
+/// Sendable: it has no state of its own.
+final class SeedService: DaemonFeature {
+    let context: DaemonContext
+    let stored: StoredEntries
+
+    init(_ context: DaemonContext, stored: StoredEntries) {
+        self.context = context
+        self.stored = stored
+    }
+
+    var parts: DaemonParts { context.parts }
+
+    var gauges: [Gauge] {
+        let (core, plan) = (parts.core, context.plan)
+        return [
+            Gauge("drydock_seed_files", "Responses in seed folders.") { plan.seeds.reduce(0) { $0 + $1.count } },
+            Gauge("drydock_seed_answers_total", "Answers that came from seed folders.", isCounter: true) {
+                core.seedAnswerCount
+            },
+        ]
+    }
+
+    /// Logs which folders a plan has opened. Then, in a task of its own, copies the folders that are to be imported
+    /// into the store, and writes the files of `store_as` that are missing.
+    func use(_ plan: RoutePlan) {
+        for folder in plan.seeds {
+            parts.logger.info(
+                "seed folder opened",
+                metadata: [
+                    "path": "\(folder.path)", "mode": "\(folder.mode.rawValue)", "layout": "\(folder.layout.rawValue)",
+                    "files": "\(folder.count)",
+                ]
+            )
+        }
+        let (importing, files) = (plan.seeds.filter { $0.mode == .import }, plan.storedFiles)
+        if importing.isEmpty, files.isEmpty { return }
+        Task {
+            for folder in importing { _ = await importAll(folder, isOwn: true) }
+            // What was stored before the configuration asked for a file.
+            for file in files { await parts.core.keepAsFile(file.key, as: file.name) }
+        }
+    }
+}
+
+extension SeedService {
+    // MARK: - Export
+
+    func exportSeeds(to path: String, service: String?) async throws(Problem) -> AdminSeedExport {
+        let only: String?
+        if let service { only = try await stored.stored(service: service) } else { only = nil }
+        let files = parts.files
+        let opened = try? await files.run { Result { () throws(SeedError) in try SeedWriter(path, pool: files) } }
+        guard let opened else { throw Self.ending }
+        let writer: SeedWriter
+        switch opened {
+        case .success(let made): writer = made
+        case .failure(let error): throw Problem(status: 422, title: "No seed folder", detail: "\(error)")
+        }
+        let services = only.map { [$0] } ?? [""] + context.plan.services.map(\.plan.name)
+        let done = await SeedExport(of: parts.core, services: services, only: only, to: writer)
+        parts.logger.info("seeds exported", metadata: ["path": "\(path)", "written": "\(done.written)"])
+        return AdminSeedExport(done)
+    }
+
+    private static let ending = Problem(
+        status: 503,
+        title: "Ending",
+        detail: "the daemon is ending, and takes no orders any more"
+    )
+
+    // MARK: - Import
+
+    func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport {
+        let (files, logger, path) = (parts.files, parts.logger, order.path)
+        let opened = try? await files.run {
+            Result { () throws(SeedError) in
+                var layout = SeedLayout.url
+                if let given = order.layout { layout = given } else { layout = try SeedFolder.layout(of: path) }
+                return try SeedFolder(path: path, layout: layout, mode: .import, pool: files) {
+                    logger.warning("\($0)")
+                }
+            }
+        }
+        guard let opened else { throw Self.ending }
+        switch opened {
+        case .success(let folder): return await importAll(folder, parents: order.parents, isOwn: false)
+        case .failure(let error): throw Problem(status: 422, title: "No seed folder", detail: "\(error)")
+        }
+    }
+
+    /// Stores each response of a folder of which none is stored yet.
+    /// - Parameter isOwn: only routes whose own seed folder this is get its responses.
+    func importAll(_ folder: SeedFolder, parents: [String] = [], isOwn: Bool) async -> AdminSeedImport {
+        let (context, plan) = (context, context.plan)
+        let copies = await SeedCopies(
+            of: folder,
+            into: parts.core,
+            parents: parents + plan.knownFolders,
+            isEnding: { context.isStopping },
+            place: { urls in
+                let places = urls.flatMap { plan.places(of: $0) }
+                return places.first { !isOwn || $0.seed == folder }?.place
+            }
+        )
+        let result = AdminSeedImport(copies)
+        parts.logger.info(
+            "seeds imported",
+            metadata: [
+                "path": "\(folder.path)", "imported": "\(result.imported)", "kept": "\(result.kept)",
+                "unknown": "\(result.unknown)", "refused": "\(result.refused)", "failed": "\(result.failed)",
+            ]
+        )
+        if let error = result.firstError { parts.logger.warning("a seed was not imported: \(error)") }
+        return result
+    }
+}
+
+extension AdminSeedExport {
+    fileprivate init(_ done: SeedExport) {
+        self.init()
+        (written, bytes, skipped) = (done.written, Int(clamping: done.bytes), done.skipped)
+        (failed, firstError) = (done.failed, done.firstError)
+    }
+}
+
+extension AdminSeedImport {
+    fileprivate init(_ copies: SeedCopies) {
+        self.init()
+        (imported, kept, unknown) = (copies.imported, copies.kept, copies.unknown)
+        (refused, failed, firstError) = (copies.refused, copies.failed, copies.firstError)
+    }
+}
+
+/// What `POST /v1/seed?import=` asks for.
+struct SeedImportOrder: Sendable, Equatable {
+    /// Absolute.
+    var path: String
+    /// Nil detects the layout by the names in the folder.
+    var layout: SeedLayout?
+    /// URLs of folders that names of layout `docker` may come from.
+    var parents: [String] = []
+
+    init(path: String) { self.path = path }
+}
+
+extension SeedService {
+    /// What copies into a folder, and from one.
+    var routes: [AdminRoute] {
+        [
+            AdminRoute(.post, .seed) { request async throws(Problem) in
+                let query = request.query
+                switch (query["export"], query["import"]) {
+                case (let path?, nil):
+                    try request.check(["export", "service"])
+                    try AdminRequest.check(folder: path)
+                    return try .json(await self.exportSeeds(to: path, service: query["service"]))
+                case (nil, let path?):
+                    try request.check(["import", "layout", "parent"])
+                    try AdminRequest.check(folder: path)
+                    var order = SeedImportOrder(path: path)
+                    if let layout = query["layout"] {
+                        guard let known = SeedLayout(rawValue: layout) else {
+                            throw Problem.badQuery("layout: there are url and docker, not '\(layout)'")
+                        }
+                        order.layout = known
+                    }
+                    order.parents = request.queryItems.filter { $0.name == "parent" }.map(\.value)
+                    return try .json(await self.importSeeds(order))
+                default: throw Problem.badQuery("give either export=DIR or import=DIR")
+                }
+            }
+        ]
+    }
+}

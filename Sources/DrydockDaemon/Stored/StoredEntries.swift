@@ -1,0 +1,162 @@
+// The listing of stored responses, as the admin API shows it, and the names under which commands find them.
+
+import AdminAPI
+import CacheStore
+import Configuration
+import DownloadCore
+import EventLoop
+import HTTPCaching
+import HTTPWire
+import ProxyServer
+import ServiceCore
+import Synchronization
+
+/// Sendable: it has no state of its own.
+final class StoredEntries: Sendable {
+    private let context: DaemonContext
+
+    init(_ context: DaemonContext) { self.context = context }
+
+    /// One page of the listing.
+    /// - Throws: that the query names an unknown service, or that the index cannot be read.
+    func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries {
+        let plan = context.plan
+        let now = context.parts.core.clock.now()
+        var list = query.list
+        if let service = list.service { list.service = try await stored(service: service) }
+        list.alternatives = await alternatives(list)
+        list.arrivedBefore = query.olderThan.map { now - $0 }
+        let isFresh = query.isFresh
+        do {
+            let page = try await listing.page(list) { listed in
+                isFresh.map { (Self.timeToLive(listed, plan, now: now) ?? 0 > 0) == $0 } ?? true
+            }
+            return AdminEntries(entries: page.responses.map { Self.entry($0, plan, now: now) }, next: page.next)
+        } catch {
+            throw Self.unlisted(error)
+        }
+    }
+
+    /// The name in cache keys of the service that a command names. `forward` is forward mode if no service has that
+    /// name. A service that is no longer configured is found as long as a response is stored for it.
+    /// - Throws: that there is no such service, and no response of one.
+    func stored(service name: String) async throws(Problem) -> String {
+        let names = context.plan.services.map(\.plan.name)
+        if name.isEmpty || names.contains(name) { return name }
+        if name == "forward" { return "" }
+        var query = ListQuery()
+        query.service = name
+        query.limit = 1
+        do {
+            repeat {
+                let page = try await listing.page(query)
+                if !page.responses.isEmpty { return name }
+                query.after = page.next
+            } while query.after != nil
+        } catch {
+            throw Self.unlisted(error)
+        }
+        throw .unknown(service: name, among: names)
+    }
+
+    private static func unlisted(_ error: any Error) -> Problem {
+        Problem(status: 500, title: "Listing failed", detail: "the index cannot be read: \(error)")
+    }
+
+    private var listing: StoreListing {
+        context.parts.core.listing(on: context.parts.files)
+    }
+
+    /// Patterns for the other names of what a query names: a client's URL and an origin's URL may be those of one
+    /// response.
+    private func alternatives(_ query: ListQuery) async -> [String] {
+        if let pattern = query.pattern {
+            guard query.prefix.isEmpty else { return [] }
+            // A form with a star stands for a whole URL; one without may be any part of it.
+            return await forms(of: pattern).map { $0.contains("*") && !pattern.contains("*") ? "*\($0)*" : $0 }
+        }
+        return query.prefix.isEmpty
+            ? [] : await forms(of: query.prefix).map { $0.hasPrefix(":") ? "*\($0)*" : "\($0)*" }
+    }
+
+    /// Other forms of a URL under which it may be stored, or of the beginning of one.
+    func forms(of text: String) async -> [String] { await context.server?.listedForms(of: text) ?? [] }
+
+    /// Seconds of freshness left under the policy in force; nil if the service is no longer configured.
+    private static func timeToLive(_ listed: ListedResponse, _ plan: RoutePlan, now: Int64) -> Int64? {
+        let service = listed.key.service
+        let route = service.isEmpty ? plan.forward?.route : plan.service(named: service)
+        let policy = route?.plan(storedAs: listed.key).policy
+        return policy.map { -Caching.staleness(listed.head, policy: $0, now: now) }
+    }
+
+    private static func entry(_ listed: ListedResponse, _ plan: RoutePlan, now: Int64) -> AdminEntries.Entry {
+        let head = listed.head
+        return AdminEntries.Entry(
+            url: "\(listed.key)",
+            service: listed.key.service,
+            key: listed.key.extras?.split(separator: "\n").map(String.init) ?? [],
+            status: head.status,
+            size: listed.length.map { Int(clamping: $0) },
+            tiers: listed.tiers.map(\.rawValue),
+            age: Int(clamping: Caching.age(head, now: now)),
+            ttl: timeToLive(listed, plan, now: now).map { Int(clamping: $0) },
+            variant: Dictionary(head.varyFields.lines.map { ($0.name, $0.value) }) { "\($0), \($1)" },
+            isPinned: listed.isPinned,
+            tags: Caching.cacheTags(head.fields)
+        )
+    }
+}
+
+/// Which stored responses to list.
+struct AdminEntryQuery: Sendable, Equatable {
+    /// All but what needs a clock or a policy.
+    var list = ListQuery()
+    /// True lists only fresh responses, false only others; nil lists both.
+    var isFresh: Bool?
+    /// Only what arrived, or was last found current, longer ago; in seconds.
+    var olderThan: Int64?
+
+    init() {}
+
+    /// `pattern=`, `prefix=`, `service=`, `tier=memory|disk`, `fresh`, `stale`, `pinned`, `min_size=`, `older_than=`,
+    /// `limit=` and `after=`, each once at most.
+    init(query: [String: String]) throws(Problem) {
+        for (name, value) in query {
+            switch name {
+            case "pattern" where !value.isEmpty: list.pattern = value
+            case "prefix": list.prefix = value
+            case "service": list.service = value
+            case "after": list.after = value
+            case "tier":
+                guard let tier = StoreTier(rawValue: value), [.memory, .disk].contains(tier) else {
+                    throw .badQuery("tier is '\(value)'; there are memory and disk")
+                }
+                list.tier = tier
+            case "fresh" where value.isEmpty && isFresh != false: isFresh = true
+            case "stale" where value.isEmpty && isFresh != true: isFresh = false
+            case "fresh", "stale": throw .badQuery("give either fresh or stale, without a value")
+            case "pinned":
+                guard value.isEmpty else { throw .badQuery("pinned takes no value") }
+                list.isPinned = true
+            case "min_size":
+                guard let size = Int64(value), size >= 0 else { throw .badQuery("min_size is \(value); give bytes") }
+                list.minSize = size
+            case "older_than":
+                do throws(Lifetimes.Malformed) { olderThan = try Lifetimes.seconds(value) } catch {
+                    throw .badQuery("older_than: \(error)")
+                }
+            case "limit":
+                guard let limit = Int(value), 1...1000 ~= limit else {
+                    throw .badQuery("limit is \(value); give a number from 1 to 1000")
+                }
+                list.limit = limit
+            default:
+                throw .badQuery(
+                    "\(name) is not known, or empty; there are pattern, prefix, service, tier, fresh, stale, pinned, "
+                        + "min_size, older_than, limit and after"
+                )
+            }
+        }
+    }
+}
