@@ -19,7 +19,7 @@ TEST_WIDTH ?= 24
 # What `make check` and `make check-all` have in common.
 CHECKS := check-shape check-docc check-unit check-binary check-library check-counts
 # The pages that name tests.
-PAGES := Documentation/*.md Documentation/library/*.md Sources/Drydock/Drydock.docc/*.md SECURITY.md
+PAGES := $(shell find Documentation -name "*.md") $(wildcard Sources/*/*.docc/*.md) SECURITY.md
 
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills

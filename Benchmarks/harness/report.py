@@ -121,7 +121,7 @@ def summary(result):
 
 def markdown(results, around):
     parts = [
-        "# Results\n\nWritten by `Benchmarks/bench --write`; [Documentation/speed.md](../Documentation/speed.md) says what each "
+        "# Results\n\nWritten by `Benchmarks/bench --write`; [Documentation/internals/speed.md](../Documentation/internals/speed.md) says what each "
         "row means and how it is measured.",
         table([("measured with", ""), *around]),
         "## Goals\n\n" + goals(results),

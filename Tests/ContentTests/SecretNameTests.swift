@@ -39,7 +39,7 @@ import Testing
 
     @Test func thePageHasTheTable() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../../Documentation/secrets.md"
+            path: "../../Documentation/guide/secrets.md"
         )
         let page = try String(contentsOf: root, encoding: .utf8)
         #expect(page.contains("\n\n" + SecretNames.table.joined(separator: "\n") + "\n\n"))

@@ -150,7 +150,7 @@ extension Scenarios {
 
         /// Each word of the page's table has a row above.
         @Test func eachFaultOfThePageIsSeenByClients() {
-            let page = readText(ExamplePage.root + "/Documentation/faults.md")
+            let page = readText(ExamplePage.root + "/Documentation/reference/faults.md")
             let rows = page.split(separator: "\n").drop { $0 != "| `fault` | what the client sees |" }.prefix {
                 $0.hasPrefix("|")
             }

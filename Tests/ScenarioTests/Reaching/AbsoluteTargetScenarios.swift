@@ -154,7 +154,7 @@ extension Scenarios {
             )
         }
 
-        /// What Documentation/reaching.md says of it.
+        /// What Documentation/guide/reaching.md says of it.
         @Test func fetchOfNodeDoesNotLookAtHTTPProxy() throws {
             let origin = try ScriptedOrigin { .answer($0.field("Via") ?? "directly") }
             let daemon = try Daemon("forward: { allow: [127.0.0.1] }")

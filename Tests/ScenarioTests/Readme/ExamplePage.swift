@@ -1,4 +1,4 @@
-// The files of Documentation/examples.md, and a reader who types its command lines.
+// The files of Documentation/guide/examples.md, and a reader who types its command lines.
 
 import Foundation
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 /// The page, taken apart.
 enum ExamplePage {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..").standardized.path
-    static let text = ReadmeText(readText(root + "/Documentation/examples.md"))
+    static let text = ReadmeText(readText(root + "/Documentation/guide/examples.md"))
 
     /// The files in the order of the page: their paths, texts, and the lines behind them.
     static let examples: [(path: String, text: String, lines: [ReadmeText.Line])] = {

@@ -1,4 +1,4 @@
-// The three files of Documentation/examples.md do what the page says, against scripted origins.
+// The three files of Documentation/guide/examples.md do what the page says, against scripted origins.
 
 import Foundation
 import TestSupport

@@ -1,4 +1,4 @@
-// The recipes of Documentation/recipes.md: a reader writes their files, types their lines, and sees what the page quotes.
+// The recipes of Documentation/guide/recipes.md: a reader writes their files, types their lines, and sees what the page quotes.
 
 import Foundation
 import TestSupport
@@ -12,10 +12,12 @@ struct Recipe: Sendable, CustomTestStringConvertible {
     var testDescription: String { title }
     var page: ReadmeText { ReadmeText(text, takesSpans: false) }
 
-    static let all: [Recipe] = readText(ExamplePage.root + "/Documentation/recipes.md").components(separatedBy: "\n## ")
-        .dropFirst().map { section in
-            Recipe(title: String(section.prefix { $0 != "\n" }), text: section)
-        }
+    static let all: [Recipe] = readText(ExamplePage.root + "/Documentation/guide/recipes.md").components(
+        separatedBy: "\n## "
+    )
+    .dropFirst().map { section in
+        Recipe(title: String(section.prefix { $0 != "\n" }), text: section)
+    }
 }
 
 extension Scenarios {
