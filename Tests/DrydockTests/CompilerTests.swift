@@ -46,7 +46,7 @@ import Testing
         #expect(printed == "cancelled\n", "\(said)")
     }
 
-    /// Where this fails, the compiler is mended: `Documentation/library.md` and the article on errors need no advice about
+    /// Where this fails, the compiler is mended: the articles on downloading and on errors need no advice about
     /// a last `catch` any more.
     @Test func withoutOneTheCompilerCrashesAtTheTopLevel() async throws {
         let (said, printed) = try await run(Self.program("do", "catch .cancelled { print(\"cancelled\") }"))

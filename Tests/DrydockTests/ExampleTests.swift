@@ -20,7 +20,9 @@ import Testing
         #expect(try shown().split(separator: "\n").count == 10)
     }
 
-    @Test(arguments: ["README.md", "Documentation/library.md"]) func standsInTheDocumentation(name: String) throws {
+    @Test(arguments: ["README.md", "Sources/Drydock/Drydock.docc/Downloading.md"]) func standsInTheDocumentation(
+        name: String
+    ) throws {
         let page = try String(contentsOf: Self.root.appendingPathComponent(name), encoding: .utf8)
         #expect(
             page.contains("```swift\n\(try shown())```\n"),

@@ -1,4 +1,4 @@
-// The public symbols of the library, as Documentation/library/api.txt lists them: what they throw, and what errors are.
+// The public symbols of the library, as Documentation/project/api.txt lists them: what they throw, and what errors are.
 
 import Drydock
 import DrydockTesting
@@ -9,7 +9,7 @@ import Testing
 @Suite struct PublicSymbolTests {
     /// The list, which `.ci/api-list --check` holds to the sources.
     private static let lines: [String] = {
-        let file = URL(filePath: #filePath).appending(path: "../../../Documentation/library/api.txt")
+        let file = URL(filePath: #filePath).appending(path: "../../../Documentation/project/api.txt")
         let text = (try? String(contentsOf: file.standardizedFileURL, encoding: .utf8)) ?? ""
         return text.split(separator: "\n").map(String.init)
     }()

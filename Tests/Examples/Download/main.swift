@@ -1,4 +1,4 @@
-// The example of Documentation/library.md and of the README: downloads what it is told, and tells of it.
+// The example of Sources/Drydock/Drydock.docc/Downloading.md and of the README: downloads what it is told, and tells of it.
 
 import Drydock
 import Foundation
