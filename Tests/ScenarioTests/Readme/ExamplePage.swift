@@ -1,4 +1,4 @@
-// The files of Documentation/guide/examples.md, and a reader who types its command lines.
+// The page of three complete files, and a reader who types its command lines.
 
 import Foundation
 import TestSupport
@@ -7,19 +7,17 @@ import Testing
 /// The page, taken apart.
 enum ExamplePage {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..").standardized.path
-    static let text = ReadmeText(readText(root + "/Documentation/guide/examples.md"))
 
-    /// The files in the order of the page: their paths, texts, and the lines behind them.
-    static let examples: [(path: String, text: String, lines: [ReadmeText.Line])] = {
-        var examples: [(path: String, text: String, lines: [ReadmeText.Line])] = []
-        for step in text.steps {
-            switch step {
-            case .file(let name, let text): examples.append((name, text, []))
-            case .line(let line): if !examples.isEmpty { examples[examples.count - 1].lines.append(line) }
-            }
+    private static let page = readText(root + "/Documentation/guide/examples.md")
+    static let text = ReadmeText(page)
+
+    /// The sections of the page: the path of the file that each is about, its text, and the lines that a reader types.
+    static let examples: [(path: String, text: String, lines: [ReadmeText.Line])] =
+        page.components(separatedBy: "\n## ").dropFirst()
+        .compactMap { section in
+            guard let path = section.firstMatch(of: #/config/examples/[a-z-]+\.yaml/#) else { return nil }
+            return (String(path.0), readText(root + "/" + path.0), ReadmeText(section).lines)
         }
-        return examples
-    }()
 }
 
 /// A reader of one example: line by line, with a daemon that runs the page's file.

@@ -1,10 +1,10 @@
-// The recipes of Documentation/guide/recipes.md: a reader writes their files, types their lines, and sees what the page quotes.
+// The recipes, and the pages that one begins with: a reader writes their files, types their lines, and sees what they quote.
 
 import Foundation
 import TestSupport
 import Testing
 
-/// One section of the page.
+/// One section of the recipes, or a whole page.
 struct Recipe: Sendable, CustomTestStringConvertible {
     let title: String
     let text: String
@@ -12,12 +12,14 @@ struct Recipe: Sendable, CustomTestStringConvertible {
     var testDescription: String { title }
     var page: ReadmeText { ReadmeText(text, takesSpans: false) }
 
-    static let all: [Recipe] = readText(ExamplePage.root + "/Documentation/guide/recipes.md").components(
-        separatedBy: "\n## "
-    )
-    .dropFirst().map { section in
-        Recipe(title: String(section.prefix { $0 != "\n" }), text: section)
-    }
+    /// The sections of the recipes, and the four pages that a reader begins with.
+    static let all: [Recipe] =
+        page("guide/recipes.md").components(separatedBy: "\n## ").dropFirst().map { section in
+            Recipe(title: String(section.prefix { $0 != "\n" }), text: section)
+        }
+        + ["app-cache.md", "team-cache.md", "service.md", "mock-api.md"].map { Recipe(title: $0, text: page($0)) }
+
+    private static func page(_ name: String) -> String { readText(ExamplePage.root + "/Documentation/" + name) }
 }
 
 extension Scenarios {
@@ -94,7 +96,13 @@ final class RecipeReader {
         let check = try Shell.run(try Daemon.binary(), ["check", "-c", file], folder: place.folder.path)
         #expect(check.succeeded, "\(file): \(check.report)")
         let own = "listen: 127.0.0.1:\(place.port)\nadmin: { listen: \"unix:\(place.adminSocket)\" }\n"
-        let text = files[file] ?? "include: [\"\(place.folder.file(file))\"]\n"
+        let text = files[file].map(Self.withoutAddresses) ?? "include: [\"\(place.folder.file(file))\"]\n"
         daemon = try Daemon(text: own + text, at: place)
+    }
+
+    /// The file without the lines that say where the daemon listens.
+    private static func withoutAddresses(_ text: String) -> String {
+        text.split(separator: "\n").filter { !$0.hasPrefix("listen: ") && !$0.hasPrefix("admin: ") }
+            .map { $0 + "\n" }.joined()
     }
 }

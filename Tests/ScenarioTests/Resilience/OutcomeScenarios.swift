@@ -1,4 +1,4 @@
-// What a client gets for each thing that an origin may do: a test for each row of Documentation/guide/outcomes.md.
+// What a client gets for each thing that an origin may do: a test for each row of the table in Documentation/guide/answers.md.
 
 import TestSupport
 import Testing
