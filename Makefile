@@ -60,17 +60,18 @@ build: ## the release binary, .build/release/drydock
 $(RELEASE):
 	@$(MAKE) build
 
-install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema, manual, completions (PREFIX=/usr)
+install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema, manual, pages, completions (PREFIX=/usr)
 	@.ci/need install
 	install -D -m 0755 $(RELEASE) "$(DESTDIR)$(PREFIX)/bin/drydock"
 	strip --strip-all "$(DESTDIR)$(PREFIX)/bin/drydock"
 	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system" "$(DESTDIR)$(SYSCONFDIR)/drydock"
-	sed -e 's|/usr/bin/drydock|$(PREFIX)/bin/drydock|' -e 's|/etc/drydock|$(SYSCONFDIR)/drydock|' \
+	sed -e 's|/usr/bin/drydock|$(PREFIX)/bin/drydock|' -e 's|/etc/drydock|$(SYSCONFDIR)/drydock|' -e 's|/usr/share/doc|$(PREFIX)/share/doc|' \
 	    systemd/drydock.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
 	chmod 0644 "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
 	install -D -m 0644 config/drydock.schema.json "$(DESTDIR)$(PREFIX)/share/drydock/drydock.schema.json"
 	install -D -m 0644 THIRD-PARTY-NOTICES "$(DESTDIR)$(PREFIX)/share/doc/drydock/THIRD-PARTY-NOTICES"
 	install -m 0644 LICENSE "$(DESTDIR)$(PREFIX)/share/doc/drydock/LICENSE"
+	packaging/pages "$(DESTDIR)$(PREFIX)/share/doc/drydock" >/dev/null
 	packaging/man-pages $(RELEASE) "$(DESTDIR)$(PREFIX)/share/man/man1"
 	install -d $(COMPLETIONS:%="$(DESTDIR)$(PREFIX)/share/%")
 	$(RELEASE) --generate-completion-script bash | sed 1d > "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/drydock"
