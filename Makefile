@@ -79,7 +79,7 @@ install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema
 	$(RELEASE) --generate-completion-script fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/drydock.fish"
 	@config="$(DESTDIR)$(SYSCONFDIR)/drydock/drydock.yaml"; \
 	if [ -e "$$config" ]; then echo "$$config is there already: left as it is"; \
-	else sed -E '1s|(\$$schema=).*|\1$(PREFIX)/share/drydock/drydock.schema.json|' config/drydock.yaml > "$$config"; \
+	else sed -E -e '1s|(\$$schema=).*|\1$(PREFIX)/share/drydock/drydock.schema.json|' -e 's|Documentation/|$(PREFIX)/share/doc/drydock/|' config/drydock.yaml > "$$config"; \
 	    chmod 0644 "$$config"; fi
 
 uninstall: ## removes what install has put there; the configuration and what is stored stay
