@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    /// The daemon prints these for `config/demo.yaml`; Documentation/guide/demo.md shows two of them.
+    /// The daemon prints these for `config/demo.yaml`; the README shows two of them.
     @Test func theyHaveTheNamesThatTheDaemonPrints() async throws {
         let clock = ManualClock()
         let transport = try demo(
