@@ -218,7 +218,7 @@ extension Daemon {
         logger.info("\(context.statusLine)")
         sockets.log(for: configuration, to: logger)
         context.logWarnings(of: configuration)
-        guardian.start()
+        watchdog.start()
         notifier.ready(context.statusLine)
         Self.learnSending(server, logger)
     }

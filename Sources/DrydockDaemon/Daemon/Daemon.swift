@@ -26,7 +26,7 @@ package final class Daemon: Sendable {
     let schedules: DaemonSchedules
     let demo: DemoControl
     let latencies: LatencyKeeper
-    let guardian: Guardian
+    let watchdog: Watchdog
     let watcher: FileWatcher
     let reloader: Reloader
     let metrics: DaemonMetrics
@@ -62,7 +62,7 @@ package final class Daemon: Sendable {
             groups: groups,
             latencies: latencies
         )
-        guardian = Guardian(parts, notifier: notifier, ownsProcess: ownsProcess)
+        watchdog = Watchdog(parts, notifier: notifier, ownsProcess: ownsProcess)
         watcher = FileWatcher(pool: parts.files, logger: parts.logger)
         reloader = Reloader(
             context,
@@ -80,10 +80,10 @@ package final class Daemon: Sendable {
         var measured: [any DaemonFeature] = [
             StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), parking,
             events, journal, demo, latencies, jobCenter, purges,
-            guardian,
+            watchdog,
         ]
         if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
-        metrics = DaemonMetrics(context, watch: guardian.watch, features: measured)
+        metrics = DaemonMetrics(context, watch: watchdog.watch, features: measured)
         let control = DaemonControl(context, stored: stored, switches: switches, reloader: reloader, metrics: metrics)
         features = [
             control, FetchCanceller(context), events, journal, demo, parking, seeds, RecordingService(context),
@@ -121,7 +121,7 @@ package final class Daemon: Sendable {
         let parts = context.parts
         notifier.stopping()
         parts.logger.info("stopping")
-        if ownsProcess { guardian.expectEnd(within: grace) }
+        if ownsProcess { watchdog.expectEnd(within: grace) }
         memoryGuard.stop()
         adminSockets.stop()
         // Jobs are written before transfers are cut, so that what is under way goes on after the next start. On a
@@ -140,14 +140,42 @@ package final class Daemon: Sendable {
         let cut =
             await context.server?.drain(grace: grace) { report.waiting(for: $0, grace: grace, signal: signal) } ?? []
         report.cut(cut)
-        guardian.clientsAreServed()
+        watchdog.clientsAreServed()
         await parts.sink.drain()
         context.replaceServer(with: nil)
         await tierWatch.stop(on: parts.loops.loops[0])
         await watcher.stop(on: parts.loops.loops[0])
-        guardian.leaveOutLoops()
+        watchdog.leaveOutLoops()
         await DetachedThread.wait { parts.runtime.stop() }
-        guardian.stop()
+        watchdog.stop()
         parts.logger.info("stopped")
     }
+}
+
+struct EndReport: Sendable {
+    let logger: Logger
+
+    /// Logs for whom the end waits, and how long.
+    /// - Parameters:
+    ///   - grace: nanoseconds.
+    ///   - signal: what has asked for the end; nil if no signal has.
+    func waiting(for waited: [WaitedFor], grace: UInt64, signal: Int32?) {
+        guard !waited.isEmpty else { return }
+        let seconds = Int64(clamping: grace / 1_000_000_000)
+        let (end, isLate) = Int64(time(nil)).addingReportingOverflow(seconds)
+        let until = isLate ? "" : ", until \(Timestamp.text(end)) at the latest ('shutdown' sets how long)"
+        let again =
+            signal.map { "; \($0 == SIGINT ? "a second Ctrl-C" : "a second signal") ends the daemon at once" } ?? ""
+        logger.notice("waiting for \(WaitedFor.summary(waited))\(until)\(again)")
+        for one in waited.prefix(Self.mostLines) { logger.info("waiting for \(one)") }
+    }
+
+    /// Logs which clients have not got all of an answer.
+    func cut(_ cut: [WaitedFor]) {
+        for one in cut.prefix(Self.mostLines) { logger.warning("cut off: \(one)") }
+        if cut.count > Self.mostLines { logger.warning("cut off: \(cut.count - Self.mostLines) more") }
+    }
+
+    /// Lines that one of the two may log about single clients.
+    private static let mostLines = 20
 }

@@ -1,5 +1,7 @@
 // The jobs folder beside the disk tier: one JSON document a job, written whole and put in place by a rename.
 
+import AdminAPI
+import DownloadCore
 import EventLoop
 import Files
 import FoundationEssentials
@@ -71,4 +73,22 @@ final class JobFolder: Sendable {
     }
 
     private func file(_ id: String) -> String { "\(path)/\(id).json" }
+}
+
+/// The content of one file of the jobs folder.
+struct JobRecord: Codable, Sendable, Equatable {
+    /// Of this format.
+    static let currentVersion = 1
+
+    var version = JobRecord.currentVersion
+    var id: String
+    var kind: AdminJob.Kind
+    var name: String?
+    /// Seconds since 1970.
+    var created: Int64
+    var started: Int64?
+    var ended: Int64?
+    /// The next step is to download, and not to look for sizes.
+    var downloads: Bool
+    var batch: Batch
 }

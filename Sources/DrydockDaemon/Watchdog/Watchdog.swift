@@ -1,6 +1,8 @@
 // The thread beside the loops and the pools: it looks whether they go on, tells the service manager so, and ends a
 // daemon that does not end by itself.
 
+import CacheStore
+import DownloadCore
 import EventLoop
 import Glibc
 import Logging
@@ -10,8 +12,8 @@ import Synchronization
 /// Looks once a second, on a thread that nothing else uses.
 ///
 /// Sendable: what changes is under a mutex; the watch protects itself.
-final class Guardian: DaemonFeature {
-    /// The means by which a guardian acts on its process; tests have others.
+final class Watchdog: DaemonFeature {
+    /// The means by which a watchdog acts on its process; tests have others.
     struct Actions: Sendable {
         /// Tells the service manager that all is well.
         var notify: @Sendable () -> Void = {}
@@ -38,7 +40,7 @@ final class Guardian: DaemonFeature {
     /// Nanoseconds of silence that count as standing still, once the daemon is to end.
     static let endingSilence: UInt64 = 1_000_000_000
 
-    let watch: StandstillWatch
+    let watch: StallDetector
     private let logger: Logger
     private let actions: Actions
     /// Nanoseconds from look to look.
@@ -50,9 +52,9 @@ final class Guardian: DaemonFeature {
     private let wake: (read: Int32, write: Int32)
 
     /// - Parameter noticeEvery: nanoseconds from notice to notice that the service manager wants at most.
-    init(_ pulses: [Pulse], noticeEvery: UInt64?, logger: Logger, actions: Actions) {
+    init(_ heartbeats: [Heartbeat], noticeEvery: UInt64?, logger: Logger, actions: Actions) {
         interval = min(Self.interval, max(10_000_000, (noticeEvery ?? .max) / 4))
-        watch = StandstillWatch(pulses, interval: interval)
+        watch = StallDetector(heartbeats, interval: interval)
         self.noticeEvery = noticeEvery
         self.logger = logger
         self.actions = actions
@@ -76,7 +78,7 @@ final class Guardian: DaemonFeature {
         }
     }
 
-    /// One look, and what follows from it; on the guardian's thread.
+    /// One look, and what follows from it; on the watchdog's thread.
     /// - Parameter now: monotonic nanoseconds.
     func turn(now: UInt64) {
         for finding in watch.look(now: now) { tell(finding) }
@@ -93,7 +95,7 @@ final class Guardian: DaemonFeature {
         endIfDue(now: now)
     }
 
-    private func tell(_ finding: StandstillWatch.Finding) {
+    private func tell(_ finding: StallDetector.Finding) {
         switch finding {
         case .still(let name, let seconds):
             let follows =
@@ -153,8 +155,56 @@ final class Guardian: DaemonFeature {
             Gauge("drydock_standing_still", "Loops and pools that stand still.") { self.watch.standing.count },
             Gauge("drydock_standstills_total", "How often a loop or a pool was found to stand still.", isCounter: true)
             {
-                self.watch.standstills
+                self.watch.stalls
             },
         ]
+    }
+}
+
+extension Watchdog {
+    /// A watchdog over every loop and pool of a daemon.
+    /// - Parameter ownsProcess: signals are this daemon's, and the process may be ended.
+    convenience init(_ parts: DaemonParts, notifier: ServiceManagerNotifier, ownsProcess: Bool) {
+        // Slow machines need longer bounds, and tests shorter ones.
+        let wanted = parts.environment["DRYDOCK_STANDSTILL_SECONDS"].flatMap { Double($0) }.flatMap { seconds in
+            seconds >= 0.1 && seconds <= 86_400 ? UInt64(seconds * 1_000_000_000) : nil
+        }
+        var heartbeats = parts.loops.loops.map { Heartbeat($0, bound: wanted ?? Heartbeat.loopBound) }
+        heartbeats.append(Heartbeat(parts.files, bound: wanted ?? Heartbeat.poolBound))
+        heartbeats += parts.core.storeThreads.map { Heartbeat($0, bound: wanted ?? Heartbeat.poolBound) }
+        var names = Heartbeat(parts.names, bound: max(wanted ?? 0, Heartbeat.namesBound))
+        names.holdsUpEnd = false
+        heartbeats.append(names)
+        var actions = Watchdog.Actions()
+        if notifier.watchdog != nil { actions.notify = { notifier.alive() } }
+        if ownsProcess {
+            let signals = EndingSignals()
+            actions.loopsStand = { signals.endAtOnce($0) }
+        }
+        self.init(heartbeats, noticeEvery: notifier.watchdog, logger: parts.logger, actions: actions)
+    }
+}
+
+/// Lets SIGTERM and SIGINT end the process at once while the loop that hears them stands still.
+///
+/// Sendable: the actions that were in force before are under a mutex.
+private final class EndingSignals: Sendable {
+    private let before = Mutex<[(number: Int32, action: sigaction)]>([])
+
+    func endAtOnce(_ isSo: Bool) {
+        before.withLock { before in
+            if isSo, before.isEmpty {
+                for number in [SIGTERM, SIGINT] {
+                    var (none, old) = (sigaction(), sigaction())
+                    if sigaction(number, &none, &old) == 0 { before.append((number, old)) }
+                }
+            } else if !isSo {
+                for (number, action) in before {
+                    var action = action
+                    sigaction(number, &action, nil)
+                }
+                before = []
+            }
+        }
     }
 }

@@ -12,8 +12,8 @@ import Testing
 @testable import DrydockDaemon
 
 @Suite(.timeLimit(.minutes(5)))
-struct StandstillTests {
-    /// A pulse that a test plays.
+struct StallTests {
+    /// A heartbeat that a test plays.
     private final class Played: Sendable {
         struct State {
             var beats: [@Sendable () -> Void] = []
@@ -23,8 +23,8 @@ struct StandstillTests {
         }
         let state = Mutex(State())
 
-        func pulse(_ name: String, bound: UInt64 = 10, isLoop: Bool = false) -> Pulse {
-            Pulse(name: name, bound: bound, isLoop: isLoop) { beat in
+        func heartbeat(_ name: String, bound: UInt64 = 10, isLoop: Bool = false) -> Heartbeat {
+            Heartbeat(name: name, bound: bound, isLoop: isLoop) { beat in
                 self.state.withLock { state in
                     if !state.hasEnded { state.beats.append(beat) }
                     return !state.hasEnded
@@ -48,14 +48,14 @@ struct StandstillTests {
     }
 
     /// The look of every unit of time from `times` on.
-    private static func look(_ watch: StandstillWatch, _ times: ClosedRange<UInt64>) -> [StandstillWatch.Finding] {
+    private static func look(_ watch: StallDetector, _ times: ClosedRange<UInt64>) -> [StallDetector.Finding] {
         times.flatMap { watch.look(now: $0) }
     }
 
     @Test("what gives no sign of life for its bound stands still, once, until it goes on")
     func standsStill() {
         let played = Played()
-        let watch = StandstillWatch([played.pulse("a")], interval: 1)
+        let watch = StallDetector([played.heartbeat("a")], interval: 1)
         for now in UInt64(0)...50 {
             #expect(watch.look(now: now) == [])
             played.answer()
@@ -66,7 +66,7 @@ struct StandstillTests {
         #expect(watch.standing == ["a"])
         #expect(watch.silent(for: 10) == ["a"])
         #expect(Self.look(watch, 62...90) == [])
-        #expect(watch.standstills == 1)
+        #expect(watch.stalls == 1)
         played.answer()
         #expect(watch.look(now: 91) == [.goesOn("a")])
         #expect(watch.standing == [])
@@ -75,7 +75,7 @@ struct StandstillTests {
     @Test("what does something else meanwhile does not stand still, however long the question waits")
     func progress() {
         let played = Played()
-        let watch = StandstillWatch([played.pulse("a")], interval: 1)
+        let watch = StallDetector([played.heartbeat("a")], interval: 1)
         for now in UInt64(0)...100 {
             #expect(watch.look(now: now) == [])
             if now % 9 == 0 { played.change { $0.progress += 1 } }
@@ -86,11 +86,11 @@ struct StandstillTests {
     func slow() {
         let played = Played()
         played.change { $0.isSlow = true }
-        let watch = StandstillWatch([played.pulse("a")], interval: 1)
+        let watch = StallDetector([played.heartbeat("a")], interval: 1)
         #expect(Self.look(watch, 0...9) == [])
         #expect(watch.look(now: 10) == [.slow("a", seconds: 0)])
         #expect(Self.look(watch, 11...100) == [])
-        #expect(watch.standing == [] && watch.standstills == 0)
+        #expect(watch.standing == [] && watch.stalls == 0)
         for now in UInt64(101)...200 {
             played.change { $0.isSlow = now % 9 == 0 }
             #expect(watch.look(now: now) == [])
@@ -102,7 +102,7 @@ struct StandstillTests {
     @Test("a process that was stopped for a while finds nothing still for that")
     func stopped() {
         let played = Played()
-        let watch = StandstillWatch([played.pulse("a")], interval: 1)
+        let watch = StallDetector([played.heartbeat("a")], interval: 1)
         #expect(watch.look(now: 0) == [])
         #expect(watch.look(now: 1_000_000) == [])
         #expect(watch.silent(for: 3) == [])
@@ -111,7 +111,7 @@ struct StandstillTests {
     @Test("what has ended is not asked any more, and loops are left out once they are to end")
     func ended() {
         let (pool, loop) = (Played(), Played())
-        let watch = StandstillWatch([pool.pulse("pool"), loop.pulse("loop", isLoop: true)], interval: 1)
+        let watch = StallDetector([pool.heartbeat("pool"), loop.heartbeat("loop", isLoop: true)], interval: 1)
         pool.change { $0.hasEnded = true }
         #expect(Self.look(watch, 0...10) == [.still("loop", seconds: 0)])
         #expect(watch.hasStillLoop)
@@ -120,7 +120,7 @@ struct StandstillTests {
         #expect(Self.look(watch, 11...40) == [])
     }
 
-    // MARK: - The guardian
+    // MARK: - The watchdog
 
     private final class Record: Sendable {
         let notices = Mutex(0)
@@ -128,8 +128,8 @@ struct StandstillTests {
         let loopsStand = Mutex<[Bool]>([])
         let lines = Mutex<[String]>([])
 
-        var actions: Guardian.Actions {
-            Guardian.Actions(
+        var actions: Watchdog.Actions {
+            Watchdog.Actions(
                 notify: { self.notices.withLock { $0 += 1 } },
                 loopsStand: { isSo in self.loopsStand.withLock { $0.append(isSo) } },
                 exit: { code in self.exits.withLock { $0.append(code) } }
@@ -157,8 +157,8 @@ struct StandstillTests {
         let loop = try EventLoop.start(index: 3)
         defer { loop.stop() }
         let record = Record()
-        let guardian = Guardian(
-            [Pulse(loop, bound: 20_000_000)],
+        let watchdog = Watchdog(
+            [Heartbeat(loop, bound: 20_000_000)],
             noticeEvery: 40_000_000,
             logger: record.logger,
             actions: record.actions
@@ -168,7 +168,7 @@ struct StandstillTests {
         var now: UInt64 = 0
         func turn() {
             now += 10_000_000
-            guardian.turn(now: now)
+            watchdog.turn(now: now)
         }
         for _ in 0..<20 {
             turn()
@@ -181,7 +181,7 @@ struct StandstillTests {
         #expect(
             await eventually {
                 turn()
-                return guardian.watch.standing == ["loop 3"]
+                return watchdog.watch.standing == ["loop 3"]
             }
         )
         #expect(record.loopsStand.withLock { $0 } == [true])
@@ -190,7 +190,7 @@ struct StandstillTests {
         let before = record.notices.withLock { $0 }
         for _ in 0..<20 { turn() }
         #expect(record.notices.withLock { $0 } == before)
-        #expect(guardian.gauges.map { $0.read() } == [1, 1])
+        #expect(watchdog.gauges.map { $0.read() } == [1, 1])
         gate.open()
         #expect(
             await eventually {
@@ -209,10 +209,10 @@ struct StandstillTests {
         defer { loop.stop() }
         let record = Record()
         let actions = record.actions
-        let pulse = Pulse(loop, bound: 600_000_000_000)
-        let guardian = Guardian([pulse], noticeEvery: 40_000_000, logger: record.logger, actions: actions)
-        guardian.start()
-        defer { guardian.stop() }
+        let heartbeat = Heartbeat(loop, bound: 600_000_000_000)
+        let watchdog = Watchdog([heartbeat], noticeEvery: 40_000_000, logger: record.logger, actions: actions)
+        watchdog.start()
+        defer { watchdog.stop() }
         #expect(await eventually { record.notices.withLock { $0 } >= 3 })
         #expect(record.exits.withLock { $0 } == [])
     }
@@ -220,11 +220,11 @@ struct StandstillTests {
     @Test("notices come at half of the distance that is asked for; none where nobody asks")
     func notices() {
         let record = Record()
-        let guardian = Guardian([], noticeEvery: 10 * Self.second, logger: record.logger, actions: record.actions)
-        for tenth in UInt64(0)...300 { guardian.turn(now: tenth * Self.second / 10) }
+        let watchdog = Watchdog([], noticeEvery: 10 * Self.second, logger: record.logger, actions: record.actions)
+        for tenth in UInt64(0)...300 { watchdog.turn(now: tenth * Self.second / 10) }
         #expect(record.notices.withLock { $0 } == 7)
         let silent = Record()
-        let other = Guardian([], noticeEvery: nil, logger: silent.logger, actions: silent.actions)
+        let other = Watchdog([], noticeEvery: nil, logger: silent.logger, actions: silent.actions)
         for second in UInt64(0)...100 { other.turn(now: second * Self.second) }
         #expect(silent.notices.withLock { $0 } == 0)
     }
@@ -232,13 +232,13 @@ struct StandstillTests {
     @Test("a daemon that is to end, and of which a pool stands still, is ended when its time is over")
     func lastResort() {
         let (record, played) = (Record(), Played())
-        let pulse = played.pulse("the pool", bound: 30 * Self.second)
-        let guardian = Guardian([pulse], noticeEvery: nil, logger: record.logger, actions: record.actions)
-        guardian.turn(now: 0)
-        guardian.expectEnd(within: 5 * Self.second, now: 0)
-        for second in UInt64(1)...4 { guardian.turn(now: second * Self.second) }
+        let heartbeat = played.heartbeat("the pool", bound: 30 * Self.second)
+        let watchdog = Watchdog([heartbeat], noticeEvery: nil, logger: record.logger, actions: record.actions)
+        watchdog.turn(now: 0)
+        watchdog.expectEnd(within: 5 * Self.second, now: 0)
+        for second in UInt64(1)...4 { watchdog.turn(now: second * Self.second) }
         #expect(record.exits.withLock { $0 } == [])
-        guardian.turn(now: 5 * Self.second)
+        watchdog.turn(now: 5 * Self.second)
         #expect(record.exits.withLock { $0 } == [1])
         #expect(record.lines.withLock { $0 }.last == "error ended without having finished: the pool stands still")
     }
@@ -246,17 +246,17 @@ struct StandstillTests {
     @Test("it does not wait for that time once the clients are served; and one that goes on has longer")
     func served() {
         let (record, played) = (Record(), Played())
-        let pulse = played.pulse("the pool", bound: 30 * Self.second)
-        let guardian = Guardian([pulse], noticeEvery: nil, logger: record.logger, actions: record.actions)
-        guardian.expectEnd(within: 20 * Self.second, now: 0)
-        for second in UInt64(0)...3 { guardian.turn(now: second * Self.second) }
+        let heartbeat = played.heartbeat("the pool", bound: 30 * Self.second)
+        let watchdog = Watchdog([heartbeat], noticeEvery: nil, logger: record.logger, actions: record.actions)
+        watchdog.expectEnd(within: 20 * Self.second, now: 0)
+        for second in UInt64(0)...3 { watchdog.turn(now: second * Self.second) }
         #expect(record.exits.withLock { $0 } == [])
-        guardian.clientsAreServed(now: 3 * Self.second)
-        guardian.turn(now: 4 * Self.second)
+        watchdog.clientsAreServed(now: 3 * Self.second)
+        watchdog.turn(now: 4 * Self.second)
         #expect(record.exits.withLock { $0 } == [1])
 
         let (healthy, going) = (Record(), Played())
-        let other = Guardian([going.pulse("a")], noticeEvery: nil, logger: healthy.logger, actions: healthy.actions)
+        let other = Watchdog([going.heartbeat("a")], noticeEvery: nil, logger: healthy.logger, actions: healthy.actions)
         other.expectEnd(within: 5 * Self.second, now: 0)
         for second in UInt64(0)...14 {
             other.turn(now: second * Self.second)
