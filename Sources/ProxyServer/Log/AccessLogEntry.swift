@@ -2,6 +2,7 @@
 
 import Glibc
 import HTTPWire
+import ServiceCore
 
 /// A text that is owned, or that lives in a buffer for the length of one call.
 enum LogText {
@@ -308,4 +309,19 @@ extension JSONText {
         write(name)
         text.withBytes { value(utf8: $0) }
     }
+}
+
+enum LoggedReferer {
+    /// - Parameters:
+    ///   - value: the value of the field; without a query it is not copied.
+    ///   - secrets: the secret query items that services add; they must not get into a line.
+    static func text(_ value: UnsafeRawBufferPointer, _ secrets: SecretQuery) -> LogText {
+        guard value.contains(UInt8(ascii: "?")) else { return .bytes(value) }
+        return .string(text(Latin1.string(value), secrets))
+    }
+
+    /// - Parameters:
+    ///   - value: of the field.
+    ///   - secrets: the secret query items that services add; they must not get into a line.
+    static func text(_ value: String, _ secrets: SecretQuery) -> String { ShownQuery.text(value, secrets) }
 }

@@ -2,6 +2,7 @@
 
 import EventLoop
 import HTTPWire
+import ServiceCore
 
 /// How much of an answer there was, and when it began.
 struct AnswerExtent {
@@ -122,5 +123,19 @@ extension RequestParser {
             return RequestID.isSafe(value) ? value : nil
         }
         return nil
+    }
+}
+
+extension RequestTrace {
+    /// Says how an answer ended; the last line about a request.
+    func tellEnd(_ entry: AccessEntry) {
+        say(
+            "answered",
+            [
+                ("status", "\(entry.status)"), ("bytes", "\(entry.bytes)"), ("service", entry.route),
+                ("endpoint", entry.endpoint), ("upstream_status", entry.upstreamStatus.map { "\($0)" } ?? ""),
+                ("aborted", entry.isAborted ? "true" : ""), ("error", entry.error),
+            ]
+        )
     }
 }

@@ -1,8 +1,11 @@
-// What the answer of an origin has that a recording of it has not: status, named fields and content.
+// Whether an origin still answers as it was recorded: the comparison, and the answer of the origin as a whole.
 
 import Content
+import DownloadCore
+package import EventLoop
 package import HTTPWire
 package import Policies
+import Upstream
 
 /// How an answer of now differs from a recording. Secrets are taken out of both before they are compared, and no value of
 /// the content is in it.
@@ -82,3 +85,220 @@ package struct RecordingDrift: Sendable, Equatable {
         return ["it differs from byte \(place), and has \(new.count) bytes of \(old.count)"]
     }
 }
+
+/// What became of the check of one recording.
+package enum DriftOutcome: Sendable, Equatable {
+    /// The origin says or shows that its answer is the recorded one.
+    case same
+    case changed(RecordingDrift)
+    /// The origin has nothing there any more, with this status.
+    case gone(Int)
+    /// It did not answer, for this reason.
+    case unreachable(String)
+    /// It was not asked, for this reason.
+    case leftOut(String)
+}
+
+/// Asks origins about recordings. Loop-bound, as the services are; for the length of one question.
+package struct DriftCheck {
+    private let services: ServiceClient
+
+    package init(_ services: ServiceClient) { self.services = services }
+
+    /// Asks the origin of a call whether a recording still is its answer: by the recording's validator where it has one,
+    /// otherwise by a comparison. No cache on the way answers for the origin.
+    /// - Parameters:
+    ///   - call: a GET.
+    ///   - folder: the absolute path of the folder that the recording is in.
+    ///   - names: of fields that are compared, besides those that always are.
+    /// - Returns: nil where the recording does not answer the call.
+    package func outcome(
+        of recording: Recording,
+        in folder: String,
+        for call: ServiceCall,
+        comparing names: [String],
+        on loop: isolated EventLoop
+    ) async -> DriftOutcome? {
+        guard let plan = call.match.endpoint.request.recordings, plan.folder.path == folder,
+            let (key, path) = RecordedCall.key(of: call, plan.rules), key == recording.key
+        else { return nil }
+        guard let source = try? services.singleSource(of: call) else {
+            return .leftOut("service \(call.match.route.plan.name) asks no origin for it")
+        }
+        if services.core.isOffline, source.opensSockets {
+            return .unreachable("it is for the origin to answer, \(FetchError.offlineAdvice)")
+        }
+        let host = call.head.fields.first(.host)
+        var request = FetchRequest(method: .get, path: path, fields: call.originFields, clientHost: host)
+        for pair in recording.vary ?? [] where pair.count == 2 {
+            if pair[1] == Redaction.mark { return .leftOut("its answer depends on \(pair[0]), which no recording has") }
+            request.fields.set(pair[0], pair[1])
+        }
+        request.prepareForRecording()
+        request.fields.set(.cacheControl, "no-cache")
+        request.urgency = FetchUrgency(.sizeCheck)
+        let asksForChange = request.addConditions(of: recording)
+        return await Self.outcome(recording, request, asksForChange, source, plan, comparing: names, on: loop)
+    }
+
+    private static func outcome(
+        _ recording: Recording,
+        _ request: FetchRequest,
+        _ asksForChange: Bool,
+        _ source: any FetchSource,
+        _ plan: RecordingPlan,
+        comparing names: [String],
+        on loop: isolated EventLoop
+    ) async -> DriftOutcome {
+        let answer: WholeAnswer.Answer
+        do throws(FetchError) {
+            answer = try await WholeAnswer.fetch(request, from: source, atMost: plan.rules.maximumSize, on: loop)
+        } catch {
+            return .unreachable(error.told)
+        }
+        let status = answer.head.status
+        if asksForChange, status == 304 { return .same }
+        if status == 404 || status == 410, status != recording.status { return .gone(status) }
+        // A server that fails, or refuses for now, has said nothing of what it has.
+        if status >= 500 || status == 429, status != recording.status {
+            return .unreachable("the status is \(status)")
+        }
+        let drift = RecordingDrift(
+            of: recording,
+            answer.head,
+            answer.content,
+            plan.rules,
+            plan.secrets,
+            fields: names
+        )
+        return drift.isEmpty ? .same : .changed(drift)
+    }
+}
+
+@available(*, unavailable) extension DriftCheck: Sendable {}
+
+enum RecordedCall {
+    /// What a call without content is recorded under, and its path and query on the origin; nil where its request would
+    /// be refused.
+    static func key(of call: ServiceCall, _ rules: RecordingRules) -> (key: RecordingKey, path: String)? {
+        let match = call.match
+        guard (try? ServiceClient.admit(call.head, match.rest, match.route)) != nil, let rest = try? call.target()
+        else {
+            return nil
+        }
+        let path = match.route.path(rest, match.endpoint, behind: call.hidden)
+        return (RecordingKey(call.head.method, path: path, call.originFields, content: [], rules), path)
+    }
+}
+
+extension FetchRequest {
+    /// Asks for the answer only where it is another than a recording, as far as that has a validator.
+    /// - Returns: whether it has one.
+    fileprivate mutating func addConditions(of recording: Recording) -> Bool {
+        guard recording.status == 200 else { return false }
+        if let tag = recording.fields.first(.etag), tag != Redaction.mark {
+            fields.set(.ifNoneMatch, tag)
+        } else if let date = recording.fields.first(.lastModified), date != Redaction.mark {
+            fields.set(.ifModifiedSince, date)
+        } else {
+            return false
+        }
+        return true
+    }
+}
+
+/// Collects the content of one answer, within bounds of length and time. Loop-bound.
+///
+/// States: asking → ended; the end comes from the origin, from a bound, or from the timer.
+final class WholeAnswer: FetchSink {
+    /// An answer that ended.
+    struct Answer: Sendable {
+        let head: ResponseHead
+        /// Nil where it is longer than the bound.
+        let content: [UInt8]?
+    }
+
+    /// Nanoseconds until an answer that does not end is given up.
+    static let patience: UInt64 = 120_000_000_000
+
+    private let limit: Int
+    private var handle: (any FetchHandle)?
+    private var head: ResponseHead?
+    private var content: [UInt8] = []
+    private var result: Result<Answer, FetchError>?
+    /// It was given up before its end.
+    private var isCut = false
+    private var waiter: UnsafeContinuation<Void, Never>?
+
+    private init(atMost limit: Int) { self.limit = limit }
+
+    /// Asks a source, and waits for the end of its answer.
+    /// - Parameter limit: bytes of content at most; what is longer is not read on.
+    /// - Throws: `FetchError` where there is no answer, or none that ends in time.
+    static func fetch(
+        _ request: FetchRequest,
+        from source: any FetchSource,
+        atMost limit: Int,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> Answer {
+        let answer = WholeAnswer(atMost: limit)
+        let handle = try await source.start(request, sink: answer, on: loop)
+        let timer = LoopTimer(on: loop) { [weak answer] in answer?.giveUp() }
+        timer.start(after: patience)
+        defer { timer.cancel() }
+        if answer.result == nil {
+            answer.handle = handle
+            await withUnsafeContinuation { answer.waiter = $0 }
+        } else if answer.isCut {
+            handle.cancel()
+        }
+        return try (answer.result ?? .failure(.cancelled)).get()
+    }
+
+    private func giveUp() {
+        let detail = "the answer did not end within \(Self.patience / 1_000_000_000) s"
+        end(.failure(.upstream(UpstreamError(.timeout(.firstByte), detail: detail))), cancels: true)
+    }
+
+    private func end(_ result: Result<Answer, FetchError>, cancels: Bool = false) {
+        guard self.result == nil else { return }
+        self.result = result
+        isCut = cancels
+        let (handle, waiter) = (handle, waiter)
+        self.handle = nil
+        self.waiter = nil
+        content = []
+        if cancels { handle?.cancel() }
+        waiter?.resume()
+    }
+
+    // MARK: - FetchSink
+
+    func received(interim head: ResponseHead) {}
+
+    func received(_ head: ResponseHead, framing: BodyFraming) {
+        self.head = head
+        if case .length(let length) = framing, length > UInt64(limit) { tooLong(head) }
+    }
+
+    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        guard let head, result == nil else { return .continue }
+        guard content.count + bytes.count <= limit else {
+            tooLong(head)
+            return .continue
+        }
+        content.append(contentsOf: bytes)
+        return .continue
+    }
+
+    private func tooLong(_ head: ResponseHead) { end(.success(Answer(head: head, content: nil)), cancels: true) }
+
+    func finished(trailers: Fields) {
+        guard let head else { return end(.failure(.cancelled)) }
+        end(.success(Answer(head: head, content: content)))
+    }
+
+    func failed(_ error: FetchError) { end(.failure(error)) }
+}
+
+@available(*, unavailable) extension WholeAnswer: Sendable {}
