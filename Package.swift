@@ -117,12 +117,11 @@ let package = Package(
                 "DemoMode", "Interchange",
             ]
         ),
-        module("AdminAPI"),
         module(
             "ProxyServer",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "CacheStore",
-                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Interchange", "Configuration", "AdminAPI",
+                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Interchange", "Configuration",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -130,14 +129,14 @@ let package = Package(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DiskStore", "DownloadCore", "ServiceCore", "AdminAPI", "ProxyServer", "Configuration",
+                "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "AdminAPI", "Interchange",
+                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "Interchange",
                 "Content", "DemoMode", "Matching", "ProxyServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -223,7 +222,6 @@ let package = Package(
             ]
         ),
         tests("DemoModeTests", ["DemoMode", "Content", "Matching", "HTTPWire", "Policies"]),
-        tests("AdminAPITests", ["AdminAPI"]),
         tests(
             "ConfigurationTests",
             ["Configuration", "HTTPCaching", "Matching", "Policies", "Upstream", "Content", "KeySupport"],
@@ -232,7 +230,7 @@ let package = Package(
         tests(
             "ProxyServerTests",
             [
-                "ProxyServer", "AdminAPI", "Configuration", "CacheStore", "DiskStore", "Content", "DownloadCore",
+                "ProxyServer", "Configuration", "CacheStore", "DiskStore", "Content", "DownloadCore",
                 "EventLoop",
                 "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon",
                 .product(name: "Logging", package: "swift-log"),
@@ -241,7 +239,7 @@ let package = Package(
         tests(
             "DrydockDaemonTests",
             [
-                "DrydockDaemon", "AdminAPI", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
+                "DrydockDaemon", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
                 "CacheStore", "DiskStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport", "Policies",
                 "Files",
                 .product(name: "Logging", package: "swift-log"),
@@ -299,7 +297,7 @@ if let modules = Context.environment["DRYDOCK_SANITIZED"] ?? Context.environment
 // The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
 if Context.environment["DRYDOCK_LIBRARY"] == "1" {
     let daemon = [
-        "Interchange", "Configuration", "AdminAPI", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport",
+        "Interchange", "Configuration", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport",
     ]
     package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }
     package.products.removeAll { $0 is Product.Executable }

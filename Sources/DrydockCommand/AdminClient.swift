@@ -1,7 +1,8 @@
 // The client side of the admin API: one HTTP request over a unix or TCP socket, blocking.
 
-import AdminAPI
+import DrydockDaemon
 import Glibc
+import ProxyServer
 
 /// Speaks to one admin address.
 struct AdminClient {

@@ -1,8 +1,9 @@
 // `drydock status` and `reload`: the commands that ask a running daemon over its admin socket.
 
-import AdminAPI
 import ArgumentParser
 import Configuration
+import DrydockDaemon
+import ProxyServer
 
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Show what the daemon is doing.")

@@ -1,9 +1,10 @@
 // Which daemon a command is for: never another than the one whose configuration is here.
 
-import AdminAPI
 import ArgumentParser
 import Configuration
+import DrydockDaemon
 import Glibc
+import ProxyServer
 
 /// Where the daemon's admin socket is, and how to print.
 struct AdminOptions: ParsableArguments {

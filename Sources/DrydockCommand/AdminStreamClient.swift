@@ -1,8 +1,9 @@
 // An answer of the admin API that comes over time, read piece by piece.
 
-import AdminAPI
+import DrydockDaemon
 import Glibc
 import HTTPWire
+import ProxyServer
 
 extension AdminClient {
     /// Sends one GET, and hands on the content of its answer as it comes, until the daemon ends it.

@@ -1,8 +1,8 @@
 // `drydock size` and `drydock prefetch`: how much a list would download, and downloading it ahead of the clients.
 
-import AdminAPI
 import ArgumentParser
 import DrydockDaemon
+import ProxyServer
 
 /// What both commands take.
 struct ListOptions: ParsableArguments {

@@ -1,7 +1,8 @@
 // `drydock cancel`: ends fetches that are under way.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
+import ProxyServer
 
 struct Cancel: ParsableCommand {
     static let configuration = CommandConfiguration(

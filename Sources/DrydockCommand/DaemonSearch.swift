@@ -1,9 +1,10 @@
 // How a command finds a daemon that its options do not name: by a configuration file, or by the sockets of this user's
 // daemons.
 
-import AdminAPI
 import Configuration
+import DrydockDaemon
 import Glibc
+import ProxyServer
 
 /// What this process knows of daemons.
 struct DaemonSearch {

@@ -1,8 +1,9 @@
 // `drydock events`: what becomes of calls, line by line while it happens.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
 import Glibc
+import ProxyServer
 
 struct Events: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,8 @@
 // `drydock explain`: what would become of a request, and which rule says so.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
+import ProxyServer
 
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,9 @@
 // `drydock purge`, `pin`, `unpin` and `pins`: what is removed, and what stays.
 
-import AdminAPI
 import ArgumentParser
 import Configuration
+import DrydockDaemon
+import ProxyServer
 
 struct Purge: ParsableCommand {
     static let configuration = CommandConfiguration(

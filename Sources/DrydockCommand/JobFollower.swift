@@ -1,10 +1,10 @@
 // Follows a job of the daemon until it ends: a progress bar on a terminal, plain lines
 // elsewhere, both on standard error.
 
-import AdminAPI
 import DrydockDaemon
 import FoundationEssentials
 import Glibc
+import ProxyServer
 import Synchronization
 
 /// A flag that the user has pressed Ctrl-C; set by a signal handler, which may only touch atomics.

@@ -1,7 +1,7 @@
 // A job and its items as the command line prints them.
 
-import AdminAPI
 import DrydockDaemon
+import ProxyServer
 
 extension AdminJob {
     /// Sizes are being looked for, or have been.

@@ -1,7 +1,8 @@
 // `drydock jobs`: the batches that the daemon knows, and what can be done with them.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
+import ProxyServer
 
 struct Jobs: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,9 @@
 // `drydock list`: what is stored, page by page.
 
-import AdminAPI
 import ArgumentParser
 import Configuration
+import DrydockDaemon
+import ProxyServer
 
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(

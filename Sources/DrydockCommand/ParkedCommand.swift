@@ -1,7 +1,8 @@
 // `drydock parked`: the calls that wait for an origin that is away.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
+import ProxyServer
 
 struct Parked: ParsableCommand {
     static let configuration = CommandConfiguration(

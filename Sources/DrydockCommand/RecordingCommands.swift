@@ -1,8 +1,9 @@
 // `drydock record` and `drydock drift`: recordings of what is stored, and whether origins still answer as they were
 // recorded.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
+import ProxyServer
 
 struct Record: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,8 @@
 // `drydock run`: has the daemon make the calls of a group, and reports what became of each.
 
-import AdminAPI
 import ArgumentParser
 import DrydockDaemon
+import ProxyServer
 
 struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,9 +1,10 @@
 // `drydock seed`: stored responses into a folder that anything can read, and a folder into the store.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
 import FoundationEssentials
 import Policies
+import ProxyServer
 
 struct Seed: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,9 @@
 // `drydock offline` and `drydock clock`: what is switched while the daemon runs.
 
-import AdminAPI
 import ArgumentParser
 import Configuration
+import DrydockDaemon
+import ProxyServer
 
 struct Offline: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,9 @@
 // `drydock demo`: demo mode while the daemon runs.
 
-import AdminAPI
 import ArgumentParser
 import Configuration
+import DrydockDaemon
+import ProxyServer
 
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,8 +1,9 @@
 // `drydock journal`: what was asked, and what was answered.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
 import Glibc
+import ProxyServer
 
 struct Journal: ParsableCommand {
     static let configuration = CommandConfiguration(

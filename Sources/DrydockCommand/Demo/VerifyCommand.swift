@@ -1,7 +1,8 @@
 // `drydock verify`: whether a request came as often as expected, for the end of a test.
 
-import AdminAPI
 import ArgumentParser
+import DrydockDaemon
+import ProxyServer
 
 struct Verify: ParsableCommand {
     static let configuration = CommandConfiguration(

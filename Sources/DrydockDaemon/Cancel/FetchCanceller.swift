@@ -1,6 +1,5 @@
 // Ends fetches for an operator, or drops who waits for them, and logs how many there were.
 
-import AdminAPI
 import CacheStore
 import DownloadCore
 import HTTPWire
@@ -109,4 +108,13 @@ extension FetchCanceller {
             }
         ]
     }
+}
+
+// MARK: - Documents
+
+/// `POST /v1/cancel`: what was ended.
+package struct AdminCancelled: Codable, Sendable, Equatable {
+    package var fetches: Int
+    /// Requests that waited for them or read their bodies.
+    package var waiters: Int
 }

@@ -1,6 +1,5 @@
 // What an operator switches while the daemon runs: whether origins are asked, and the clock.
 
-import AdminAPI
 import Configuration
 import DownloadCore
 import EventLoop
@@ -106,4 +105,12 @@ enum ClockMove: Sendable, Equatable {
                 + "; advance it less, or reset it first"
         )
     }
+}
+
+// MARK: - Documents
+
+/// `POST /v1/offline`.
+package struct AdminOffline: Codable, Sendable, Equatable {
+    /// No origin is asked.
+    package var isOffline: Bool
 }

@@ -1,6 +1,5 @@
 // What the features of a daemon share: what it is made of, what is in force now, and the server that runs.
 
-import AdminAPI
 import CacheStore
 import Configuration
 import DownloadCore

@@ -1,6 +1,5 @@
 // Lets an operator switch demo mode while the daemon runs, change its answers and faults, and set it back to its start.
 
-import AdminAPI
 import Configuration
 import DemoMode
 import DownloadCore

@@ -1,7 +1,7 @@
 // What an operator has changed about demo answers and faults, over the configuration.
 
-import AdminAPI
 import Configuration
+import ProxyServer
 
 /// Whose demo answers are meant.
 struct DemoScope: Sendable, Hashable {

@@ -1,6 +1,5 @@
 // Lets an operator listen to what becomes of calls.
 
-import AdminAPI
 import Glibc
 import HTTPWire
 import ProxyServer

@@ -1,6 +1,5 @@
 // The groups of calls that the configuration has: begun by an operator or by a schedule, and jobs from then on.
 
-import AdminAPI
 import Configuration
 import DownloadCore
 import HTTPWire

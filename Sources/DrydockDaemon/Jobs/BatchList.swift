@@ -1,9 +1,9 @@
 // Lists of what to download: a URL a line, or a JSON object a line.
 
-package import AdminAPI
 import EventLoop
 import Files
 import Glibc
+import ProxyServer
 
 /// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.
 package enum BatchList {

@@ -1,6 +1,6 @@
 // How far a batch is, as a line of text: a bar for terminals, a sentence for everything else.
 
-package import AdminAPI
+import ProxyServer
 
 /// The lines about a job's totals; sizes are bytes.
 package struct BatchProgress: Sendable, Equatable {

@@ -1,8 +1,8 @@
 // One batch of the daemon: its record, who runs it, and who waits for its end.
 
-import AdminAPI
 import DownloadCore
 import Policies
+import ProxyServer
 import Synchronization
 
 struct Job: Sendable {

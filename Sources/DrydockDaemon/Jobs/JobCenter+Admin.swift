@@ -1,6 +1,5 @@
 // The batches of a daemon as the admin API and the schedules of the configuration ask for them.
 
-import AdminAPI
 import Configuration
 import DownloadCore
 import EventLoop

@@ -1,6 +1,5 @@
 // The batches of a daemon: which there are, which run, how they end, and what of them is kept over a restart.
 
-import AdminAPI
 import DownloadCore
 import EventLoop
 import Glibc

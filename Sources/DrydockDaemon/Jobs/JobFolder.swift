@@ -1,11 +1,11 @@
 // The jobs folder beside the disk tier: one JSON document a job, written whole and put in place by a rename.
 
-import AdminAPI
 import DownloadCore
 import EventLoop
 import Files
 import FoundationEssentials
 import Glibc
+import ProxyServer
 import Synchronization
 
 /// Sendable: the mutex lets one write happen at a time. Its methods block: they are called on the I/O pool.

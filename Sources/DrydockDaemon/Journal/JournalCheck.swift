@@ -1,6 +1,5 @@
 // Counts the requests of the journal that are meant, and says whether that is what was expected.
 
-import AdminAPI
 import Configuration
 import Content
 import ProxyServer

@@ -1,6 +1,5 @@
 // Shows an operator the calls that wait for an origin that is away, and replays or ends them.
 
-import AdminAPI
 import EventLoop
 import HTTPWire
 import Logging
@@ -135,4 +134,38 @@ extension ParkingControl {
             },
         ]
     }
+}
+
+// MARK: - Documents
+
+/// `GET /v1/parked`. Times are whole seconds, sizes bytes.
+package struct AdminParked: Codable, Sendable, Equatable {
+    package struct Call: Codable, Sendable, Equatable {
+        package var id: UInt64
+        package var service: String
+        package var method: String
+        /// As the client wrote it, without its query.
+        package var path: String
+        /// `parked` or `replaying`.
+        package var state: String
+        /// Of head and content.
+        package var size: Int
+        /// Since it was parked first.
+        package var waited: Int
+        /// Until it gets its 504.
+        package var left: Int
+        /// How often it was tried again.
+        package var replays: Int
+        /// Why it could not be answered the last time.
+        package var reason: String
+    }
+
+    /// In the order in which they came.
+    package var calls: [Call]
+}
+
+/// `POST /v1/parked/replay` and `/v1/parked/cancel`.
+package struct AdminParkedOrder: Codable, Sendable, Equatable {
+    /// Calls that were held, and are tried again or have ended.
+    package var calls: Int
 }

@@ -1,6 +1,5 @@
 // Purges and pins: what an operator orders by a command, and what the configuration orders by schedule.
 
-import AdminAPI
 import CacheStore
 import Configuration
 import DownloadCore
@@ -275,4 +274,29 @@ extension AdminRequest {
             return url
         }
     }
+}
+
+// MARK: - Documents
+
+/// `DELETE /v1/entries`.
+package struct AdminPurge: Codable, Sendable, Equatable {
+    /// Stored responses that are gone, or stale.
+    package var purged: Int
+    /// The responses are stale, and not removed.
+    package var isSoft: Bool
+}
+
+/// `PUT` and `DELETE /v1/pins`.
+package struct AdminPin: Codable, Sendable, Equatable {
+    /// As stored responses are listed.
+    package var url: String
+    package var isPinned: Bool
+    /// False where it was so before.
+    package var isChanged: Bool
+}
+
+/// `GET /v1/pins`.
+package struct AdminPins: Codable, Sendable, Equatable {
+    /// In the order of their bytes.
+    package var urls: [String]
 }

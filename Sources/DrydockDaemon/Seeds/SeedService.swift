@@ -1,7 +1,6 @@
 // Seed folders in the daemon: what of them is logged and counted, what a new configuration has copied, and what commands
 // copy into a folder and from one.
 
-import AdminAPI
 import CacheStore
 import DownloadCore
 import EventLoop
@@ -186,4 +185,33 @@ extension SeedService {
             }
         ]
     }
+}
+
+// MARK: - Documents
+
+/// The answer of `POST /v1/seed?export=DIR`.
+package struct AdminSeedExport: Codable, Sendable, Equatable {
+    /// Responses in the folder now.
+    package var written = 0
+    /// Of their bodies.
+    package var bytes = 0
+    /// Responses that are somebody's own, or that have gone meanwhile.
+    package var skipped = 0
+    package var failed = 0
+    /// Why the first one failed.
+    package var firstError: String?
+}
+
+/// The answer of `POST /v1/seed?import=DIR`.
+package struct AdminSeedImport: Codable, Sendable, Equatable {
+    package var imported = 0
+    /// Something as new was stored already.
+    package var kept = 0
+    /// Files whose URL cannot be told from their name, or that no route asks for.
+    package var unknown = 0
+    /// The rules of their route do not allow them to be stored.
+    package var refused = 0
+    package var failed = 0
+    /// Why the first one failed.
+    package var firstError: String?
 }

@@ -1,6 +1,5 @@
 // How the document of an explanation is made from what the download core says.
 
-import AdminAPI
 import CacheStore
 import DownloadCore
 import HTTPCaching

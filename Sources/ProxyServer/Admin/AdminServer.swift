@@ -1,6 +1,5 @@
 // The admin API: HTTP and JSON on a listener of its own, never on the proxy's port.
 
-package import AdminAPI
 package import EventLoop
 package import HTTPWire
 import ServiceCore

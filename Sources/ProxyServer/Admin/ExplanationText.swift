@@ -1,6 +1,5 @@
 // An explanation as `drydock explain` prints it: a line for each step, and the section of the rule behind it.
 
-package import AdminAPI
 import CacheStore
 import Configuration
 import HTTPWire

@@ -1,6 +1,5 @@
 // Which rung of a route would answer a request, and why the others would not; nothing is asked, and nothing changes.
 
-import AdminAPI
 import Configuration
 import DownloadCore
 import EventLoop

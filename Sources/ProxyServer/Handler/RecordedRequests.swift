@@ -1,6 +1,5 @@
 // Recordings as requests of clients: who asks for what a recording answers.
 
-package import AdminAPI
 import DownloadCore
 import EventLoop
 import HTTPWire
@@ -18,6 +17,18 @@ package struct DriftQuestion: Sendable, Equatable {
     package init() {}
 }
 
+/// A stored response that has become a recording.
+package struct KeptRecording: Sendable {
+    package let service: String
+    /// The request that it answers, such as `GET /users/7`.
+    package let request: String
+    package let status: Int
+    /// Bytes of its content.
+    package let bytes: Int
+    /// The beginning of the names of its two files.
+    package let name: String
+}
+
 /// Asks about recordings on the loops of a server.
 package struct RecordedRequests: Sendable {
     private let contexts: [LoopBox<LoopContext>]
@@ -25,8 +36,8 @@ package struct RecordedRequests: Sendable {
     package init(on server: Server) { contexts = server.contexts }
 
     /// Makes a recording of a stored response, on one of the loops; nil where the loop has ended.
-    package func keep(_ question: ExplainQuery) async -> Result<AdminRecording, Problem>? {
-        await contexts[0].run { context, loop -> Result<AdminRecording, Problem>? in
+    package func keep(_ question: ExplainQuery) async -> Result<KeptRecording, Problem>? {
+        await contexts[0].run { context, loop -> Result<KeptRecording, Problem>? in
             guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
             do throws(Problem) {
                 return .success(try await RecordedCalls(unsent: handler.unsent).keep(question, on: loop))
@@ -97,7 +108,7 @@ private struct RecordedCalls {
 
     /// Makes a recording of the stored response that a request selects.
     /// - Throws: a 422 that says why there is none, or a 400 if the query makes no valid request.
-    func keep(_ question: ExplainQuery, on loop: isolated EventLoop) async throws(Problem) -> AdminRecording {
+    func keep(_ question: ExplainQuery, on loop: isolated EventLoop) async throws(Problem) -> KeptRecording {
         let call: ServiceCall
         if let service = question.service {
             guard plan.service(named: service) != nil else {
@@ -113,7 +124,7 @@ private struct RecordedCalls {
         }
         do throws(KeepRefusal) {
             let recording = try await RecordingMaker(services).keep(call, on: loop)
-            return AdminRecording(
+            return KeptRecording(
                 service: call.match.route.plan.name,
                 request: recording.key.request,
                 status: recording.status,

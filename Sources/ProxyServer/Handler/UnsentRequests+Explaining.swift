@@ -1,6 +1,5 @@
 // Explains a request: it is routed like a client's, but no origin is contacted and nothing changes.
 
-package import AdminAPI
 import CacheStore
 import DemoMode
 import DownloadCore

@@ -1,6 +1,5 @@
 // What a daemon answers of itself: its status, a reload, the listing, an explanation, its switches and its metrics.
 
-import AdminAPI
 import CacheStore
 import Foundation
 import ProxyServer

@@ -1,6 +1,5 @@
 // Purges and pins in the admin API: what may be asked for, and what is refused before anything is touched.
 
-import AdminAPI
 import HTTPWire
 import ProxyServer
 import TestSupport

@@ -1,6 +1,5 @@
 // The routes of a whole daemon: each has a path that the admin API names, and each of these has a route.
 
-import AdminAPI
 import HTTPWire
 import Logging
 import ProxyServer

@@ -1,9 +1,9 @@
 // What an operator changes about demo answers: which changes hold, for whom, and how long.
 
-import AdminAPI
 import Configuration
 import DemoMode
 import Policies
+import ProxyServer
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // The texts of batches: lists as they are read, and how far a job is as a bar and as a sentence.
 
-import AdminAPI
 import DownloadCore
+import ProxyServer
 import TestSupport
 import Testing
 

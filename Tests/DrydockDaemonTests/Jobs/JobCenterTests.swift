@@ -1,6 +1,5 @@
 // The jobs of a daemon without the daemon: what an item costs, and what is on the disk when an order is acknowledged.
 
-import AdminAPI
 import CacheStore
 import DiskStore
 import DownloadCore

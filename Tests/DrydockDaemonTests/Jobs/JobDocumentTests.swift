@@ -1,8 +1,8 @@
 // The documents of jobs: their words are those of batches.
 
-import AdminAPI
 import DownloadCore
 import Policies
+import ProxyServer
 import Testing
 
 @testable import DrydockDaemon

@@ -1,9 +1,9 @@
 // The jobs folder: what it makes, and what it says of what it cannot write or read.
 
-import AdminAPI
 import DownloadCore
 import EventLoop
 import Foundation
+import ProxyServer
 import TestSupport
 import Testing
 

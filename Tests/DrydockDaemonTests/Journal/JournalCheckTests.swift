@@ -1,6 +1,5 @@
 // What is verified by the journal: which requests are meant, how many are expected, and what cannot be known.
 
-import AdminAPI
 import ProxyServer
 import Testing
 

@@ -1,6 +1,5 @@
 // `/v1/journal` and `/v1/verify`: which questions are understood, and what a stream has.
 
-import AdminAPI
 import ProxyServer
 import TestSupport
 import Testing

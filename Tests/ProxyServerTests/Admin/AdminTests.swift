@@ -1,6 +1,5 @@
 // The admin API over a unix socket and over TCP: documents, refusals, and what a web page may not do.
 
-import AdminAPI
 import Configuration
 import EventLoop
 import Foundation

@@ -1,7 +1,6 @@
 // An explanation knows what the request itself would meet on its way to the origin: breaker, queue and parking; and
 // what a stored response costs that hardly anybody else selects.
 
-import AdminAPI
 import EventLoop
 import TestSupport
 import Testing

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import AdminAPI
+@testable import ProxyServer
 
 @Suite struct AdminPathTests {
     @Test("a target is the path with its place filled, and the query")

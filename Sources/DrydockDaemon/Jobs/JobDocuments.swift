@@ -1,4 +1,4 @@
-// Batches: how far they are.
+// The documents of jobs: what a batch is asked for, and how a job is told.
 
 /// `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. Words of states and outcomes are texts, so that one of
 /// a newer daemon is shown, and does not keep the rest from being read.
@@ -24,23 +24,11 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var duplicateOf: Int?
         /// Where its body is written, below `files/` of the disk tier; nil: nowhere.
         package var file: String?
-
-        package init(url: String, method: String? = nil, state: String, received: Int64 = 0) {
-            self.url = url
-            self.method = method
-            self.state = state
-            self.received = received
-        }
     }
 
     package struct Failure: Codable, Sendable, Equatable {
         package var url: String
         package var reason: String
-
-        package init(url: String, reason: String) {
-            self.url = url
-            self.reason = reason
-        }
     }
 
     /// The sums over all items.
@@ -67,8 +55,6 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var received: Int64 = 0
         /// Of `bytes`, what has not come yet.
         package var remaining: Int64 = 0
-
-        package init() {}
     }
 
     package var id: String
@@ -106,6 +92,89 @@ package struct AdminJob: Codable, Sendable, Equatable {
 /// `GET /v1/jobs`.
 package struct AdminJobs: Codable, Sendable, Equatable {
     package var jobs: [AdminJob]
+}
 
-    package init(jobs: [AdminJob]) { self.jobs = jobs }
+/// The body of `POST /v1/size` and `POST /v1/prefetch`.
+package struct AdminJobRequest: Codable, Sendable, Equatable {
+    /// The consequence of a failed item for the others.
+    package enum OnError: String, Codable, Sendable, CaseIterable {
+        case `continue`
+        /// No further item is begun.
+        case stop
+        /// Those under way are cancelled, too.
+        case cancelRest = "cancel-rest"
+    }
+
+    package var items: [AdminJobItem]?
+    /// For prefetch, in place of items: a job whose queued items are downloaded.
+    package var job: String?
+    /// Of the job, for people; nil has none.
+    package var name: String?
+    /// Items under way at a time, 1 to 1000; 10 by default.
+    package var concurrency: Int?
+    /// They continue by default.
+    package var onError: OnError?
+    /// A size job stays, to be downloaded later; false by default.
+    package var save: Bool?
+
+    package init(items: [AdminJobItem]? = nil) { self.items = items }
+}
+
+/// One item as a list names it, or a line of JSON.
+package struct AdminJobItem: Sendable, Equatable {
+    package var url: String
+    package var method: String?
+    package var headers: [String: String]?
+    package var body: String?
+    package var force: Bool?
+    package var seed: Bool?
+    package var store: Bool?
+    package var file: String?
+
+    package init(url: String) { self.url = url }
+}
+
+extension AdminJobItem: Codable {
+    private enum Key: String, CodingKey, CaseIterable { case url, method, headers, body, force, seed, store, file }
+
+    private struct AnyKey: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    /// - Throws: `DecodingError`; also for an unknown key, which would be ignored in silence otherwise.
+    package init(from decoder: any Decoder) throws {
+        let all = try decoder.container(keyedBy: AnyKey.self)
+        for key in all.allKeys where Key(stringValue: key.stringValue) == nil {
+            let known = Key.allCases.map(\.rawValue).joined(separator: ", ")
+            let context = DecodingError.Context(
+                codingPath: decoder.codingPath,
+                debugDescription: "'\(key.stringValue)' is not known; there are \(known)"
+            )
+            throw DecodingError.dataCorrupted(context)
+        }
+        let values = try decoder.container(keyedBy: Key.self)
+        url = try values.decode(String.self, forKey: .url)
+        method = try values.decodeIfPresent(String.self, forKey: .method)
+        headers = try values.decodeIfPresent([String: String].self, forKey: .headers)
+        body = try values.decodeIfPresent(String.self, forKey: .body)
+        force = try values.decodeIfPresent(Bool.self, forKey: .force)
+        seed = try values.decodeIfPresent(Bool.self, forKey: .seed)
+        store = try values.decodeIfPresent(Bool.self, forKey: .store)
+        file = try values.decodeIfPresent(String.self, forKey: .file)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: Key.self)
+        try values.encode(url, forKey: .url)
+        try values.encodeIfPresent(method, forKey: .method)
+        try values.encodeIfPresent(headers, forKey: .headers)
+        try values.encodeIfPresent(body, forKey: .body)
+        try values.encodeIfPresent(force, forKey: .force)
+        try values.encodeIfPresent(seed, forKey: .seed)
+        try values.encodeIfPresent(store, forKey: .store)
+        try values.encodeIfPresent(file, forKey: .file)
+    }
 }

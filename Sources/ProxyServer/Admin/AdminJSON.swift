@@ -1,4 +1,4 @@
-// How the documents of the admin API are written and read.
+// The documents of the admin API as JSON, and the one that says why there is none.
 
 import FoundationEssentials
 
@@ -33,4 +33,14 @@ package enum AdminJSON {
         let place = path.isEmpty ? "" : " at \(path.hasPrefix(".") ? String(path.dropFirst()) : path)"
         return missing.map { "'\($0)' is missing\(place)" } ?? "\(context.debugDescription)\(place)"
     }
+}
+
+/// Any answer with an error status: problem details (RFC 9457).
+package struct AdminProblem: Codable, Sendable, Equatable {
+    /// What kind of problem it is.
+    package var title: String
+    /// What happened, and what to do about it.
+    package var detail: String
+    /// The status of the answer; nil if the sender leaves it out.
+    package var status: Int?
 }

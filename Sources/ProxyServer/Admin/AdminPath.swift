@@ -1,4 +1,67 @@
-// The query of an admin request: how it is written, and how it is read.
+// The paths of the admin API, and the request targets that lead to them.
+
+/// A path as a route knows it; a segment with a colon stands for any other that is not empty.
+package enum AdminPath: String, CaseIterable, Sendable {
+    case status = "/v1/status"
+    case entries = "/v1/entries"
+    case explain = "/v1/explain"
+    case reload = "/v1/reload"
+    case offline = "/v1/offline"
+    case clock = "/v1/clock"
+    case metrics = "/metrics"
+    case health = "/healthz"
+    case readiness = "/readyz"
+    case cancel = "/v1/cancel"
+    case events = "/v1/events"
+    case parked = "/v1/parked"
+    case replayParked = "/v1/parked/replay"
+    case cancelParked = "/v1/parked/cancel"
+    case seed = "/v1/seed"
+    case size = "/v1/size"
+    case prefetch = "/v1/prefetch"
+    case jobs = "/v1/jobs"
+    case job = "/v1/jobs/:id"
+    case cancelJob = "/v1/jobs/:id/cancel"
+    case retryJob = "/v1/jobs/:id/retry"
+    case group = "/v1/groups/:name"
+    case pins = "/v1/pins"
+    case recordings = "/v1/recordings"
+    case drift = "/v1/drift"
+    case journal = "/v1/journal"
+    case verify = "/v1/verify"
+    case demo = "/v1/demo"
+    case resetDemo = "/v1/demo/reset"
+    case draw = "/v1/demo/draw"
+
+    /// The target of a request for it.
+    /// - Parameters:
+    ///   - id: what stands for the segment with a colon, where the path has one.
+    ///   - query: in the order in which it is written.
+    package func target(id: String = "", _ query: [AdminQuery.Item] = []) -> String {
+        let segments = segments(of: rawValue).map { $0.hasPrefix(":") ? AdminQuery.encode(id) : String($0) }
+        return segments.joined(separator: "/") + AdminQuery.text(query)
+    }
+
+    /// What stands for the segments with a colon, in order, percent-decoded; nil where `path` is another one.
+    package func places(in path: String) -> [String]? {
+        let wanted = segments(of: rawValue)
+        let given = segments(of: path)
+        guard wanted.count == given.count else { return nil }
+        var places: [String] = []
+        for (pattern, segment) in zip(wanted, given) {
+            if pattern.hasPrefix(":"), !segment.isEmpty {
+                places.append(AdminQuery.decode(segment))
+            } else if pattern != segment {
+                return nil
+            }
+        }
+        return places
+    }
+
+    private func segments(of path: String) -> [Substring] {
+        path.split(separator: "/", omittingEmptySubsequences: false)
+    }
+}
 
 /// Queries of the form `name=value&name`, percent-encoded.
 package enum AdminQuery {

@@ -1,4 +1,4 @@
-// Demo mode while the daemon runs: what is played, and what an operator has changed.
+// The documents of demo mode: what is played and what was changed, a reset, and a draw that is done again.
 
 /// `GET /v1/demo`, and the answer of `POST /v1/demo`.
 package struct AdminDemo: Codable, Sendable, Equatable {
@@ -14,14 +14,6 @@ package struct AdminDemo: Codable, Sendable, Equatable {
         package var value: String
         /// Seconds until it ends; nil where it holds until it is cleared, or the configuration is read again.
         package var left: Int?
-
-        package init(service: String?, endpoint: String?, key: String, value: String, left: Int?) {
-            self.service = service
-            self.endpoint = endpoint
-            self.key = key
-            self.value = value
-            self.left = left
-        }
     }
 
     /// Something that has demo answers.
@@ -31,12 +23,6 @@ package struct AdminDemo: Codable, Sendable, Equatable {
         package var endpoint: String?
         /// They are given.
         package var isOn: Bool
-
-        package init(service: String, endpoint: String?, isOn: Bool) {
-            self.service = service
-            self.endpoint = endpoint
-            self.isOn = isOn
-        }
     }
 
     /// What is known of how long an origin takes.
@@ -49,14 +35,6 @@ package struct AdminDemo: Codable, Sendable, Equatable {
         package var median: UInt64?
         package var p90: UInt64?
         package var p99: UInt64?
-
-        package init(of: String, answers: Int, median: UInt64?, p90: UInt64?, p99: UInt64?) {
-            self.of = of
-            self.answers = answers
-            self.median = median
-            self.p90 = p90
-            self.p99 = p99
-        }
     }
 
     package var answers: [Answers]
@@ -64,12 +42,6 @@ package struct AdminDemo: Codable, Sendable, Equatable {
     package var overrides: [Override]
     /// By name.
     package var latencies: [Latency]
-
-    package init(answers: [Answers], overrides: [Override], latencies: [Latency] = []) {
-        self.answers = answers
-        self.overrides = overrides
-        self.latencies = latencies
-    }
 }
 
 /// `POST /v1/demo/reset`.
@@ -80,10 +52,23 @@ package struct AdminDemoReset: Codable, Sendable, Equatable {
     package var entries: Int?
     /// Latencies of origins that are forgotten; nil where they are still known.
     package var latencies: Int?
+}
 
-    package init(requests: Int, entries: Int?, latencies: Int? = nil) {
-        self.requests = requests
-        self.entries = entries
-        self.latencies = latencies
+/// `GET /v1/demo/draw`: what a request with this draw is answered with, by the configuration that is in force.
+package struct AdminDraw: Codable, Sendable, Equatable {
+    /// One rule of demo mode, or of `faults`, and what it draws.
+    package struct Member: Codable, Sendable, Equatable {
+        /// As Drydock-Demo had it.
+        package var said: String
+        /// As Drydock-Demo would have it now; nil: the rule draws nothing now, or is gone.
+        package var drawn: String?
+        /// Nanoseconds that the answer is late by this rule; nil: the rule says nothing of it.
+        package var latency: UInt64?
+        /// Why nothing is drawn, or why something else may be.
+        package var note: String?
     }
+
+    package var members: [Member]
+    /// All of it is drawn as it was said.
+    package var isSame: Bool
 }

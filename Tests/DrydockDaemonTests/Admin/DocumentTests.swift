@@ -2,7 +2,8 @@
 
 import Testing
 
-@testable import AdminAPI
+@testable import DrydockDaemon
+@testable import ProxyServer
 
 @Suite struct DocumentTests {
     private static let clock = AdminClock(
@@ -169,9 +170,9 @@ import Testing
                 placeholder: standing,
                 fallback: standing
             ),
-            ways: [.init(service: "b", url: "/b")],
             demo: [.init(rule: "admin", answers: false, differences: ["query.role is missing"])],
-            rungs: [.init(rung: "fresh", answers: false, reason: "nothing is stored")]
+            rungs: [.init(rung: "fresh", answers: false, reason: "nothing is stored")],
+            ways: [.init(service: "b", url: "/b")]
         )
         explanation.meets = meeting
         explanation.cache?.otherVariant = 1
