@@ -6,7 +6,7 @@ package struct ParkPolicy: Sendable, Equatable {
     package var time: UInt64
     /// Calls that may wait at the same time, at least 1.
     package var calls: Int
-    /// Bytes of heads and contents that they may have together.
+    /// Bytes that they may take together: heads, contents, and 32 KiB for each call.
     package var size: Int
 
     package init(time: UInt64, calls: Int = 1000, size: Int = 64 << 20) {

@@ -113,12 +113,24 @@ package final class DownloadCore: Sendable {
     ) async -> Answer {
         let answer = await search(ask, from: source, onInterim: onInterim, instead: instead, on: loop)
         if answer.isUnasked { return answer }
-        if ask.policy.otherVariant == .serve,
-            let other = await lookup.others.answer(ask, insteadOf: answer, on: loop)
-        {
+        if servesOtherVariants(ask), let other = await lookup.others.answer(ask, insteadOf: answer, on: loop) {
             answer.reader?.close()
             return other
         }
+        return withFallback(answer, ask, on: loop)
+    }
+
+    // The parts of questions that never wait are functions of their own, so that a request that waits has nothing of
+    // them in its frames.
+
+    @inline(never) private func servesOtherVariants(_ ask: CacheRequest) -> Bool { ask.policy.otherVariant == .serve }
+
+    /// The answer, or the route's fallback where that stands in for it.
+    @inline(never) private func withFallback(
+        _ answer: Answer,
+        _ ask: CacheRequest,
+        on loop: isolated EventLoop
+    ) -> Answer {
         guard let fallback = ask.phases?.fallback else { return answer }
         let status = answer.head.status
         // A client that gets 412 or 416 has a part or a version of something else than the fallback.
@@ -144,38 +156,35 @@ package final class DownloadCore: Sendable {
         instead: ((_ isStored: Bool) -> Int?)?,
         on loop: isolated EventLoop
     ) async -> Answer {
-        if ask.content == nil, let seed = ask.seed, let answer = await seeds.answer(ask, seed, on: loop) {
-            return answer
-        }
-        if ask.policy.mode == .none {
+        if let seed = seed(of: ask), let answer = await seeds.answer(ask, seed, on: loop) { return answer }
+        if let forwardReason = bypass(ask) {
             if !isOffline, let status = instead?(false) { return answers.unasked(status) }
-            let forwardReason = ForwardReason(.bypass, StoreRefusal.cacheOff.rawValue)
             return await forwarder.forward(ask, source, forwardReason, onInterim, on: loop)
         }
         let began = clock.now()
         // Each turn has seen a fetch end since the last one; who finds nothing after that fetches for itself.
         for turn in 0..<4 {
-            let (step, newest) = await lookup.step(for: ask, source, on: loop)
-            switch step {
+            switch await lookup.step(for: ask, source, since: began, on: loop) {
             case .answer(let answer): return answer
             case .refreshBehind(let answer, let stale):
                 sharedFetches.refreshBehind(ask, source, stale, on: loop)
                 return answer
-            case .ask(let stale, let forwardReason, let plan):
-                if let status = instead?(stale != nil) { return answers.unasked(status) }
-                var miss = MissContext(
-                    ask: ask,
-                    source: source,
-                    stale: stale,
-                    newest: newest,
-                    forwardReason: forwardReason
-                )
-                miss.plan = plan
-                miss.began = began
+            case .ask(let miss):
+                if let status = instead?(miss.stale != nil) { return answers.unasked(status) }
                 if let answer = await sharedFetches.askOrigin(miss, turn, onInterim, on: loop) { return answer }
             }
-            if Task.isCancelled { return answers.failure(.cancelled, ForwardReason(.uriMiss)) }
+            if Task.isCancelled { return cancelled() }
         }
         return await forwarder.forward(ask, source, ForwardReason(.miss), onInterim, on: loop)
     }
+
+    /// The seeds that may answer a question.
+    @inline(never) private func seed(of ask: CacheRequest) -> SeedFolder? { ask.content == nil ? ask.seed : nil }
+
+    /// Why a question passes the store by; nil where it does not.
+    @inline(never) private func bypass(_ ask: CacheRequest) -> ForwardReason? {
+        ask.policy.mode == .none ? ForwardReason(.bypass, StoreRefusal.cacheOff.rawValue) : nil
+    }
+
+    @inline(never) private func cancelled() -> Answer { answers.failure(.cancelled, ForwardReason(.uriMiss)) }
 }

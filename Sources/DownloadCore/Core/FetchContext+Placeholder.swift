@@ -9,7 +9,7 @@ extension FetchContext {
     /// How long, in nanoseconds, a request waits for the head of what is fetched before the placeholder answers; nil
     /// where no placeholder may answer: a response is stored, or the one to come could not be stored or shared, so that
     /// every request would get the placeholder and never the response.
-    func placeholderDelay(_ miss: MissContext) -> UInt64? {
+    @inline(never) func placeholderDelay(_ miss: MissContext) -> UInt64? {
         miss.stale == nil && miss.plan == nil ? placeholderDelay(miss.ask) : nil
     }
 

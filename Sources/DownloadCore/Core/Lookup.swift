@@ -19,39 +19,64 @@ final class Lookup: Sendable {
         others = OtherVariants(context, answers)
     }
 
-    /// What is found, and the newest stored response of the key, whoever selects it.
-    func step(
+    /// What is found, and what follows from it.
+    /// - Parameter began: when the request arrived, Unix seconds.
+    // Not in the frame of a search, which waits for the origin behind it.
+    @inline(never) func step(
         for ask: CacheRequest,
         _ source: any FetchSource,
+        since began: Int64,
         on loop: isolated EventLoop
-    ) async -> (step: Step, newest: StoredHead?) {
+    ) async -> Step {
         var found = await context.store.find(ask, on: loop)
         if found.response == nil, let seed = ask.seed, await seeds.imports(ask, seed) {
             found = await context.store.find(ask, on: loop)
         }
-        let hasOtherVariants = found.newest != nil
-        let parts = found.response == nil ? partialStep(ask, source, hasOtherVariants: hasOtherVariants, on: loop) : nil
-        let isAnswered = if case .answer? = parts { true } else { false }
-        if hasOtherVariants, found.response == nil, !isAnswered, context.isOffline, source.opensSockets,
-            let answer = await others.answer(ask, on: loop)
-        {
-            return (.answer(answer), found.newest)
-        }
-        return (parts ?? decide(ask, found, on: loop), found.newest)
+        let parts = partialStep(ask, source, found, since: began, on: loop)
+        if asksOthers(parts, found, source), let answer = await others.answer(ask, on: loop) { return .answer(answer) }
+        return parts ?? decide(ask, source, found, since: began, on: loop)
+    }
+
+    /// Nothing answers the request, and nobody may be asked: another variant may have to do.
+    @inline(never) private func asksOthers(
+        _ parts: Step?,
+        _ found: TieredStore.Found,
+        _ source: any FetchSource
+    ) -> Bool {
+        if case .answer? = parts { return false }
+        return found.newest != nil && found.response == nil && context.isOffline && source.opensSockets
     }
 
     enum Step {
         case answer(Answer)
         case refreshBehind(Answer, StoredResponse)
-        case ask(stale: StoredResponse?, ForwardReason, RangeFetchPlan? = nil)
+        case ask(MissContext)
     }
 
-    private func decide(_ ask: CacheRequest, _ found: TieredStore.Found, on loop: isolated EventLoop) -> Step {
+    @inline(never) private func decide(
+        _ ask: CacheRequest,
+        _ source: any FetchSource,
+        _ found: TieredStore.Found,
+        since began: Int64,
+        on loop: isolated EventLoop
+    ) -> Step {
+        func miss(_ stale: StoredResponse?, _ forwardReason: ForwardReason) -> Step {
+            .ask(
+                MissContext(
+                    ask: ask,
+                    source: source,
+                    stale: stale,
+                    newest: found.newest,
+                    forwardReason: forwardReason,
+                    began: began
+                )
+            )
+        }
         guard let response = found.response else {
             if Caching.onlyIfCached(ask.request) {
                 return .answer(answers.gatewayTimeout("nothing is stored for this request"))
             }
-            return .ask(stale: nil, ForwardReason(found.newest == nil ? .uriMiss : .varyMiss))
+            return miss(nil, ForwardReason(found.newest == nil ? .uriMiss : .varyMiss))
         }
         let decision = Caching.lookup(
             request: ask.request,
@@ -75,8 +100,8 @@ final class Lookup: Sendable {
             if Caching.onlyIfCached(ask.request) {
                 return .answer(answers.gatewayTimeout("nothing is stored for this request"))
             }
-            return .ask(stale: nil, ForwardReason(decision))
-        case .stale: return .ask(stale: response, ForwardReason(decision))
+            return miss(nil, ForwardReason(decision))
+        case .stale: return miss(response, ForwardReason(decision))
         }
     }
 }

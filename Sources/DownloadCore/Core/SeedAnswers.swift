@@ -23,7 +23,8 @@ final class SeedAnswers: Sendable {
 
     /// The answer of a pinned seed, which is never checked and never too old; nil where there is none. A request with
     /// `no-cache` goes to the origin instead, unless the daemon is offline.
-    func answer(_ ask: CacheRequest, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
+    // Not in the frame of a search, which few of them need.
+    @inline(never) func answer(_ ask: CacheRequest, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
         guard let response = await pinned(ask, seed) else { return nil }
         count.wrappingAdd(1, ordering: .relaxed)
         let status = CacheStatus(cacheName: answers.cacheName, hit: true, detail: StoreTier.seed.rawValue)

@@ -8,9 +8,14 @@ import Upstream
 /// Loop-bound. States: waiting for the head → head known, bytes held back → flowing into a body → ended.
 final class FetchStream: FetchSink {
     /// The final head of an answer and how its body is framed.
-    struct Head: Sendable {
+    final class Head: Sendable {
         let response: ResponseHead
         let framing: BodyFraming
+
+        init(response: ResponseHead, framing: BodyFraming) {
+            self.response = response
+            self.framing = framing
+        }
     }
 
     /// Where the bytes go.
@@ -45,17 +50,30 @@ final class FetchStream: FetchSink {
         timeout: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> Head {
-        let handle = try await source.start(request, sink: self, on: loop)
+        try began(try await source.start(request, sink: self, on: loop), request)
+        return try headCame(await head.wait(timeout: timeout, on: loop), request.method, timeout)
+    }
+
+    // What follows a wait is in functions of their own: a fetch that waits has nothing of it in its frame.
+
+    @inline(never) private func began(_ handle: any FetchHandle, _ request: FetchRequest) throws(FetchError) {
         if isCancelled {
             handle.cancel()
             throw .cancelled
         }
         self.handle = handle
         request.bindBody? { [weak self] in self?.handle?.bodyAvailable() }
-        guard let result = await head.wait(timeout: timeout, on: loop) else {
+    }
+
+    @inline(never) private func headCame(
+        _ result: Result<Head, FetchError>?,
+        _ method: HTTPWire.Method,
+        _ timeout: UInt64?
+    ) throws(FetchError) -> Head {
+        guard let result else {
             cancel()
             guard let timeout, !Task.isCancelled else { throw .cancelled }
-            let limit = "no answer to \(request.method.name) within \(timeout / 1_000_000) ms"
+            let limit = "no answer to \(method.name) within \(timeout / 1_000_000) ms"
             throw .upstream(UpstreamError(.timeout(.firstByte), detail: "\(limit); check what the origin does with it"))
         }
         // The head may have come a moment before somebody cancelled.

@@ -9,13 +9,15 @@ import HTTPWire
 
 extension Lookup {
     /// The next step for a request that no complete response answers; nil where no incomplete one matters.
-    /// - Parameter hasOtherVariants: responses are stored that other requests select.
-    func partialStep(
+    /// - Parameter stored: what is stored of the key as a whole.
+    @inline(never) func partialStep(
         _ ask: CacheRequest,
         _ source: any FetchSource,
-        hasOtherVariants: Bool,
+        _ stored: TieredStore.Found,
+        since began: Int64,
         on loop: isolated EventLoop
     ) -> Step? {
+        if stored.response != nil { return nil }
         // Ranges are of GET alone (RFC 9110 section 14.2).
         if ask.content != nil { return nil }
         // A part of a document cannot be mapped.
@@ -25,12 +27,23 @@ extension Lookup {
             context.partials.remove(partial)
             return false
         }
-        switch partStep(ask, among: found, hasOtherVariants: hasOtherVariants) {
+        switch partStep(ask, among: found, hasOtherVariants: stored.newest != nil) {
         case .none: return nil
         case .refuse(let reason): return .answer(answers.gatewayTimeout(reason))
         case .use(let partial, let status, let age):
             return .answer(IncompleteResponseReader(context, ask, source, partial).make(status, age: age, on: loop))
-        case .ask(let forwardReason, let plan): return .ask(stale: nil, forwardReason, plan)
+        case .ask(let forwardReason, let plan):
+            return .ask(
+                MissContext(
+                    ask: ask,
+                    source: source,
+                    stale: nil,
+                    newest: stored.newest,
+                    forwardReason: forwardReason,
+                    began: began,
+                    plan: plan
+                )
+            )
         }
     }
 

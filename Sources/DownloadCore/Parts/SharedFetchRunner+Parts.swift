@@ -23,7 +23,8 @@ extension SharedFetchRunner {
 
     private func askForPart(_ plan: RangeFetchPlan, on loop: isolated EventLoop) async throws(FetchError) {
         let requestTime = context.clock.now()
-        let (stream, head) = try await start(ask.partRequest(plan), on: loop)
+        let stream = try makeStream(.get)
+        let head = try await stream.start(ask.partRequest(plan), from: source, on: loop)
         let answer = head.response
         let times = context.clock.times(since: requestTime)
         switch answer.status {

@@ -1,47 +1,141 @@
-// One question to the download core, and its answer.
+// One question to the download core.
 
 package import CacheStore
 package import HTTPCaching
 package import HTTPWire
 package import Policies
 
-/// A GET or HEAD request as the download core sees it.
+/// A GET or HEAD request as the download core sees it: a value in one reference, so that each function that waits for its
+/// answer has that alone in its frame.
 package struct CacheRequest: Sendable {
-    package var key: CacheKey
+    private struct Members: Sendable {
+        var key: CacheKey
+        var request: RequestHead
+        var originFields: Fields
+        var path: String
+        var policy: CachePolicy
+        var headFormatID: UInt64
+        var collapse: CollapseLimits
+        var phases: PhasePlan?
+        var onClientAbort = ClientAbort.finish
+        var prepare: @Sendable (StoredHead) -> [UInt8]
+        var seed: SeedFolder?
+        var content: RequestContent?
+        var sharesURL = false
+        var shown: (@Sendable (String) -> String)?
+        var storeAs: String?
+        var urgency: FetchUrgency?
+        var isAlone = false
+        var mayReadSlowly = false
+    }
+
+    /// Sendable: it is changed only while one question alone refers to it.
+    private final class Box: @unchecked Sendable {
+        // Unchecked: no code runs while a member is changed, and a check would cost instructions with every use.
+        @exclusivity(unchecked) var members: Members
+
+        init(_ members: Members) { self.members = members }
+    }
+
+    private var box: Box
+
+    private var members: Members {
+        get { box.members }
+        _modify {
+            if !isKnownUniquelyReferenced(&box) { box = Box(box.members) }
+            yield &box.members
+        }
+    }
+
+    package var key: CacheKey {
+        get { box.members.key }
+        set { members.key = newValue }
+    }
     /// The client's request; its fields decide about reuse.
-    package var request: RequestHead
+    package var request: RequestHead {
+        get { box.members.request }
+        _modify { yield &members.request }
+    }
     /// The fields that go to the origin: end-to-end, the proxy's own included, conditions still in them.
-    package var originFields: Fields
+    package var originFields: Fields {
+        get { box.members.originFields }
+        _modify { yield &members.originFields }
+    }
     /// Path and query on the origin, but for the secret items that the source adds.
-    package var path: String
-    package var policy: CachePolicy
+    package var path: String {
+        get { box.members.path }
+        set { members.path = newValue }
+    }
+    package var policy: CachePolicy {
+        get { box.members.policy }
+        _modify { yield &members.policy }
+    }
     /// Names everything that shapes a ready head: policy, prefix, pseudonym. A stored response prepared under
     /// another is prepared anew.
-    package var headFormatID: UInt64
-    package var collapse: CollapseLimits
+    package var headFormatID: UInt64 {
+        get { box.members.headFormatID }
+        set { members.headFormatID = newValue }
+    }
+    package var collapse: CollapseLimits {
+        get { box.members.collapse }
+        set { members.collapse = newValue }
+    }
     /// Nil for a route without substitutes and without expected content.
-    package var phases: PhasePlan?
+    package var phases: PhasePlan? {
+        get { box.members.phases }
+        set { members.phases = newValue }
+    }
     /// What happens to the fetch when its last client has left; ``ClientAbort/finish`` by default.
-    package var onClientAbort = ClientAbort.finish
+    package var onClientAbort: ClientAbort {
+        get { box.members.onClientAbort }
+        set { members.onClientAbort = newValue }
+    }
     /// The lines of a stored head, ready to write for this route.
-    package var prepare: @Sendable (StoredHead) -> [UInt8]
+    package var prepare: @Sendable (StoredHead) -> [UInt8] {
+        get { box.members.prepare }
+        set { members.prepare = newValue }
+    }
     /// A folder of responses that exist before the first fetch; nil where the route has none.
-    package var seed: SeedFolder?
+    package var seed: SeedFolder? {
+        get { box.members.seed }
+        set { members.seed = newValue }
+    }
     /// The content of a POST that is answered like a GET, from what is stored under its own key; `request` is a GET
     /// then, without conditions and ranges. Nil: there is none.
-    package var content: RequestContent?
+    package var content: RequestContent? {
+        get { box.members.content }
+        set { members.content = newValue }
+    }
     /// Answers may be stored under several keys of this URL, which are invalidated together.
-    package var sharesURL = false
+    package var sharesURL: Bool {
+        get { box.members.sharesURL }
+        set { members.sharesURL = newValue }
+    }
     /// Removes the secrets of an origin's URL for messages; nil leaves the URL as it is.
-    package var shown: (@Sendable (String) -> String)?
+    package var shown: (@Sendable (String) -> String)? {
+        get { box.members.shown }
+        set { members.shown = newValue }
+    }
     /// Where under the disk tier's files a stored 200 is kept as a plain file, too; nil: nowhere.
-    package var storeAs: String?
+    package var storeAs: String? {
+        get { box.members.storeAs }
+        set { members.storeAs = newValue }
+    }
     /// How urgent a fetch for it is; nil where a client waits.
-    package var urgency: FetchUrgency?
+    package var urgency: FetchUrgency? {
+        get { box.members.urgency }
+        set { members.urgency = newValue }
+    }
     /// It has a fetch of its own: it waits for no other's, and no other request for its.
-    package var isAlone = false
+    package var isAlone: Bool {
+        get { box.members.isAlone }
+        set { members.isAlone = newValue }
+    }
     /// Faults may keep its client from reading: it shares no body whose arrival waits for the slowest reader.
-    package var mayReadSlowly = false
+    package var mayReadSlowly: Bool {
+        get { box.members.mayReadSlowly }
+        set { members.mayReadSlowly = newValue }
+    }
 
     package init(
         key: CacheKey,
@@ -53,60 +147,18 @@ package struct CacheRequest: Sendable {
         collapse: CollapseLimits,
         prepare: @escaping @Sendable (StoredHead) -> [UInt8]
     ) {
-        self.key = key
-        self.request = request
-        self.originFields = originFields
-        self.path = path
-        self.policy = policy
-        self.headFormatID = headFormatID
-        self.collapse = collapse
-        self.prepare = prepare
-    }
-}
-
-/// What to send to the client; loop-bound, because its reader is.
-package struct Answer {
-    /// Status and end-to-end fields, as the origin or the store has them.
-    package var head: ResponseHead
-    /// Nil where the answer has no body (HEAD, 304, 204, an error).
-    package var reader: BodyReader?
-    /// The length of the body in bytes, for HEAD too; nil while it is unknown.
-    package var length: Int64?
-    /// The age in seconds; nil for a response that has just come from the origin.
-    package var age: Int64?
-    /// Nanoseconds from sending the request to the origin's head or failure; nil where the origin was not contacted.
-    package var originTime: UInt64?
-    /// Nil where the cache had no part in the answer (a demo answer).
-    package var cacheStatus: CacheStatus?
-    /// For an answer that is being stored: lets a reader of its body wait until it is. Nil for other answers.
-    package var storing: StoreCompletion?
-    /// The origin could not be contacted, or its response broke off: send an error document in place of `head`.
-    package var failure: FetchError?
-    /// Why a fallback answers, for the log.
-    package var cause: String?
-    /// A placeholder or a fallback: neither from an origin nor from the store.
-    package var isStandIn = false
-    /// The origin was to be asked, and was not: whoever asked has an answer of its own.
-    package var isUnasked = false
-    /// A 416 that was made of what is stored, or of what arrives: the origin has not said it.
-    package var isUnsatisfiable = false
-    /// Why the response is stored, for the log; nil where it is not stored, or was stored before.
-    package var storeReason: StoreReason?
-
-    package init(
-        head: ResponseHead,
-        reader: BodyReader? = nil,
-        length: Int64? = nil,
-        age: Int64? = nil,
-        cacheStatus: CacheStatus?,
-        failure: FetchError? = nil
-    ) {
-        self.head = head
-        self.reader = reader
-        self.length = length
-        self.age = age
-        self.cacheStatus = cacheStatus
-        self.failure = failure
+        box = Box(
+            Members(
+                key: key,
+                request: request,
+                originFields: originFields,
+                path: path,
+                policy: policy,
+                headFormatID: headFormatID,
+                collapse: collapse,
+                prepare: prepare
+            )
+        )
     }
 }
 

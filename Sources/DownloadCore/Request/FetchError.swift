@@ -3,7 +3,7 @@
 package import Upstream
 
 /// A fetch that failed, or was not begun.
-package enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
+package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The origin could not be contacted, or its response was invalid or broke off.
     case upstream(UpstreamError)
     /// Too many fetches of the service are under way or waiting.

@@ -76,11 +76,20 @@ final class FetchContext: Sendable {
         timeout: UInt64? = nil,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> FetchStream.Head {
+        try prepare(stream, for: request.method, to: source)
+        return try await stream.start(request, from: source, timeout: timeout, on: loop)
+    }
+
+    /// The same up to the moment when the stream is started.
+    @inline(never) func prepare(
+        _ stream: FetchStream,
+        for method: Method,
+        to source: any FetchSource
+    ) throws(FetchError) {
         if isOffline, source.opensSockets {
-            throw .offline("\(request.method.name) is for the origin to answer, \(FetchError.offlineAdvice)")
+            throw .offline("\(method.name) is for the origin to answer, \(FetchError.offlineAdvice)")
         }
         stream.budget = budget
-        return try await stream.start(request, from: source, timeout: timeout, on: loop)
     }
 
     // MARK: - What is stored, where the origin fails

@@ -7,8 +7,8 @@ package import HTTPWire
 import Policies
 import Synchronization
 
-/// What a shared fetch came to, as soon as that is known.
-package enum FillOutcome: Sendable {
+/// What a shared fetch came to, as soon as that is known. One reference, since many wait for it.
+package indirect enum FillOutcome: Sendable {
     /// A response is arriving.
     case streaming(FetchedResponse)
     /// A validation confirmed the stored response; with the status of its answer, and whether other requests

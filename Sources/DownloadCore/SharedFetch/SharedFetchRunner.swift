@@ -73,7 +73,7 @@ final class SharedFetchRunner {
         do throws(FetchError) {
             try await checkAndFetch(on: loop)
         } catch {
-            settle(outcome(of: error))
+            failed(error)
         }
     }
 
@@ -153,30 +153,75 @@ final class SharedFetchRunner {
         context.inFlight.end(fetch)
     }
 
+    /// One request for the whole, on its way.
+    private final class Attempt {
+        /// The stored responses that a validation may confirm.
+        let known: RevalidationCandidates?
+        let check: Revalidation?
+        let replaces: Bool
+        /// Unix seconds.
+        let requestTime: Int64
+        let request: FetchRequest
+
+        init(_ runner: SharedFetchRunner, _ known: RevalidationCandidates?, replaces: Bool) {
+            let (context, ask) = (runner.context, runner.ask)
+            let capabilities = context.notes.capabilities[ask.key, context.clock.now()]
+            check = known?.check(capabilities: capabilities, byGet: true)
+            requestTime = context.clock.now()
+            request = runner.request(.get, check)
+            self.known = known
+            self.replaces = replaces
+        }
+    }
+
+    /// What follows from the head of an answer.
+    private enum Whole {
+        case arrives(IncomingResponse)
+        /// It is about what is stored, if anything.
+        case validates(VariantUpdate, Revalidation)
+        /// The outcome is published.
+        case settled
+    }
+
     /// - Parameter known: the stored responses that a validation may confirm; nil fetches without conditions.
     func fetchWhole(_ known: RevalidationCandidates?, replaces: Bool, on loop: isolated EventLoop)
         async throws(FetchError)
     {
-        let check = known?.check(capabilities: context.notes.capabilities[ask.key, context.clock.now()], byGet: true)
-        let requestTime = context.clock.now()
-        let (stream, head) = try await start(.get, check, on: loop)
+        let attempt = attempt(known, replaces: replaces)
+        let stream = try makeStream(.get)
+        switch try judge(try await stream.start(attempt.request, from: source, on: loop), stream, attempt) {
+        case .arrives(let incoming): try await incoming.begin(on: loop)
+        case .validates(let update, let check):
+            if let response = await update.by304(check, on: loop) { return confirm(response, by: update.answer) }
+            // It is about something that is not stored (RFC 9111 section 4.3.4).
+            try await fetchWhole(nil, replaces: replaces || stale != nil, on: loop)
+        case .settled: break
+        }
+    }
+
+    // What precedes and follows a wait is in functions of their own: a fetch that waits has nothing of it in its frame.
+
+    @inline(never) private func attempt(_ known: RevalidationCandidates?, replaces: Bool) -> Attempt {
+        Attempt(self, known, replaces: replaces)
+    }
+
+    @inline(never) private func judge(
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        _ attempt: Attempt
+    ) throws(FetchError) -> Whole {
         let answer = head.response
-        let times = context.clock.times(since: requestTime)
+        let times = context.clock.times(since: attempt.requestTime)
         if hasHeadFailed, answer.status < 400 || answer.status == stale?.head.status {
             context.notes.capabilities.note(ask.key) { $0.noteFailedHead(now: times.responseTime) }
         }
-        if let check, let known {
+        if let check = attempt.check, let known = attempt.known {
             context.notes.capabilities.note(ask.key) { capabilities in
                 if let stored = known.preferred { capabilities.noteConditional(stored: stored.head, answer: answer) }
             }
             if answer.status == 304 {
                 stream.flow(into: BodyDrain(stream))
-                let update = VariantUpdate(context, known, generation, answer, times)
-                if let response = await update.by304(check, on: loop) {
-                    return confirm(response, by: answer)
-                }
-                // It is about something that is not stored (RFC 9111 section 4.3.4).
-                return try await fetchWhole(nil, replaces: replaces || stale != nil, on: loop)
+                return .validates(VariantUpdate(context, known, generation, answer, times), check)
             }
         } else if answer.status == 304 {
             stream.flow(into: BodyDrain(stream))
@@ -189,49 +234,45 @@ final class SharedFetchRunner {
         }
         if let stale, ask.policy.countsAsFailure(answer.status), mayServeStale(errorStatus: answer.status) {
             stream.flow(into: BodyDrain(stream))
-            return settle(.stale(stale, cause: .status(answer.status)))
+            settle(.stale(stale, cause: .status(answer.status)))
+            return .settled
         }
         let isUnaskedPart = answer.status == 206
         if isUnaskedPart, ask.policy.mode == .library {
             stream.cancel()
             throw .wrongPart(ask.key.description, "of all", .unasked)
         }
-        let incoming = IncomingResponse(
-            runner: self,
-            head: head,
-            stream: stream,
-            times: times,
-            // A part replaces nothing.
-            replaces: !isUnaskedPart && (replaces || check != nil && stale != nil),
-            partRefusal: isUnaskedPart ? PartMismatch.unasked.detail : nil
+        return .arrives(
+            IncomingResponse(
+                runner: self,
+                head: head,
+                stream: stream,
+                times: times,
+                // A part replaces nothing.
+                replaces: !isUnaskedPart && (attempt.replaces || attempt.check != nil && stale != nil),
+                partRefusal: isUnaskedPart ? PartMismatch.unasked.detail : nil
+            )
         )
-        try await incoming.begin(on: loop)
     }
 
-    func start(
-        _ method: Method,
-        _ check: Revalidation?,
-        timeout: UInt64? = nil,
-        on loop: isolated EventLoop
-    ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
+    /// The request that checks what is stored, or asks without conditions.
+    @inline(never) func request(_ method: Method, _ check: Revalidation?) -> FetchRequest {
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
         var request = ask.fetchRequest(method, fields)
         request.isCheck = check != nil
-        return try await start(request, timeout: timeout, on: loop)
+        return request
     }
 
-    func start(
-        _ request: FetchRequest,
-        timeout: UInt64? = nil,
-        on loop: isolated EventLoop
-    ) async throws(FetchError) -> (FetchStream, FetchStream.Head) {
+    /// The stream of the next request, which is not started yet.
+    @inline(never) func makeStream(_ method: Method) throws(FetchError) -> FetchStream {
         if isCancelled { throw .cancelled }
         let stream = FetchStream()
         // Through the runner: it forgets a leader that has left.
         stream.onInterim = { [weak self] in self?.onInterim?($0) }
         self.stream = stream
-        return (stream, try await context.start(stream, request, from: source, timeout: timeout, on: loop))
+        try context.prepare(stream, for: method, to: source)
+        return stream
     }
 
     // MARK: - Failing
@@ -239,6 +280,8 @@ final class SharedFetchRunner {
     private func mayServeStale(errorStatus: Int?) -> Bool {
         stale.map { context.mayServeStale($0, ask, errorStatus: errorStatus) } ?? false
     }
+
+    @inline(never) private func failed(_ error: FetchError) { settle(outcome(of: error)) }
 
     private func outcome(of error: FetchError) -> FillOutcome {
         if let plan, plan.isCheck, let partial = plan.partial, error.isOriginFailure,

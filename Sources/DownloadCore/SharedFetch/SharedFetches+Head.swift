@@ -37,9 +37,7 @@ extension SharedFetches {
             on: loop
         )
         if isCheck, isHeadFailure(answer, ask.policy) {
-            var byGet = miss
-            byGet.hasHeadFailed = true
-            return await answerHeadByGet(byGet, turn, onInterim, on: loop)
+            return await answerHeadByGet(miss.asking(ask, hasHeadFailed: true), turn, onInterim, on: loop)
         }
         if let stale = miss.stale, let cause = staleCause(answer, ask.policy),
             context.mayServeStale(stale, ask, errorStatus: cause.errorStatus)
@@ -92,13 +90,14 @@ extension SharedFetches {
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        var byGet = miss
-        byGet.ask.request.method = .get
+        var ask = miss.ask
+        ask.request.method = .get
         // Ranges are of GET alone (RFC 9110 section 14.2).
         for field in [KnownField.range, .ifRange] {
-            byGet.ask.request.fields.remove(field)
-            byGet.ask.originFields.remove(field)
+            ask.request.fields.remove(field)
+            ask.originFields.remove(field)
         }
+        let byGet = miss.asking(ask, hasHeadFailed: miss.hasHeadFailed)
         guard var answer = await askOrigin(byGet, turn, onInterim, on: loop) else { return nil }
         answer.reader?.close()
         answer.reader = nil

@@ -28,39 +28,55 @@ final class SharedFetches: Sendable {
         _ onInterim: ((ResponseHead) -> Void)?,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        let ask = miss.ask
-        if context.isOffline, miss.source.opensSockets {
-            let others = OtherVariants(context, answers)
-            let why =
-                miss.newest == nil ? OtherVariants.nothingStored : await others.refusal(ask, on: loop)
-            return answers.failure(.offline("\(why), \(FetchError.offlineAdvice)"), miss.forwardReason)
-        }
-        if ask.request.method == .head { return await relayHead(miss, turn, onInterim, on: loop) }
-        if Caching.hasPreconditions(ask.request) {
-            // Only the origin may refuse for them (RFC 9111 section 4.3.2).
-            let forwardReason = ForwardReason(miss.forwardReason.forward, StaleReason.requestPrecondition.rawValue)
-            return await forwarder.forward(ask, miss.source, forwardReason, onInterim, on: loop)
-        }
-        if let plan = miss.plan, plan.needsKeeping, CacheControl(request: ask.request.fields).noStore {
-            let forwardReason = ForwardReason(miss.forwardReason.forward, StoreRefusal.requestNoStore.rawValue)
-            return await forwarder.forward(ask, miss.source, forwardReason, onInterim, on: loop)
-        }
-        if let plan = miss.plan, context.isUnstored(plan, ask) {
-            return await forwarder.forward(ask, miss.source, ForwardReason(.bypass, "range"), onInterim, on: loop)
-        }
-        switch turn > 1 || mustFetchAlone(miss) ? .full : inFlight.join(ask, known: miss.newest) {
-        case .leader(let fetch):
-            return await lead(fetch, miss, onInterim, on: loop)
-        case .full:
-            return await lead(inFlight.beginAlone(ask), miss, onInterim, on: loop)
-        case .waiter(let fetch):
-            let waited = await wait(for: fetch, miss, on: loop)
-            inFlight.leave(fetch, isReading: waited.isReading)
-            switch waited {
+        switch way(miss, turn) {
+        case .offline: return await offline(miss, on: loop)
+        case .head: return await relayHead(miss, turn, onInterim, on: loop)
+        case .forward(let forwardReason):
+            return await forwarder.forward(miss.ask, miss.source, forwardReason, onInterim, on: loop)
+        case .lead(let fetch): return await lead(fetch, miss, onInterim, on: loop)
+        case .wait(let fetch):
+            switch await wait(for: fetch, miss, on: loop) {
             case .answered(let answer): return answer
-            case .inVain: return await lead(inFlight.beginAlone(ask), miss, onInterim, on: loop)
+            case .inVain: return await lead(inFlight.beginAlone(miss.ask), miss, onInterim, on: loop)
             }
         }
+    }
+
+    /// How a question goes to the origin.
+    private enum Way {
+        /// Not at all.
+        case offline
+        case head
+        case forward(ForwardReason)
+        case lead(SharedFetch)
+        /// Another question's fetch may answer it.
+        case wait(SharedFetch)
+    }
+
+    /// On its own, as all that never waits: a request that waits has nothing of it in its frames.
+    @inline(never) private func way(_ miss: MissContext, _ turn: Int) -> Way {
+        let ask = miss.ask
+        if context.isOffline, miss.source.opensSockets { return .offline }
+        if ask.request.method == .head { return .head }
+        if Caching.hasPreconditions(ask.request) {
+            // Only the origin may refuse for them (RFC 9111 section 4.3.2).
+            return .forward(ForwardReason(miss.forwardReason.forward, StaleReason.requestPrecondition.rawValue))
+        }
+        if let plan = miss.plan, plan.needsKeeping, CacheControl(request: ask.request.fields).noStore {
+            return .forward(ForwardReason(miss.forwardReason.forward, StoreRefusal.requestNoStore.rawValue))
+        }
+        if let plan = miss.plan, context.isUnstored(plan, ask) { return .forward(ForwardReason(.bypass, "range")) }
+        switch turn > 1 || mustFetchAlone(miss) ? .full : inFlight.join(ask, known: miss.newest) {
+        case .leader(let fetch): return .lead(fetch)
+        case .full: return .lead(inFlight.beginAlone(ask))
+        case .waiter(let fetch): return .wait(fetch)
+        }
+    }
+
+    private func offline(_ miss: MissContext, on loop: isolated EventLoop) async -> Answer {
+        let others = OtherVariants(context, answers)
+        let why = miss.newest == nil ? OtherVariants.nothingStored : await others.refusal(miss.ask, on: loop)
+        return answers.failure(.offline("\(why), \(FetchError.offlineAdvice)"), miss.forwardReason)
     }
 
     /// What waiting for another's fetch came to.
@@ -77,20 +93,23 @@ final class SharedFetches: Sendable {
     }
 
     private func wait(for fetch: SharedFetch, _ miss: MissContext, on loop: isolated EventLoop) async -> Waited {
-        let ask = miss.ask
-        let lift = Lift(fetch.urgency, by: ask.urgency)
-        defer { lift?.end() }
+        let lift = Lift(fetch.urgency, by: miss.ask.urgency)
         if isWhole(fetch) {
             // All has come and is being stored: a moment later it is a hit.
-            _ = await fetch.end.wait(timeout: ask.collapse.wait, on: loop)
-            return .answered(nil)
+            _ = await fetch.end.wait(timeout: miss.ask.collapse.wait, on: loop)
+            return left(fetch, lift, .answered(nil))
         }
         let timeout = context.placeholderDelay(miss) ?? .max
-        let outcome = await fetch.outcome.wait(timeout: min(ask.collapse.wait, timeout), on: loop)
-        return heard(outcome, of: fetch, miss, timeout: timeout, on: loop)
+        let outcome = await fetch.outcome.wait(timeout: min(miss.ask.collapse.wait, timeout), on: loop)
+        return left(fetch, lift, heard(outcome, of: fetch, miss, timeout: timeout, on: loop))
     }
 
-    /// On its own, so that a request that waits has nothing of it in its frame.
+    @inline(never) private func left(_ fetch: SharedFetch, _ lift: Lift?, _ waited: Waited) -> Waited {
+        lift?.end()
+        inFlight.leave(fetch, isReading: waited.isReading)
+        return waited
+    }
+
     @inline(never) private func heard(
         _ outcome: FillOutcome?,
         of fetch: SharedFetch,
@@ -137,15 +156,14 @@ final class SharedFetches: Sendable {
         return true
     }
 
-    private func isWhole(_ fetch: SharedFetch) -> Bool {
+    @inline(never) private func isWhole(_ fetch: SharedFetch) -> Bool {
         guard case .streaming(let response)? = fetch.outcome.value, case .complete = response.body.end else {
             return false
         }
         return true
     }
 
-    // Apart from `askOrigin`, whose frame would have it several times.
-    @inline(never) private func lead(
+    private func lead(
         _ fetch: SharedFetch,
         _ miss: MissContext,
         _ onInterim: ((ResponseHead) -> Void)?,
@@ -190,7 +208,6 @@ final class SharedFetches: Sendable {
         return runner
     }
 
-    /// On its own, so that a request that waits has nothing of it in its frame.
     @inline(never) private func led(
         _ runner: SharedFetchRunner,
         _ outcome: FillOutcome?,

@@ -5,8 +5,8 @@ import EventLoop
 import HTTPCaching
 import HTTPWire
 
-/// The stored responses that a validation may confirm, for one request.
-struct RevalidationCandidates {
+/// The stored responses that a validation may confirm, for one request. Sendable: nothing in it changes.
+final class RevalidationCandidates: Sendable {
     let ask: CacheRequest
     /// The response that the request selects; nil on a Vary miss.
     let stale: StoredResponse?
@@ -57,8 +57,8 @@ struct RevalidationCandidates {
     }
 }
 
-/// Applies the answer of a validation to the stored responses.
-struct VariantUpdate {
+/// Applies the answer of a validation to the stored responses. Sendable: nothing in it changes.
+final class VariantUpdate: Sendable {
     let context: FetchContext
     let known: RevalidationCandidates
     let token: InvalidationToken

@@ -10,8 +10,9 @@ import HTTPWire
 ///
 /// Sendable: its members are.
 final class TieredStore: Sendable {
-    /// The result of a search for a key.
-    struct Found {
+    /// The result of a search for a key; loop-bound. One object, so that a request which waits for a tier has one
+    /// reference in its frames.
+    final class Found {
         /// The newest response that the request selects.
         var response: StoredResponse?
         var tier = StoreTier.memory
@@ -20,8 +21,30 @@ final class TieredStore: Sendable {
         /// The newest response of the key: the next one probably has the same Vary.
         var newest: StoredHead?
 
-        mutating func note(_ variants: [StoredHead]) {
+        func note(_ variants: [StoredHead]) {
             for head in variants where head.responseTime > newest?.responseTime ?? .min { newest = head }
+        }
+    }
+
+    /// A search that memory has not ended; loop-bound.
+    private final class Search {
+        let ask: CacheRequest
+        let token: InvalidationToken
+        let found: Found
+        let inMemory: [StoredResponse]
+        /// The heads of those in memory.
+        let known: [StoredHead]
+        let question: TierQuestion
+        /// What the tier that was asked last has.
+        var behind: [TierFinding] = []
+
+        init(_ ask: CacheRequest, _ token: InvalidationToken, _ found: Found, _ inMemory: [StoredResponse]) {
+            self.ask = ask
+            self.token = token
+            self.found = found
+            self.inMemory = inMemory
+            known = inMemory.map(\.head)
+            question = TierQuestion(ask.key, besides: known, policy: ask.policy)
         }
     }
 
@@ -52,16 +75,29 @@ final class TieredStore: Sendable {
         var found = Found()
         // A tier may be slow: where the key is invalidated before it has answered, it is asked once more.
         for _ in 0..<2 {
-            let token = invalidations.token(for: ask.key)
-            found = await find(ask, token)
-            if found.response != nil && found.isAtOnce || invalidations.isUnchanged(token) { return found }
+            let search: Search
+            switch findInMemory(ask) {
+            case .ended(let found): return found
+            case .goesOn(let begun): search = begun
+            }
+            await findBehind(search)
+            found = search.found
+            if isSettled(search) { return found }
         }
         found.response = nil
         return found
     }
 
-    private func find(_ ask: CacheRequest, _ token: InvalidationToken) async -> Found {
-        var found = Found()
+    // The parts of a search that never wait are functions of their own: a request that waits for a tier has nothing of
+    // them in its frames.
+
+    private enum InMemory {
+        case ended(Found)
+        case goesOn(Search)
+    }
+
+    @inline(never) private func findInMemory(_ ask: CacheRequest) -> InMemory {
+        let (found, token) = (Found(), invalidations.token(for: ask.key))
         let inMemory = ask.policy.memory ? valid(memory.variants(ask.key)) : []
         let known = inMemory.map(\.head)
         found.note(known)
@@ -69,50 +105,76 @@ final class TieredStore: Sendable {
             !isKnownBehind(since: inMemory[chosen].head.responseTime, besides: known, ask)
         {
             found.response = prepared(inMemory[chosen], ask, token)
-            return found
+            return .ended(found)
         }
-        guard ask.policy.disk else { return found }
-        let miss = TierQuestion(ask.key, besides: known, policy: ask.policy)
+        return .goesOn(Search(ask, token, found, inMemory))
+    }
+
+    /// Nothing was invalidated while tiers were asked.
+    @inline(never) private func isSettled(_ search: Search) -> Bool {
+        search.found.response != nil && search.found.isAtOnce || invalidations.isUnchanged(search.token)
+    }
+
+    private func findBehind(_ search: Search) async {
+        guard asksBehind(search) else { return }
         for number in tiers.indices {
-            found.isAtOnce = false
-            var behind = await findings(number, miss)
-            found.note(behind.map(\.head))
-            while let chosen = Caching.select(
-                from: known + behind.map(\.head),
-                request: ask.request,
-                policy: ask.policy
-            ) {
-                // What memory has is as new as what this tier has; another tier may have something newer.
-                if chosen < known.count { break }
-                let place = chosen - known.count
-                guard let response = await open(behind[place], number, miss) else {
+            note(await findings(number, search.question), search)
+            while let place = choose(search) {
+                guard let response = await open(search.behind[place], number, search.question) else {
                     // Its file is damaged or gone: try the other candidates.
-                    behind.remove(at: place)
+                    search.behind.remove(at: place)
                     continue
                 }
-                found.tier = tiers[number].name
-                if let files, files === tiers[number] {
-                    files.makeReady(response, headFormatID: ask.headFormatID) {
-                        ResidentResponse(make(response.head, .complete([]), ask, tier: files.name, response.number))
-                    }
-                }
-                found.response = promote(response, ask, token, among: known + behind.map(\.head))
-                return found
+                return take(response, of: number, search)
             }
         }
-        // The tiers have taken their time: what memory had may have been invalidated meanwhile.
-        let left = valid(inMemory)
-        if let chosen = Caching.select(from: left.map(\.head), request: ask.request, policy: ask.policy) {
-            found.response = prepared(left[chosen], ask, token)
+        chooseInMemory(search)
+    }
+
+    @inline(never) private func asksBehind(_ search: Search) -> Bool { search.ask.policy.disk }
+
+    @inline(never) private func note(_ findings: [TierFinding], _ search: Search) {
+        search.found.isAtOnce = false
+        search.behind = findings
+        search.found.note(findings.map(\.head))
+    }
+
+    /// The place of a finding that the request selects; nil where there is none, or memory has the newest: what it has is as
+    /// new as what this tier has, and another tier may have something newer.
+    @inline(never) private func choose(_ search: Search) -> Int? {
+        let (ask, known) = (search.ask, search.known)
+        let all = known + search.behind.map(\.head)
+        let chosen = Caching.select(from: all, request: ask.request, policy: ask.policy)
+        return chosen.flatMap { $0 < known.count ? nil : $0 - known.count }
+    }
+
+    @inline(never) private func take(_ response: StoredResponse, of number: Int, _ search: Search) {
+        let (found, ask) = (search.found, search.ask)
+        found.tier = tiers[number].name
+        if let files, files === tiers[number] {
+            files.makeReady(response, headFormatID: ask.headFormatID) {
+                ResidentResponse(make(response.head, .complete([]), ask, tier: files.name, response.number))
+            }
         }
-        return found
+        found.response = promote(response, ask, search.token, among: search.known + search.behind.map(\.head))
+    }
+
+    /// The tiers have taken their time: what memory had may have been invalidated meanwhile.
+    @inline(never) private func chooseInMemory(_ search: Search) {
+        let (left, ask) = (valid(search.inMemory), search.ask)
+        if let chosen = Caching.select(from: left.map(\.head), request: ask.request, policy: ask.policy) {
+            search.found.response = prepared(left[chosen], ask, search.token)
+        }
     }
 
     /// What a tier has that no rule has invalidated; nothing where the tier fails.
     private func findings(_ number: Int, _ miss: TierQuestion) async -> [TierFinding] {
-        let tier = tiers[number]
-        guard let answer = try? await tier.find(miss) else { return [] }
-        guard tier.isShared else { return answer.findings.compactMap(valid) }
+        guard let answer = try? await tiers[number].find(miss) else { return [] }
+        return valid(answer, of: number)
+    }
+
+    @inline(never) private func valid(_ answer: TierAnswer, of number: Int) -> [TierFinding] {
+        guard tiers[number].isShared else { return answer.findings.compactMap(valid) }
         // Another store's number says nothing here: what the answer holds is as late as the answer.
         let own = moments[number].note(answer.moment, invalidations)
         return answer.findings.compactMap { valid(numbered($0, own)) }
@@ -120,8 +182,21 @@ final class TieredStore: Sendable {
 
     /// The response of a finding, with its body; nil where it cannot be had, or rules have invalidated it meanwhile.
     private func open(_ finding: TierFinding, _ number: Int, _ miss: TierQuestion) async -> StoredResponse? {
-        if let response = finding.response { return response.usable(under: miss.policy) }
+        if let response = finding.response { return usable(response, miss) }
         guard let opened = try? await tiers[number].open(finding, miss) else { return nil }
+        return valid(opened, finding, number, miss)
+    }
+
+    @inline(never) private func usable(_ response: StoredResponse, _ miss: TierQuestion) -> StoredResponse? {
+        response.usable(under: miss.policy)
+    }
+
+    @inline(never) private func valid(
+        _ opened: StoredResponse,
+        _ finding: TierFinding,
+        _ number: Int,
+        _ miss: TierQuestion
+    ) -> StoredResponse? {
         let response = tiers[number].isShared ? opened.renumbered(finding.number, finding.head.number) : opened
         return valid([response.usable(under: miss.policy)]).first
     }

@@ -22,7 +22,7 @@ final class ParkingControl: DaemonFeature {
         }
         return [
             Gauge("drydock_parked_calls", "Calls that wait for an origin that is away.", read: sum(\.callCount)),
-            Gauge("drydock_parked_bytes", "Bytes of the heads and contents of these calls.", read: sum(\.size)),
+            Gauge("drydock_parked_bytes", "Bytes that these calls take.", read: sum(\.size)),
             counter("drydock_parked_total", "Calls that were parked.", .parked),
             counter("drydock_parked_replayed_total", "Parked calls that got an answer by a replay.", .replayed),
             counter("drydock_parked_expired_total", "Parked calls that waited in vain.", .parkExpired),
@@ -148,7 +148,7 @@ package struct AdminParked: Codable, Sendable, Equatable {
         package var path: String
         /// `parked` or `replaying`.
         package var state: String
-        /// Of head and content.
+        /// Bytes that the call takes: its head, its content, and 32 KiB.
         package var size: Int
         /// Since it was parked first.
         package var waited: Int

@@ -42,7 +42,7 @@ package enum ParkingOutlook: Sendable, Equatable {
         guard let policy = call.match.route.plan.park, let origin = call.match.origin, call.urgency == nil,
             case .unavailable = error
         else { return nil }
-        let size = call.head.size + call.framing.contentBound
+        let size = call.parkedSize(content: call.framing.contentBound)
         let refusal = call.match.route.runtime.parked.refusal(of: size, to: origin.root, policy)
         self = refusal.map { .notParked($0) } ?? .parked(atMost: policy.time)
     }

@@ -77,11 +77,24 @@ package final class OriginSource: FetchSource {
     ) async throws(FetchError) -> any FetchHandle {
         // What the origin's breaker refuses does not queue for a slot.
         if breaker != nil, runtime.resilience.leavesAlone(terms.url) { throw refuse() }
-        do throws(AdmissionRefusal) {
-            if !admission.takeFreeSlot() { try await admission.acquire(request.urgency, on: loop) }
-        } catch {
-            throw FetchError(error, service: service)
+        if !admission.takeFreeSlot() {
+            do throws(AdmissionRefusal) { try await admission.acquire(request.urgency, on: loop) } catch {
+                throw refused(error)
+            }
         }
+        return try beginWithSlot(request, sink)
+    }
+
+    // Apart from the function that waits, which would have all of it in its frame.
+
+    @inline(never) private func refused(_ refusal: AdmissionRefusal) -> FetchError {
+        FetchError(refusal, service: service)
+    }
+
+    @inline(never) private func beginWithSlot(
+        _ request: FetchRequest,
+        _ sink: any FetchSink
+    ) throws(FetchError) -> OriginFetch {
         guard let fetch = begin(request, sink) else { throw refuse() }
         return fetch
     }

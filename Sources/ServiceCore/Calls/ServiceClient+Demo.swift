@@ -23,6 +23,16 @@ extension ServiceClient {
         unmapped call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
+        let endpoint = call.match.endpoint
+        if endpoint.ladder == nil, endpoint.demo == nil { return try await answer(live: call, on: loop) }
+        return try await answer(staged: call, on: loop)
+    }
+
+    /// The answer of a demo mode or of a ladder.
+    private func answer(
+        staged call: ServiceCall,
+        on loop: isolated EventLoop
+    ) async throws(RouteRefusal) -> ServiceAnswer {
         if let ladder = call.match.endpoint.ladder { return try await climb(ladder, call, on: loop) }
         guard let plan = call.match.endpoint.demo else { return try await answer(live: call, on: loop) }
         try Self.admit(call.head, call.match.rest, call.match.route)

@@ -65,12 +65,26 @@ package final class ServiceClient {
     }
 
     package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
-        let (endpoint, isHead) = (call.match.endpoint, call.head.method == .head)
-        guard let mapping = endpoint.request.errorMapping else { return try await answer(unmapped: call, on: loop) }
-        var result = try await answer(unmapped: call, on: loop)
-        if result.answer.isUnasked { return result }
+        if Self.errorMapping(of: call) == nil { return try await answer(unmapped: call, on: loop) }
+        return await mapped(try await answer(unmapped: call, on: loop), call, on: loop)
+    }
+
+    // What of a call never waits is in functions of its own, and so is what most calls are not: one that waits has nothing
+    // of it in its frames.
+
+    @inline(never) private static func errorMapping(of call: ServiceCall) -> ErrorMapping? {
+        call.match.endpoint.request.errorMapping
+    }
+
+    /// Stored responses, retries, parking and fallbacks have had their turn.
+    private func mapped(_ result: ServiceAnswer, _ call: ServiceCall, on loop: isolated EventLoop) async
+        -> ServiceAnswer
+    {
+        let endpoint = call.match.endpoint
+        guard let mapping = endpoint.request.errorMapping, !result.answer.isUnasked else { return result }
         let isSuccess = endpoint.request.policy.isSuccess
-        // Stored responses, retries, parking and fallbacks have had their turn.
+        var result = result
+        let isHead = call.head.method == .head
         (result.answer, result.errorDocument) =
             await mapping.apply(to: result.answer, isSuccess: isSuccess, isHead: isHead, on: loop)
         return result
@@ -106,42 +120,49 @@ package final class ServiceClient {
         sent call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        // Only a client waits for an origin that is away.
-        guard let park = call.match.route.plan.park, call.urgency == nil else {
-            return try await answerOnce(call, on: loop)
-        }
-        try Self.admit(call.head, call.match.rest, call.match.route)
+        guard let park = try parking(of: call) else { return try await answerOnce(call, on: loop) }
         return try await answerOrPark(call, park, on: loop)
+    }
+
+    /// Nil where a call is not to be parked: only a client waits for an origin that is away.
+    @inline(never) private func parking(of call: ServiceCall) throws(RouteRefusal) -> ParkPolicy? {
+        guard let park = call.match.route.plan.park, call.urgency == nil else { return nil }
+        try Self.admit(call.head, call.match.rest, call.match.route)
+        return park
     }
 
     /// The answer of this moment.
     func answerOnce(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
+        switch try begin(call) {
+        case .demo, .ladder: return try await answer(unmapped: call, on: loop)
+        case .store(let ask, let source):
+            return shown(
+                await core.answer(ask, from: source, onInterim: call.onInterim, instead: call.instead, on: loop),
+                call
+            )
+        case .post(let ask, let source): return shown(await post(call, ask, source, on: loop), call)
+        case .pass(let path, let source): return shown(await pass(call, path, source, on: loop), call)
+        }
+    }
+
+    /// What becomes of a call, told to who wants to know it.
+    @inline(never) private func begin(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let step = try liveStep(call)
         call.tell(step)
         switch step {
-        case .demo, .ladder: return try await answer(unmapped: call, on: loop)
+        case .demo, .ladder: return step
         case .store(let ask, let source):
             call.heed(ask)
-            return shown(
-                await core.answer(
-                    ask,
-                    from: call.traced(source),
-                    onInterim: call.onInterim,
-                    instead: call.instead,
-                    on: loop
-                ),
-                call
-            )
+            return .store(ask, call.traced(source))
         case .post(let ask, let source):
             call.heed(ask)
-            return shown(await post(call, ask, call.traced(source), on: loop), call)
-        case .pass(let path, let source):
-            return shown(await pass(call, path, call.traced(source), on: loop), call)
+            return .post(ask, call.traced(source))
+        case .pass(let path, let source): return .pass(path: path, call.traced(source))
         }
     }
 
     /// The answer for whoever has asked: what an origin said of a document that is mapped is for the store alone.
-    private func shown(_ answer: Answer, _ call: ServiceCall) -> ServiceAnswer {
+    @inline(never) private func shown(_ answer: Answer, _ call: ServiceCall) -> ServiceAnswer {
         var answer = answer
         if call.match.endpoint.request.mapping != nil { MappedOrigin.remove(from: &answer.head.fields) }
         if call.match.endpoint.request.recording != nil { answer.tellRecording() }
@@ -276,6 +297,10 @@ package final class ServiceClient {
     ) async -> Answer {
         // What is not sent changes nothing at the origin, and invalidates nothing.
         if !core.isOffline, let status = call.instead?(false) { return core.unasked(status) }
+        return await core.pass(passing(call, path), from: source, onInterim: call.onInterim, on: loop)
+    }
+
+    @inline(never) private func passing(_ call: ServiceCall, _ path: String) -> UncachedRequest {
         let (match, host) = (call.match, call.head.fields.first(.host))
         let route = match.route
         var fetch = FetchRequest(
@@ -308,7 +333,7 @@ package final class ServiceClient {
                 ? [url] : [origin.root + path, origin.root + ask.path, url, ask.key.description]
             pass.elsewhere = trail.elsewhere(plan, urls, url, but: route.asksTarget ? nil : route)
         }
-        return await core.pass(pass, from: source, onInterim: call.onInterim, on: loop)
+        return pass
     }
 
     // MARK: - The source of a call

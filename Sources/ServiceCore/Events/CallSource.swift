@@ -28,25 +28,34 @@ final class CallSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        var toSend: UInt64?
-        if request.body != nil, case .length(let length) = request.framing { toSend = length }
-        let record =
-            parkable?.begin(request.method, request.path, toSend: toSend)
-            ?? CallRecord(place, request.method, request.path, toSend: toSend, in: calls)
-        let fetch = CallFetch(record, sink)
-        var request = request
-        if let body = request.body {
-            let watched = body as? WatchedBody ?? WatchedBody(body)
-            watched.onRead = { [run = record.run, weak record] in record?.sent(UInt64($0), in: run) }
-            request.body = watched
-        }
+        let fetch = begin(request, sink)
         do throws(FetchError) {
-            fetch.handle = try await source.start(request, sink: fetch, on: loop)
+            fetch.handle = try await source.start(watched(request, fetch), sink: fetch, on: loop)
             return fetch
         } catch {
             fetch.end(.failed(error))
             throw error
         }
+    }
+
+    // Apart from the function that waits, which would have all of it in its frame.
+
+    @inline(never) private func begin(_ request: FetchRequest, _ sink: any FetchSink) -> CallFetch {
+        var toSend: UInt64?
+        if request.body != nil, case .length(let length) = request.framing { toSend = length }
+        let record =
+            parkable?.begin(request.method, request.path, toSend: toSend)
+            ?? CallRecord(place, request.method, request.path, toSend: toSend, in: calls)
+        return CallFetch(record, sink)
+    }
+
+    @inline(never) private func watched(_ request: FetchRequest, _ fetch: CallFetch) -> FetchRequest {
+        guard let body = request.body else { return request }
+        var request = request
+        let watched = body as? WatchedBody ?? WatchedBody(body)
+        watched.onRead = fetch.onRead
+        request.body = watched
+        return request
     }
 }
 
@@ -67,6 +76,9 @@ final class CallFetch: FetchHandle, FetchSink {
     }
 
     deinit { record.end(.cancelled, in: run) }
+
+    /// Counts what of the request's content is sent.
+    var onRead: (Int) -> Void { { [run, weak record] in record?.sent(UInt64($0), in: run) } }
 
     func end(_ end: CallEnd) {
         handle = nil

@@ -79,7 +79,7 @@ package final class ParkedCalls: Sendable {
     package var callCount: Int { count.load(ordering: .relaxed) }
     /// Its prober runs, on the loop of the call that was parked first: until the last call has left, and for one pause more.
     var hasProber: Bool { guarded.withLock { $0.hasProber } }
-    /// Bytes of their heads and contents.
+    /// Bytes that they take.
     package var size: Int { guarded.withLock { $0.state.size } }
     /// In the order in which they came.
     package var all: [ParkedCall] { guarded.withLock { Array($0.state.calls.values) }.sorted { $0.id < $1.id } }
@@ -94,7 +94,7 @@ package final class ParkedCalls: Sendable {
     /// Holds a call, whose task then waits by ``wait(_:until:on:)``.
     /// - Parameters:
     ///   - origin: the one that is away.
-    ///   - size: bytes of head and content.
+    ///   - size: bytes that it takes.
     ///   - reason: why it could not be answered.
     func park(
         method: String,
@@ -189,7 +189,7 @@ package final class ParkedCalls: Sendable {
     }
 
     /// The call ends without an answer of the origin, and nobody is told of that.
-    func giveUp(_ call: ParkedCall) {
+    @inline(never) func giveUp(_ call: ParkedCall) {
         leave(call.id, nil)
         counted.withLock { $0.dropped += 1 }
     }
@@ -315,7 +315,7 @@ package final class ParkedCalls: Sendable {
     }
 
     /// Counts and reports the end of a call that got no answer of the origin.
-    private func over(_ call: ParkedCall, _ verdict: ParkVerdict) {
+    @inline(never) private func over(_ call: ParkedCall, _ verdict: ParkVerdict) {
         counted.withLock {
             if verdict == .expired { $0.expired += 1 } else { $0.dropped += 1 }
         }

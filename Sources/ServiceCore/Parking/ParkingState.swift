@@ -16,7 +16,7 @@ package struct ParkedCall: Sendable, Equatable {
     package let method: String
     /// Without a query, which may hold secrets.
     package let path: String
-    /// Of head and content.
+    /// Bytes that it takes: head, content, and what every waiting request takes.
     package let size: Int
     /// When it was parked first, monotonic nanoseconds.
     package let since: UInt64

@@ -18,86 +18,149 @@ extension ServiceClient {
         _ policy: ParkPolicy,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        var call = call
-        let parkable = ParkableCall(CallPlace(call.match.route, call.match.endpoint, asks: call.asked), calls)
-        call.parkable = parkable
+        let waiting = WaitingCall(call, policy, calls)
         do throws(RouteRefusal) {
-            let result = try await answer(parking: call, policy, on: loop)
-            parkable.settle(result.answer.head.status, result.answer.failure)
+            let result = try await answer(waiting, on: loop)
+            waiting.settle(result.answer)
             return result
         } catch {
-            parkable.settle(nil, nil)
+            waiting.settle(nil)
             throw error
         }
     }
 
     private func answer(
-        parking call: ServiceCall,
-        _ policy: ParkPolicy,
+        _ waiting: WaitingCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        var call = call
-        if PostedContent.mayBeStored(call.head, call.framing, call.match.endpoint.request) {
-            // Its content is read in any case, and is not to be lost with a failure.
-            do throws(FetchError) {
-                let content = try await PostedContent.read(call.body, bind: call.bindBody, on: loop)
-                call.body = ContentSource(content.bytes, then: content.isWhole ? nil : call.body)
-            } catch {
-                return ServiceAnswer(answer: core.failure(error, ForwardReason(.method)))
-            }
+        if waiting.mayBeStored, let failure = await waiting.readContent(on: loop) {
+            return ServiceAnswer(answer: core.failure(failure, ForwardReason(.method)))
         }
-        var body = call.body.map { WatchedBody($0) }
-        let parked = call.match.route.runtime.parked
-        var place: ParkedCall?
-        defer { if let place { parked.giveUp(place) } }
+        waiting.watch()
+        defer { waiting.giveUp() }
         while true {
-            call.body = body?.forAttempt()
-            let result = try await answerOnce(call, on: loop)
-            let isReplay = place != nil
-            guard let absence = Absence(result.answer, isReplay: isReplay, isOffline: core.isOffline),
-                !absence.wasSent || call.head.method.isIdempotent, body?.canBeRepeated ?? true, !Task.isCancelled
-            else {
-                if let held = place.take() { Task.isCancelled ? parked.giveUp(held) : parked.answered(held) }
-                return result
+            let result = try await answerOnce(waiting.attempt(), on: loop)
+            switch waiting.judge(result, isOffline: core.isOffline) {
+            case .over(let result): return result
+            case .parked: break
+            case .mayBePark: guard await waiting.park(on: loop) else { return result }
             }
-            if let held = place {
-                if let verdict = parked.returned(held, isAway: absence.isAway, reason: absence.reason) {
-                    place = nil
-                    return end(result, held, verdict, absence.reason)
-                }
-            } else {
-                guard let (held, content) = await park(call, body, absence, policy, on: loop) else { return result }
-                place = held
-                if let content { body = WatchedBody(content) }
-            }
-            guard let held = place else { return result }
-            call.tellParked(why: absence.reason)
-            result.answer.reader?.close()
-            let verdict = await parked.wait(for: held, on: loop)
-            guard verdict == .replay else {
-                place = nil
-                return end(result, held, verdict, absence.reason)
-            }
+            waiting.begin(result)
+            guard let place = waiting.place else { return result }
+            let verdict = await waiting.parked.wait(for: place, on: loop)
+            guard verdict == .replay else { return waiting.end(result, verdict) }
+        }
+    }
+}
+
+/// A call that waits for its origin if that is away: its content, and its place among the parked calls. One object, which
+/// each function that waits for it has in its frame. Loop-bound.
+private final class WaitingCall {
+    enum Judgement {
+        /// The answer stands, or the call has waited in vain.
+        case over(ServiceAnswer)
+        /// It was parked before, and is again.
+        case parked
+        /// It is to be parked for the first time.
+        case mayBePark
+    }
+
+    private var call: ServiceCall
+    private let policy: ParkPolicy
+    private let parkable: ParkableCall
+    private var body: WatchedBody?
+    /// Why it was not answered.
+    private var absence: Absence?
+    /// Where it is parked.
+    private(set) var place: ParkedCall?
+    let parked: ParkedCalls
+
+    init(_ call: ServiceCall, _ policy: ParkPolicy, _ calls: CallsUnderWay) {
+        var call = call
+        parkable = ParkableCall(CallPlace(call.match.route, call.match.endpoint, asks: call.asked), calls)
+        call.parkable = parkable
+        parked = call.match.route.runtime.parked
+        self.call = call
+        self.policy = policy
+    }
+
+    /// Its content is read in any case, and is not to be lost with a failure.
+    @inline(never) var mayBeStored: Bool {
+        PostedContent.mayBeStored(call.head, call.framing, call.match.endpoint.request)
+    }
+
+    /// - Returns: why it could not be read.
+    func readContent(on loop: isolated EventLoop) async -> FetchError? {
+        do throws(FetchError) {
+            let content = try await PostedContent.read(call.body, bind: call.bindBody, on: loop)
+            call.body = ContentSource(content.bytes, then: content.isWhole ? nil : call.body)
+            return nil
+        } catch {
+            return error
         }
     }
 
-    /// Holds a call for the first time, with all of its content.
-    /// - Returns: nil where it may not be held; the content where it had to be read.
-    private func park(
-        _ call: ServiceCall,
-        _ body: WatchedBody?,
-        _ absence: Absence,
-        _ policy: ParkPolicy,
-        on loop: isolated EventLoop
-    ) async -> (ParkedCall, ContentSource?)? {
-        guard let origin = call.match.route.plan.origin else { return nil }
-        let parked = call.match.route.runtime.parked
-        let most = body?.length ?? call.framing.contentBound
+    @inline(never) func watch() { body = call.body.map { WatchedBody($0) } }
+
+    @inline(never) func attempt() -> ServiceCall {
+        call.body = body?.forAttempt()
+        return call
+    }
+
+    @inline(never) func settle(_ answer: Answer?) { parkable.settle(answer?.head.status, answer?.failure) }
+
+    @inline(never) func giveUp() { if let held = place.take() { parked.giveUp(held) } }
+
+    @inline(never) func judge(_ result: ServiceAnswer, isOffline: Bool) -> Judgement {
+        guard let absence = Absence(result.answer, isReplay: place != nil, isOffline: isOffline),
+            !absence.wasSent || call.head.method.isIdempotent, body?.canBeRepeated ?? true, !Task.isCancelled
+        else {
+            if let held = place.take() { Task.isCancelled ? parked.giveUp(held) : parked.answered(held) }
+            return .over(result)
+        }
+        self.absence = absence
+        guard let held = place else { return .mayBePark }
+        guard let verdict = parked.returned(held, isAway: absence.isAway, reason: absence.reason) else {
+            return .parked
+        }
+        return .over(end(result, verdict))
+    }
+
+    /// It waits from now on, and its last answer is of no use.
+    @inline(never) func begin(_ result: ServiceAnswer) {
+        call.tellParked(why: absence?.reason ?? "")
+        result.answer.reader?.close()
+    }
+
+    /// Holds it for the first time, with all of its content.
+    /// - Returns: whether it may be held.
+    func park(on loop: isolated EventLoop) async -> Bool {
+        guard let held = hold(on: loop) else { return false }
+        guard let body, body.length == nil else {
+            place = held
+            return true
+        }
+        do throws(FetchError) {
+            let most = call.framing.contentBound
+            let content = try await PostedContent.read(body, bind: call.bindBody, atMost: most, on: loop)
+            if content.isWhole {
+                (place, self.body) = (held, WatchedBody(ContentSource(content.bytes)))
+                return true
+            }
+        } catch {
+            // Its client did not send all of it.
+        }
+        parked.giveUp(held)
+        return false
+    }
+
+    @inline(never) private func hold(on loop: isolated EventLoop) -> ParkedCall? {
+        guard let origin = call.match.route.plan.origin, let absence else { return nil }
         let result = parked.park(
             method: call.head.method.name,
             path: String(call.head.target.prefix { $0 != "?" }),
             origin: origin.root,
-            size: call.head.size + most,
+            size: call.parkedSize(content: body?.length ?? call.framing.contentBound),
             reason: absence.reason,
             policy,
             on: loop
@@ -105,21 +168,13 @@ extension ServiceClient {
         guard case .success(let held) = result else { return nil }
         // Who ends its side of the connection does not wait for what comes in some minutes.
         call.endWithClient?()
-        guard let body, body.length == nil else { return (held, nil) }
-        do throws(FetchError) {
-            let content = try await PostedContent.read(body, bind: call.bindBody, atMost: most, on: loop)
-            if content.isWhole { return (held, ContentSource(content.bytes)) }
-        } catch {
-            // Its client did not send all of it.
-        }
-        parked.giveUp(held)
-        return nil
+        return held
     }
 
     /// The answer to a call that waited in vain.
-    private func end(_ last: ServiceAnswer, _ call: ParkedCall, _ verdict: ParkVerdict, _ reason: String)
-        -> ServiceAnswer
-    {
+    @inline(never) func end(_ last: ServiceAnswer, _ verdict: ParkVerdict) -> ServiceAnswer {
+        guard let call = place.take() else { return last }
+        let reason = absence?.reason ?? ""
         let error: FetchError =
             switch verdict {
             case .left: .cancelled
@@ -139,7 +194,17 @@ extension ServiceClient {
     }
 }
 
+@available(*, unavailable) extension WaitingCall: Sendable {}
+
 extension ServiceCall {
+    /// What a request takes while it waits, besides its head and its content, in bytes: the connection, the exchange, the
+    /// call, the question and its answer, and the frames of the functions that wait. As many as a request with a fetch of
+    /// its own, which a parked call has had, takes at most; a scenario holds both to it.
+    static let waitingMemory = 32 << 10
+
+    /// Bytes that it is counted with while it is parked.
+    func parkedSize(content: Int) -> Int { Self.waitingMemory + head.size + content }
+
     /// Tells that it waits for its origin.
     fileprivate func tellParked(why: String) {
         let rest = (try? target()) ?? match.rest

@@ -6,7 +6,7 @@ package import HTTPWire
 
 /// A refusal of the router, or of a service client, before anything was asked of a store or of an origin; or while a
 /// demo answer was waited for.
-package enum RouteRefusal: Error, Sendable, Equatable {
+package indirect enum RouteRefusal: Error, Sendable, Equatable {
     /// TRACE and its kind: an origin would send back the credentials that were added to the request.
     case loopBack(Method)
     /// The request has been here before, or its target is this daemon.
