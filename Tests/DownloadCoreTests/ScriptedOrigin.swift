@@ -211,7 +211,7 @@ final class ScriptedSource: FetchSource {
 @available(*, unavailable) extension ScriptedSource: Sendable {}
 
 /// Loop-bound; keeps itself until it ends, as a transfer is kept by its client.
-final class ScriptedFetch: FetchHandle {
+final class ScriptedFetch: EndHandle {
     private final class Box: @unchecked Sendable {  // `fetch` is touched on its loop only
         var fetch: ScriptedFetch?
     }

@@ -21,7 +21,7 @@ struct Heard: Sendable {
 }
 
 /// Writes down what a fetch came to; loop-bound.
-private final class Sink: FetchSink {
+private final class Sink: EndSink {
     let heard: Monitor<Heard>
 
     init(_ heard: Monitor<Heard>) { self.heard = heard }

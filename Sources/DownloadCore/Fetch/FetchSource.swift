@@ -68,7 +68,8 @@ extension FetchSource {
     }
 }
 
-/// A fetch under way; loop-bound.
+/// A fetch under way; loop-bound. It is an ``EndHandle`` or a ``PassingHandle``: no member has a default here, so that no
+/// decorator leaves one out unseen.
 package protocol FetchHandle: AnyObject {
     /// After a sink said `.pause`, or after ``pause()``: more bytes may come.
     func resume()
@@ -81,7 +82,7 @@ package protocol FetchHandle: AnyObject {
     /// with the head. False where that is unknown.
     var hasContent: Bool { get }
     /// Whether the content waits where it is at no cost, such as in a file: little of it has to be held for a slow reader.
-    /// Valid from the call with the head on; false unless a fetch says otherwise.
+    /// Valid from the call with the head on.
     var isAtHand: Bool { get }
     /// Whether the end of the body is certain; valid from the call that reports the end. False where the body ended
     /// with a TLS connection without close_notify: it may be truncated, so the answer is forwarded and never stored.
@@ -90,35 +91,21 @@ package protocol FetchHandle: AnyObject {
     func cancel()
 }
 
-extension FetchHandle {
-    package func pause() {}
-    package var hasContent: Bool { false }
-    package var isAtHand: Bool { false }
-    package var isEndProven: Bool { true }
-}
-
 /// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end.
-/// Loop-bound; called on the loop.
+/// Loop-bound; called on the loop. It is an ``EndSink`` or a ``PassingSink``.
 package protocol FetchSink: AnyObject {
-    /// Bytes may come where no other fetch may be begun; false unless a sink says otherwise.
+    /// Bytes may come where no other fetch may be begun.
     var acceptsReentrantBytes: Bool { get }
-    /// Bytes that should come at a time, at most; no limit unless a sink says otherwise.
+    /// Bytes that should come at a time, at most.
     var maximumAtOnce: Int { get }
     func received(interim head: ResponseHead)
     func received(_ head: ResponseHead, framing: BodyFraming)
     /// The bytes are valid during the call and count as taken, also when the answer is `.pause`.
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
-    /// Whether ``splice(_:from:)`` may ever answer; false unless a sink says otherwise.
+    /// Whether ``splice(_:from:)`` may ever answer.
     var supportsSplice: Bool { get }
-    /// Takes content out of a socket by itself, at most `count` bytes; nil, as unless a sink says otherwise: not now.
+    /// Takes content out of a socket by itself, at most `count` bytes; nil: not now.
     func splice(_ count: Int, from socket: Int32) -> SplicedContent?
     func finished(trailers: Fields)
     func failed(_ error: FetchError)
-}
-
-extension FetchSink {
-    package var acceptsReentrantBytes: Bool { false }
-    package var maximumAtOnce: Int { .max }
-    package var supportsSplice: Bool { false }
-    package func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
 }

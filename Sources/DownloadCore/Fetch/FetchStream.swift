@@ -6,7 +6,7 @@ import HTTPWire
 import Upstream
 
 /// Loop-bound. States: waiting for the head → head known, bytes held back → flowing into a body → ended.
-final class FetchStream: FetchSink {
+final class FetchStream: EndSink {
     /// The final head of an answer and how its body is framed.
     final class Head: Sendable {
         let response: ResponseHead

@@ -139,10 +139,10 @@ extension TLSChallenge.Reason {
 /// One request with its attempts; loop-bound.
 ///
 /// States: asking → answered (the sink hears everything) | failed (the program is asked) → asking | ended.
-private final class ChallengedFetch: FetchHandle, FetchSink {
+private final class ChallengedFetch: PassingFetch {
     var handle: (any FetchHandle)?
     var task: Task<Void, Never>?
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     private var isAnswered = false
     private var failure: FetchError?
     private var waiter: UnsafeContinuation<FetchError?, Never>?
@@ -179,14 +179,6 @@ private final class ChallengedFetch: FetchHandle, FetchSink {
         sink?.failed(error)
     }
 
-    // MARK: - FetchHandle
-
-    func resume() { handle?.resume() }
-    func pause() { handle?.pause() }
-    func bodyAvailable() { handle?.bodyAvailable() }
-    var hasContent: Bool { handle?.hasContent ?? false }
-    var isEndProven: Bool { handle?.isEndProven ?? true }
-
     func cancel() {
         sink = nil
         let handle = handle
@@ -199,19 +191,11 @@ private final class ChallengedFetch: FetchHandle, FetchSink {
 
     // MARK: - FetchSink
 
-    var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
-    var supportsSplice: Bool { sink?.supportsSplice ?? false }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
-
     func received(_ head: ResponseHead, framing: BodyFraming) {
         isAnswered = true
         wake()
         sink?.received(head, framing: framing)
     }
-
-    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink?.received(bytes) ?? .continue }
 
     func finished(trailers: Fields) {
         let sink = sink

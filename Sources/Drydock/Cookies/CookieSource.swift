@@ -64,8 +64,8 @@ final class CookieSource: FetchSource {
 @available(*, unavailable) extension CookieSource: Sendable {}
 
 /// Hears of the head before the sink behind it; loop-bound.
-private final class CookieSink: FetchSink {
-    private let sink: any FetchSink
+private final class CookieSink: PassingSink {
+    let sink: (any FetchSink)?
     /// Of an answer that must not be stored: it is for others than those that it would be stored for. Nil: it may be.
     private let forbidding: CachePolicy?
     private let take: (Fields) -> Void
@@ -76,23 +76,13 @@ private final class CookieSink: FetchSink {
         self.take = take
     }
 
-    var acceptsReentrantBytes: Bool { sink.acceptsReentrantBytes }
-    var maximumAtOnce: Int { sink.maximumAtOnce }
-    var supportsSplice: Bool { sink.supportsSplice }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink.splice(count, from: socket) }
-    func received(interim head: ResponseHead) { sink.received(interim: head) }
-
     func received(_ head: ResponseHead, framing: BodyFraming) {
         take(head.fields)
-        guard let forbidding else { return sink.received(head, framing: framing) }
+        guard let forbidding else { return sink?.received(head, framing: framing) ?? () }
         var head = head
         Caching.forbidStoring(&head.fields, policy: forbidding)
-        sink.received(head, framing: framing)
+        sink?.received(head, framing: framing)
     }
-
-    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink.received(bytes) }
-    func finished(trailers: Fields) { sink.finished(trailers: trailers) }
-    func failed(_ error: FetchError) { sink.failed(error) }
 }
 
 @available(*, unavailable) extension CookieSink: Sendable {}

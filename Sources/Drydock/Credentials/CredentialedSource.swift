@@ -94,7 +94,7 @@ extension FetchRequest {
 ///
 /// States: asking → answered (the sink hears everything) | holding (a 401, which is kept) → refused (the program is
 /// asked) → asking | answered | ended.
-private final class CredentialedFetch: FetchHandle, FetchSink {
+private final class CredentialedFetch: PassingFetch {
     private enum State { case asking, holding, refused, answered }
 
     /// Bytes of the body of a 401 that are kept, so that the request gives its place free while the program thinks.
@@ -102,7 +102,7 @@ private final class CredentialedFetch: FetchHandle, FetchSink {
 
     var handle: (any FetchHandle)?
     var task: Task<Void, Never>?
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     private let policy: CachePolicy
     private let expected: String?
     /// Whether its content can be had from the beginning, as things are now.
@@ -177,9 +177,6 @@ private final class CredentialedFetch: FetchHandle, FetchSink {
 
     // MARK: - FetchHandle
 
-    func resume() { handle?.resume() }
-    func pause() { handle?.pause() }
-    func bodyAvailable() { handle?.bodyAvailable() }
     var hasContent: Bool { held.map { !$0.bytes.isEmpty } ?? handle?.hasContent ?? false }
     var isEndProven: Bool { isProven ?? handle?.isEndProven ?? true }
 
@@ -195,10 +192,7 @@ private final class CredentialedFetch: FetchHandle, FetchSink {
     // MARK: - FetchSink
 
     var acceptsReentrantBytes: Bool { state == .answered && sink?.acceptsReentrantBytes ?? false }
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
     var supportsSplice: Bool { state == .answered && sink?.supportsSplice ?? false }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         if head.status == 401, !isRepeated, account?.isAsked ?? false, canRepeat() {

@@ -11,7 +11,7 @@ import Upstream
 ///
 /// States: asking → flowing (the head is sent) → ended; asking → discarding (the answer is complete with its head) →
 /// ended; from each to ended.
-final class PassThroughResponder: FetchSink, SynchronousResponder, ListedFetch {
+final class PassThroughResponder: EndSink, SynchronousResponder, ListedFetch {
     private enum State { case asking, flowing, discarding, ended }
 
     /// Bytes that are read away after an answer to HEAD, so that the origin's connection can be used again.

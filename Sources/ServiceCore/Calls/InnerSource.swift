@@ -71,7 +71,7 @@ final class InnerSource: FetchSource {
 @available(*, unavailable) extension InnerSource: Sendable {}
 
 /// One answer of a service on its way to another; gives its slot back exactly once.
-private final class InnerFetch: FetchHandle {
+private final class InnerFetch: EndHandle {
     fileprivate var sink: (any FetchSink)?
     fileprivate var task: Task<Void, Never>?
     private(set) var isEndProven = true

@@ -181,7 +181,7 @@ extension FetchError {
 }
 
 /// One fetch under way; gives its slot back exactly once.
-final class OriginFetch: DirectCall, FetchHandle, TransferDelegate {
+final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
     // Unchecked, like the two that follow: no code runs while they are changed, and a check would cost instructions
     // with every request.
     @exclusivity(unchecked) var transfer: Transfer?

@@ -137,8 +137,8 @@ final class TracedSource: FetchSource {
 @available(*, unavailable) extension TracedSource: Sendable {}
 
 /// Hears a fetch, tells of it, and passes all of it on. Loop-bound.
-private final class TracedSink: FetchSink {
-    private let sink: any FetchSink
+private final class TracedSink: PassingSink {
+    let sink: (any FetchSink)?
     private let trace: RequestTrace
     private let asked: [(String, String)]
     private let began = Monotonic.now()
@@ -151,26 +151,14 @@ private final class TracedSink: FetchSink {
 
     private var took: [(String, String)] { [("took", "\((Monotonic.now() &- began) / 1_000_000) ms")] }
 
-    var acceptsReentrantBytes: Bool { sink.acceptsReentrantBytes }
-    var maximumAtOnce: Int { sink.maximumAtOnce }
-    var supportsSplice: Bool { sink.supportsSplice }
-
-    func received(interim head: ResponseHead) { sink.received(interim: head) }
-
     func received(_ head: ResponseHead, framing: BodyFraming) {
         trace.say("the origin answered", asked + [("status", "\(head.status)")] + took)
-        sink.received(head, framing: framing)
+        sink?.received(head, framing: framing)
     }
-
-    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink.received(bytes) }
-
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink.splice(count, from: socket) }
-
-    func finished(trailers: Fields) { sink.finished(trailers: trailers) }
 
     func failed(_ error: FetchError) {
         trace.say("the origin failed", asked + [("error", error.description)] + took)
-        sink.failed(error)
+        sink?.failed(error)
     }
 }
 

@@ -62,10 +62,10 @@ final class CallSource: FetchSource {
 @available(*, unavailable) extension CallSource: Sendable {}
 
 /// One fetch of a call: it passes all on, and counts. Loop-bound.
-final class CallFetch: FetchHandle, FetchSink {
+final class CallFetch: PassingFetch {
     var handle: (any FetchHandle)?
     private(set) var isEndProven = true
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     private let record: CallRecord
     private let run: Int
 
@@ -97,17 +97,6 @@ final class CallFetch: FetchHandle, FetchSink {
 
     func startAgain() { record.startAgain(in: run) }
 
-    // MARK: - FetchHandle
-
-    func resume() { handle?.resume() }
-
-    func pause() { handle?.pause() }
-
-    func bodyAvailable() { handle?.bodyAvailable() }
-
-    var hasContent: Bool { handle?.hasContent ?? false }
-    var isAtHand: Bool { handle?.isAtHand ?? false }
-
     func cancel() {
         let handle = handle
         end(.cancelled)
@@ -115,12 +104,6 @@ final class CallFetch: FetchHandle, FetchSink {
     }
 
     // MARK: - FetchSink
-
-    var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
-    var supportsSplice: Bool { sink?.supportsSplice ?? false }
-
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         var expected: UInt64?

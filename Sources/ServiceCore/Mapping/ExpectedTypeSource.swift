@@ -57,9 +57,9 @@ package final class ExpectedTypeSource: FetchSource {
 @available(*, unavailable) extension ExpectedTypeSource: Sendable {}
 
 /// One fetch; loop-bound.
-private final class CheckedFetch: FetchHandle, FetchSink {
+private final class CheckedFetch: PassingFetch {
     var handle: (any FetchHandle)?
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     private let isHead: Bool
     private let mistake: (ResponseHead) -> String?
 
@@ -70,28 +70,12 @@ private final class CheckedFetch: FetchHandle, FetchSink {
         self.mistake = mistake
     }
 
-    // MARK: - FetchHandle
-
-    func resume() { handle?.resume() }
-    func pause() { handle?.pause() }
-    func bodyAvailable() { handle?.bodyAvailable() }
-    var hasContent: Bool { handle?.hasContent ?? false }
-    var isAtHand: Bool { handle?.isAtHand ?? false }
-    var isEndProven: Bool { handle?.isEndProven ?? true }
-
     func cancel() {
         sink = nil
         handle?.cancel()
     }
 
     // MARK: - FetchSink
-
-    var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
-    var supportsSplice: Bool { sink?.supportsSplice ?? false }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
-
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         guard hasType(head, framing), let mistake = mistake(head) else {
@@ -115,9 +99,6 @@ private final class CheckedFetch: FetchHandle, FetchSink {
         return framing != .none && framing != .length(0)
     }
 
-    func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink?.received(bytes) ?? .continue }
-    func finished(trailers: Fields) { sink?.finished(trailers: trailers) }
-    func failed(_ error: FetchError) { sink?.failed(error) }
 }
 
 @available(*, unavailable) extension CheckedFetch: Sendable {}

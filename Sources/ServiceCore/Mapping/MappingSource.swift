@@ -57,7 +57,7 @@ package final class MappingSource: FetchSource {
 ///
 /// States: waiting for the head → passing (the answer stays as it is) | collecting → streaming | held (all is mapped,
 /// and the sink holds back) → ended. While the sink holds back, the decoder keeps coded what it has not decoded.
-private final class MappedFetch: FetchHandle, FetchSink {
+private final class MappedFetch: PassingFetch {
     /// How much longer than its coded form a document may be: what is longer is no document, but meant to take time.
     private static let expansion: Int64 = 256
 
@@ -66,7 +66,7 @@ private final class MappedFetch: FetchHandle, FetchSink {
     var handle: (any FetchHandle)?
     private(set) var isEndProven = true
     private var state = State.waiting
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     private let mapping: ResponseMapping
     private let method: Method
     private let isCheck: Bool
@@ -121,19 +121,21 @@ private final class MappedFetch: FetchHandle, FetchSink {
         handle?.pause()
     }
 
-    func bodyAvailable() { handle?.bodyAvailable() }
-
     func cancel() {
         let handle = handle
         end { _ in }
         handle?.cancel()
     }
 
+    /// The document comes when it is mapped, whatever came with the head.
+    var hasContent: Bool { state == .passing && handle?.hasContent ?? false }
+
     // MARK: - FetchSink
 
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
-
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
+    // The bytes are looked at and changed here.
+    var acceptsReentrantBytes: Bool { false }
+    var supportsSplice: Bool { false }
+    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         let isHead = method == .head

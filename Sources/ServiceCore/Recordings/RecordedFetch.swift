@@ -12,12 +12,12 @@ import Upstream
 ///
 /// States: waiting for the head → passing (recorded or not) → saving (the end waits for the files) → ended; waiting →
 /// replaying (the origin has failed, and a recording stands in).
-final class RecordedFetch: FetchHandle, FetchSink {
+final class RecordedFetch: PassingFetch {
     private enum State { case waiting, passing, saving, replaying, ended }
 
     var handle: (any FetchHandle)?
     private var state = State.waiting
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     /// As the client made it, for a recording that stands in.
     private let request: RequestHead
     private let key: RecordingKey
@@ -93,7 +93,6 @@ final class RecordedFetch: FetchHandle, FetchSink {
         if let stand { stand.pause() } else { handle?.pause() }
     }
 
-    func bodyAvailable() { handle?.bodyAvailable() }
     var hasContent: Bool { stand == nil && handle?.hasContent ?? false }
     var isAtHand: Bool { stand != nil }
 
@@ -106,9 +105,10 @@ final class RecordedFetch: FetchHandle, FetchSink {
 
     // MARK: - FetchSink
 
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
-
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
+    // The bytes are kept here.
+    var acceptsReentrantBytes: Bool { false }
+    var supportsSplice: Bool { false }
+    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         if head.status >= 500, replayInstead() { return }

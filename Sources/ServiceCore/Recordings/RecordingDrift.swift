@@ -210,7 +210,7 @@ extension FetchRequest {
 /// Collects the content of one answer, within bounds of length and time. Loop-bound.
 ///
 /// States: asking → ended; the end comes from the origin, from a bound, or from the timer.
-final class WholeAnswer: FetchSink {
+final class WholeAnswer: EndSink {
     /// An answer that ended.
     struct Answer: Sendable {
         let head: ResponseHead

@@ -8,7 +8,7 @@ import HTTPWire
 import Upstream
 
 /// Gives a sink the answer of a recording, as fast as it takes it, a small part in memory at a time. Loop-bound.
-final class ReplayedFetch: FetchHandle {
+final class ReplayedFetch: EndHandle {
     /// Says of an answer that a recording gave it, and of which age: `replayed; recorded=…`.
     static let fieldName = "Drydock-Recording"
     /// Bytes at a time.

@@ -12,7 +12,7 @@ import Upstream
 /// Loop-bound.
 ///
 /// States: asking → answered (the sink hears everything) | redirected (what comes is dropped) → asking | ended.
-final class RedirectedFetch: FetchHandle, FetchSink {
+final class RedirectedFetch: PassingFetch {
     private enum State { case asking, redirected, answered, ended }
 
     /// Bytes of the body of a redirect that are waited for, so that the connection can be used again.
@@ -24,7 +24,7 @@ final class RedirectedFetch: FetchHandle, FetchSink {
     /// A redirect led to another origin than the first.
     private(set) var hasLeft = false
     private var state = State.asking
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     private var request: FetchRequest
     /// As it was asked for first.
     private let method: Method
@@ -97,16 +97,6 @@ final class RedirectedFetch: FetchHandle, FetchSink {
         if state == .ended { handle.cancel() } else { self.handle = handle }
     }
 
-    // MARK: - FetchHandle
-
-    func resume() { handle?.resume() }
-
-    func pause() { handle?.pause() }
-
-    func bodyAvailable() { handle?.bodyAvailable() }
-
-    var hasContent: Bool { handle?.hasContent ?? false }
-
     func cancel() {
         let handle = handle
         end { _ in }
@@ -118,11 +108,7 @@ final class RedirectedFetch: FetchHandle, FetchSink {
     // MARK: - FetchSink
 
     var acceptsReentrantBytes: Bool { state == .answered && sink?.acceptsReentrantBytes ?? false }
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
     var supportsSplice: Bool { state == .answered && sink?.supportsSplice ?? false }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
-
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         let hasContent = request.body != nil

@@ -99,7 +99,7 @@ package final class RetryingSource: FetchSource {
 ///
 /// States: asking → passing (the sink hears everything) | holding (the body is looked at first) → passing |
 /// waiting → asking | ended.
-private final class RetryingFetch: FetchHandle, FetchSink {
+private final class RetryingFetch: PassingFetch {
     /// Bytes that are held until the body is known to be what is expected; a longer one is forwarded as it comes.
     private static let held = 1 << 20
 
@@ -109,7 +109,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     var task: Task<Void, Never>?
     private(set) var isEndProven = true
     private var state = State.asking
-    private var sink: (any FetchSink)?
+    private(set) var sink: (any FetchSink)?
     private let request: FetchRequest
     private let body: WatchedBody?
     private let policy: RetryPolicy
@@ -269,11 +269,6 @@ private final class RetryingFetch: FetchHandle, FetchSink {
 
     func pause() { if state == .passing { handle?.pause() } }
 
-    func bodyAvailable() { handle?.bodyAvailable() }
-
-    var hasContent: Bool { handle?.hasContent ?? false }
-    var isAtHand: Bool { handle?.isAtHand ?? false }
-
     func cancel() {
         let handle = handle
         end { _ in }
@@ -285,11 +280,7 @@ private final class RetryingFetch: FetchHandle, FetchSink {
     // MARK: - FetchSink
 
     var acceptsReentrantBytes: Bool { state == .passing && sink?.acceptsReentrantBytes ?? false }
-    var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
     var supportsSplice: Bool { state == .passing && sink?.supportsSplice ?? false }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
-
-    func received(interim head: ResponseHead) { sink?.received(interim: head) }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         let end = AttemptEnd.head(status: head.status, retryAfter: head.fields.first(.retryAfter))

@@ -63,7 +63,7 @@ import Testing
 }
 
 /// Hears nothing.
-private final class NoSink: FetchSink {
+private final class NoSink: EndSink {
     func received(interim head: ResponseHead) {}
     func received(_ head: ResponseHead, framing: BodyFraming) {}
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { .continue }

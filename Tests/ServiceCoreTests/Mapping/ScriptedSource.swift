@@ -68,7 +68,7 @@ private final class ScriptedSource: FetchSource {
 @available(*, unavailable) extension ScriptedSource: Sendable {}
 
 /// Loop-bound.
-private final class ScriptedFetch: FetchHandle {
+private final class ScriptedFetch: EndHandle {
     private let script: SourceScript
     private let run: Monitor<SourceRun>
     private var sink: (any FetchSink)?
@@ -105,7 +105,7 @@ private final class ScriptedFetch: FetchHandle {
 @available(*, unavailable) extension ScriptedFetch: Sendable {}
 
 /// Loop-bound.
-private final class Listener: FetchSink {
+private final class Listener: EndSink {
     private let run: Monitor<SourceRun>
     private let isSlow: Bool
 

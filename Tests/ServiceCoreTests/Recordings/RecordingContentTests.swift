@@ -15,7 +15,7 @@ import Upstream
 @testable import ServiceCore
 
 /// Takes one piece at a time; loop-bound.
-private final class SlowSink: FetchSink {
+private final class SlowSink: EndSink {
     let heard: Monitor<SourceRun>
     private var now = 0
 

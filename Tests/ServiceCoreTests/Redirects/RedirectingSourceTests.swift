@@ -23,7 +23,7 @@ private final class PlayedSource: FetchSource, @unchecked Sendable {
         case isNotBegun(FetchError)
     }
 
-    private final class Handle: FetchHandle {
+    private final class Handle: EndHandle {
         func resume() {}
         func bodyAvailable() {}
         func cancel() {}
@@ -64,7 +64,7 @@ private final class PlayedSource: FetchSource, @unchecked Sendable {
 }
 
 /// Writes down the error of a fetch; loop-bound.
-private final class Ear: FetchSink {
+private final class Ear: EndSink {
     let error = Monitor<FetchError?>(nil)
 
     func received(interim head: ResponseHead) {}
