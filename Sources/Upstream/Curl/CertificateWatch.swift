@@ -1,12 +1,12 @@
-// The fault of an origin's certificate, in more detail than libcurl gives: since when, and which
-// certificate of the chain.
+// The fault of an origin's certificate, in more detail than libcurl gives: since when, which certificate, and what was
+// shown for whoever decides about it.
 
 import CLibcurl
 
 /// Why a certificate does not verify.
 struct BadCertificate {
     enum Reason {
-        /// Unix seconds.
+        /// The certificate's lifetime ended at this time, in Unix seconds.
         case expired(since: Int64)
         case notYetValid(before: Int64)
         /// It was issued by an authority that is not trusted.
@@ -15,7 +15,7 @@ struct BadCertificate {
     }
 
     let reason: Reason
-    /// It is that of an authority of the origin's certificate.
+    /// Whether the bad certificate is one of the authorities above the origin's own.
     let isAuthority: Bool
 
     init(_ bad: c_curl_bad_certificate) {
@@ -33,16 +33,16 @@ struct BadCertificate {
 
 /// What a server has shown in a handshake, and whether it asked for a certificate.
 struct ShownCertificates {
-    /// As DER, its own first.
+    /// The certificates in DER, the origin's own first.
     var chain: [[UInt8]] = []
-    /// As configurations pin it; empty where it could not be read.
+    /// The pin of the origin's public key in the form that configurations have; empty if the key could not be read.
     var pin = ""
     var wantsCertificate = false
 }
 
-/// What a handle wants to be told of its handshakes.
+/// What is recorded of the TLS handshakes of one easy handle.
 struct HandshakeInterest {
-    /// It ends where the server asks for a certificate.
+    /// Whether the handshake ends when the server asks for a certificate.
     let endsWhereWanted: Bool
     /// The server's certificate is to be for this name or address; nil: for any.
     let host: String?
@@ -56,7 +56,7 @@ final class CertificateWatch {
     /// Which handle a TLS context was made for, the latest last; addresses that are compared and never read.
     private var made: [(tls: Address, easy: Address)] = []
     private var found: [Address: BadCertificate] = [:]
-    /// Of handles that tell of challenges.
+    /// The interests of those handles that report challenges, by their addresses.
     private var interests: [Address: HandshakeInterest] = [:]
     private var shown: [Address: ShownCertificates] = [:]
     /// Handshakes at a time; of those beyond, the oldest say no more than libcurl does.
@@ -108,7 +108,7 @@ final class CertificateWatch {
         context.map { Unmanaged<CertificateWatch>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    /// What a handle wants to be told from now on; nil: no more than what is wrong.
+    /// Sets what is recorded of a handle's handshakes from now on; nil records only what is wrong with a certificate.
     func setInterest(_ interest: HandshakeInterest?, of easy: UnsafeMutableRawPointer) {
         interests[Address(easy)] = interest
         if interest == nil { shown.removeValue(forKey: Address(easy)) }
@@ -170,5 +170,52 @@ extension ShownCertificates {
         if isHashed {
             pin = "sha256//" + String(decoding: digest.prefix(44).map { UInt8(bitPattern: $0) }, as: UTF8.self)
         }
+    }
+}
+
+// MARK: - What was shown
+
+/// A handshake that failed for a reason about which a program may decide; reported only with
+/// ``TLSOptions/tellsChallenges``.
+package struct CertificateChallenge: Sendable, Equatable {
+    package enum Reason: Sendable, Equatable {
+        /// The certificate's lifetime ended at this time, in Unix seconds.
+        case expired(since: Int64)
+        case notYetValid(before: Int64)
+        /// It was issued by an authority that is not trusted.
+        case unknownAuthority
+        /// The certificate is for another name.
+        case otherName
+        case other
+        /// The certificate is good, and the origin asks for one in return.
+        case wantsCertificate
+    }
+
+    package let reason: Reason
+    /// The certificates in DER, the origin's own first.
+    package let certificates: [[UInt8]]
+    /// The origin's public key, as ``TLSOptions/pins`` has it.
+    package let pin: String
+}
+
+extension CertificateChallenge {
+    /// - Parameter isOther: nothing is wrong but the name.
+    /// - Returns: nil where the key could not be read, so that nothing could be decided about it.
+    init?(_ shown: ShownCertificates?, _ bad: BadCertificate?, isOtherName: Bool = false) {
+        guard let shown, !shown.pin.isEmpty else { return nil }
+        certificates = shown.chain
+        pin = shown.pin
+        if shown.wantsCertificate {
+            reason = .wantsCertificate
+            return
+        }
+        reason =
+            switch bad?.reason {
+            case .expired(let time)?: .expired(since: time)
+            case .notYetValid(let time)?: .notYetValid(before: time)
+            case .unknownAuthority?: .unknownAuthority
+            case nil where isOtherName: .otherName
+            case .other?, nil: .other
+            }
     }
 }

@@ -15,7 +15,7 @@ enum CurlFailure {
         let text: String
         /// The certificate's fault, if OpenSSL reported one.
         let certificate: BadCertificate?
-        /// What the origin has shown; nil where nobody wants to decide about it.
+        /// The certificates that the origin has shown; nil if no program decides about them.
         let shown: ShownCertificates?
         let tls: TLSOptions
         /// The connection leads to the proxy that `place` names.

@@ -1,7 +1,9 @@
-// A pooled easy handle: its options are set once, and between requests only what differs.
+// A transfer over libcurl: a pooled easy handle, the request as its options, the connections that it may use, and the
+// response that it reads.
 
 import CLibcurl
 import EventLoop
+import Glibc
 import HTTPWire
 
 /// One libcurl easy handle with what belongs to it; loop-bound, used by one transfer after another.
@@ -15,23 +17,23 @@ final class EasyHandle: TransferCarrier {
     let slot: CarrierSlot
     /// The handle is with libcurl.
     private(set) var isAdded = false
-    /// Where it leads; nil before its first transfer.
+    /// The origin of the transfer; nil before the first transfer.
     private(set) var target: CurlPlace?
     /// The only addresses that the transfer may go to.
     var addresses: [SocketAddress] = []
     /// The connection that libcurl uses.
     var connection: ConnectionName?
-    /// Why libcurl was told to stop; nil: it was not.
+    /// Why libcurl was stopped; nil if it was not.
     var refusal: UpstreamError?
     /// Why it may go well another time, where libcurl was stopped before it sent anything.
     var retry: Retry?
-    /// How many times the transfer has been tried again for that.
+    /// How many times the transfer was tried again because libcurl was stopped.
     var retries = 0
     // What the options were set to last.
     var applied = AppliedOptions()
     let fields = HeaderList()
     let pins = HeaderList()
-    /// Of CONNECT to a proxy.
+    /// The fields of a CONNECT request to a proxy.
     let proxyFields = HeaderList()
     // libcurl writes messages into it; freed after the handle.
     private let errorBuffer: UnsafeMutablePointer<CChar>
@@ -78,7 +80,7 @@ final class EasyHandle: TransferCarrier {
         case unresolved
     }
 
-    /// Takes a transfer on.
+    /// Begins to carry a transfer.
     func take(_ transfer: Transfer, to target: CurlPlace) {
         transfer.attach(to: self)
         self.target = target
@@ -179,3 +181,380 @@ final class EasyHandle: TransferCarrier {
 }
 
 @available(*, unavailable) extension EasyHandle: Sendable {}
+
+// MARK: - The request
+
+/// What the options of a handle were set to last.
+struct AppliedOptions {
+    enum Shape { case get, head, upload }
+
+    /// The origin's URL and addresses, held as long as the handle may use the URL.
+    var place: CurlPlace?
+    /// What goes into the request line.
+    var target = ""
+    var shape: Shape?
+    var customMethod: String?
+    var tls: TLSOptions?
+    var isFresh = false
+    var proxyURL = ""
+}
+
+extension EasyHandle {
+    /// - Parameters:
+    ///   - line: what goes into the request line.
+    ///   - isFresh: a connection of its own, not one from the cache.
+    func apply(_ request: UpstreamRequest, _ line: String, _ place: Origin, isFresh: Bool) {
+        rewind()
+        if let target, applied.place !== target {
+            c_curl_set_pointer(raw, CURLOPT_CURLU, UnsafeMutableRawPointer(target.url))
+            applied.place = target
+        }
+        if applied.target != line {
+            c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, line)
+            applied.target = line
+        }
+        if applied.isFresh != isFresh {
+            set(CURLOPT_FRESH_CONNECT, isFresh ? 1 : 0)
+            applied.isFresh = isFresh
+        }
+        applyMethod(request)
+        applyFields(request)
+        applyProxy(request, place)
+        guard place.isTLS else { return }
+        let tls = request.terms.tls
+        // Before the settings are taken over: they say whether the watch was told of this handle.
+        if tls.tellsChallenges || applied.tls?.tellsChallenges ?? false {
+            multi.certificates.setInterest(interest(tls, place), of: raw)
+        }
+        if applied.tls != tls { applyTLS(tls) }
+    }
+
+    private func interest(_ tls: TLSOptions, _ place: Origin) -> HandshakeInterest? {
+        guard tls.tellsChallenges else { return nil }
+        let address = place.ownAddress?.host
+        return HandshakeInterest(
+            endsWhereWanted: tls.clientCertificate == nil && !tls.declinesCertificate,
+            host: tls.verify ? address ?? place.connectName : nil,
+            isAddress: address != nil
+        )
+    }
+
+    private func applyMethod(_ request: UpstreamRequest) {
+        let shape: AppliedOptions.Shape = request.hasBody ? .upload : request.method == .head ? .head : .get
+        if applied.shape != shape {
+            // The order matters: each of these options changes the effect of the others.
+            set(CURLOPT_HTTPGET, 1)
+            if shape == .head { set(CURLOPT_NOBODY, 1) }
+            if shape == .upload { set(CURLOPT_UPLOAD, 1) }
+            applied.shape = shape
+        }
+        let custom: String? =
+            switch (shape, request.method) {
+            case (.get, .get), (.head, .head), (.upload, .put): nil
+            default: request.method.name
+            }
+        if applied.customMethod != custom {
+            c_curl_set_string(raw, CURLOPT_CUSTOMREQUEST, custom)
+            applied.customMethod = custom
+        }
+        if shape == .upload {
+            let length: Int = if case .length(let length) = request.bodyFraming { Int(clamping: length) } else { -1 }
+            c_curl_set_offset(raw, CURLOPT_INFILESIZE_LARGE, length)
+        }
+    }
+
+    private func applyFields(_ request: UpstreamRequest) {
+        fields.removeAll()
+        let present = request.fields.present
+        var isTogether = !request.hasBody
+        request.fields.forEachLine { name, value, known in
+            if value.isEmpty || known == .expect { isTogether = false }
+            if known == .host { fields.append(name: name, value: value) }
+        }
+        if let host = request.terms.host, !present.contains(.host) { fields.append("Host: \(host)") }
+        if isTogether {
+            fields.appendTogether(request.fields)
+        } else {
+            request.fields.forEachLine { name, value, known in
+                // With Expect, libcurl would wait for the 100 itself, and repeat the request after
+                // a 417, dropping its body.
+                if known != .host, known != .expect { fields.append(name: name, value: value) }
+            }
+        }
+        if request.bodyFraming == .chunked, !present.contains(.transferEncoding) {
+            fields.append("Transfer-Encoding: chunked")
+        }
+        // Else libcurl adds its own.
+        if isTogether || !present.contains(.accept) { fields.append("Accept:") }
+        if request.hasBody { fields.append("Expect:") }
+        c_curl_set_list(raw, CURLOPT_HTTPHEADER, fields.link())
+    }
+
+    /// libcurl asks the proxy for a tunnel, as for every https origin.
+    private func applyProxy(_ request: UpstreamRequest, _ place: Origin) {
+        let url = target?.proxyURL ?? ""
+        if applied.proxyURL != url {
+            c_curl_set_string(raw, CURLOPT_PROXY, url)
+            applied.proxyURL = url
+        }
+        guard let proxy = place.proxy else { return }
+        let tunnel = TunnelRequest(proxy, to: place.url.host, place.url.port, via: request.fields.all(.via))
+        proxyFields.removeAll()
+        // Else libcurl adds it, which no specification knows.
+        proxyFields.append("Proxy-Connection:")
+        for field in tunnel.fields { proxyFields.append("\(field.name): \(field.value)") }
+        c_curl_set_list(raw, CURLOPT_PROXYHEADER, proxyFields.link())
+    }
+
+    private func applyTLS(_ tls: TLSOptions) {
+        set(CURLOPT_SSL_VERIFYPEER, tls.verify ? 1 : 0)
+        set(CURLOPT_SSL_VERIFYHOST, tls.verify ? 2 : 0)
+        if let ca = tls.ca {
+            c_curl_set_string(raw, CURLOPT_CAINFO, ca)
+            // The folder of the system's authorities would count as well.
+            c_curl_set_string(raw, CURLOPT_CAPATH, nil)
+        } else {
+            c_curl_set_string(raw, CURLOPT_CAINFO, c_curl_default_ca_file())
+            c_curl_set_string(raw, CURLOPT_CAPATH, c_curl_default_ca_path())
+        }
+        c_curl_set_string(raw, CURLOPT_SSLCERT, tls.clientCertificate)
+        c_curl_set_string(
+            raw,
+            CURLOPT_SSLKEY,
+            tls.clientCertificate == nil ? nil : tls.clientKey ?? tls.clientCertificate
+        )
+        c_curl_set_string(raw, CURLOPT_PINNEDPUBLICKEY, tls.pins.isEmpty ? nil : tls.pins.joined(separator: ";"))
+        applied.tls = tls
+    }
+
+    /// Tells libcurl the addresses of the host, so that it never resolves by itself.
+    /// - Parameter name: host and port.
+    func pin(_ name: String, to addresses: [SocketAddress]) {
+        let list = addresses.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]" : $0.host }.joined(
+            separator: ","
+        )
+        pins.removeAll()
+        // With a plus sign the entry ages, so that names of forward mode do not pile up.
+        pins.append("+\(name):\(list)")
+        c_curl_set_list(raw, CURLOPT_RESOLVE, pins.link())
+    }
+
+    /// libcurl knows the addresses already.
+    func unpin() { c_curl_set_list(raw, CURLOPT_RESOLVE, nil) }
+}
+
+// MARK: - The connection
+
+// Decides which connection libcurl may open, reuse and send a request on. libcurl is on the stack during these
+// calls, so they call nothing of its multi handle.
+extension EasyHandle {
+    /// Decides before a socket is opened whether libcurl may connect to an address.
+    func mayConnect(to address: UnsafePointer<curl_sockaddr>) -> Bool {
+        guard let transfer else { return false }
+        // libcurl opens a connection before it repeats a request, and may find that it cannot: by then the request may
+        // have had its effect.
+        guard transfer.mayGoOut else {
+            refusal = transfer.resendError
+            return false
+        }
+        let length = min(Int(address.pointee.addrlen), MemoryLayout<sockaddr_storage>.size)
+        guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return false }
+        // The member `addr` is only the start: libcurl reserves room for the longest address behind it.
+        let start = UnsafeRawPointer(address).advanced(by: offset).assumingMemoryBound(to: sockaddr.self)
+        let target = SocketAddress(start, length: socklen_t(length))
+        guard transfer.dialRules.allows(target) else {
+            refusal = .refused(transfer.place, at: target.host)
+            return false
+        }
+        return true
+    }
+
+    /// Refuses to let libcurl resolve a name by itself: the addresses were given to it.
+    func mayResolve() -> Bool {
+        guard let transfer else { return false }
+        // A numeric host needs no resolution.
+        if transfer.destination?.isPinned == false { return true }
+        return startAnew(.unresolved, lostError(transfer))
+    }
+
+    private func lostError(_ transfer: Transfer) -> UpstreamError {
+        UpstreamError(.resolver, detail: "the addresses of \(transfer.place) were lost: try again")
+    }
+
+    /// Whether the request may be sent on the connection, which is open; also called before libcurl repeats a request.
+    func mayRequest(on name: ConnectionName) -> Bool {
+        guard let transfer, transfer.client != nil, !transfer.isGivenUp, refusal == nil else { return false }
+        connection = name
+        guard transfer.mayGoOut else {
+            refusal = transfer.resendError
+            return false
+        }
+        // Counts the connections made for this transfer.
+        let isReused = c_curl_get_long(raw, CURLINFO_NUM_CONNECTS) == 0
+        let address = SocketAddress(numericHost: name.remote, port: 0)
+        guard address.map(transfer.dialRules.allows) ?? false else {
+            if isReused { return startAnew(.staleConnection, transfer.unaskedError) }
+            refusal = .refused(transfer.place, at: name.remote)
+            return false
+        }
+        // libcurl looks for idle connections by the name alone, which may lead elsewhere by now.
+        if transfer.destination?.isPinned != false, !addresses.contains(where: { $0.ipBytes == address?.ipBytes }) {
+            return startAnew(isReused ? .staleConnection : .unresolved, lostError(transfer))
+        }
+        if isReused, multi.isSpent(name) || transfer.destination?.isTLS == true && c_curl_get_tls_pending(raw) > 0 {
+            return startAnew(.staleConnection, transfer.unaskedError)
+        }
+        multi.noLongerIdle(name)
+        transfer.goesOut()
+        return true
+    }
+
+    /// Begins the transfer anew after libcurl was stopped before it sent anything; the error is reported if that does
+    /// not help either.
+    private func startAnew(_ reason: Retry, _ error: UpstreamError) -> Bool {
+        retry = reason
+        refusal = error
+        return false
+    }
+}
+
+// MARK: - The response
+
+/// What became of body bytes.
+enum BodyVerdict { case taken, pause, refused }
+
+extension EasyHandle {
+    func received(line: UnsafeRawBufferPointer) -> Bool {
+        guard let transfer else { return false }
+        transfer.mark()
+        guard reader.take(line: line) else { return false }
+        if reader.isHeadComplete {
+            transfer.headReceived()
+            isRefused = reader.head.map { $0.status >= 300 } ?? false
+            if reader.mustClose { forbidReuse() }
+            switch reader.framing {
+            case .none, .length(0): listenForExcess()
+            case .untilClose where transfer.destination?.isTLS == true: listenForEnd()
+            default: break
+            }
+            endIfRefused(transfer)
+        }
+        return true
+    }
+
+    func received(body: UnsafeRawBufferPointer) -> BodyVerdict {
+        guard let transfer else { return .refused }
+        if transfer.mustPause(buffered: reader.bytes.count) { return .pause }
+        // Asked before: the reader cannot be looked at while it takes bytes.
+        let isDirect = transfer.handsOnAtOnce
+        transfer.mark()
+        guard reader.take(body: body, handOn: { isDirect && transfer.handOn($0) }) else { return .refused }
+        transfer.bodyReceived()
+        if reader.mustClose { forbidReuse() }
+        endIfRefused(transfer)
+        return .taken
+    }
+
+    /// The whole response has come, and is a refusal: nothing more of the request's body is wanted.
+    var wantsNoMore: Bool { isRefused && reader.isComplete }
+
+    /// libcurl would wait for a source that waits, whatever has been answered: it is asked once more, and hears that
+    /// this is the end.
+    private func endIfRefused(_ transfer: Transfer) {
+        guard wantsNoMore, transfer.isSendPaused else { return }
+        transfer.isBodyAnnounced = true
+    }
+
+    func logged(_ text: UnsafeRawBufferPointer) {
+        let notice: StaticString = "Excess found"
+        guard text.count >= notice.utf8CodeUnitCount else { return }
+        for position in 0..<notice.utf8CodeUnitCount where text[position] != notice.utf8Start[position] { return }
+        forbidReuse()
+    }
+
+    // MARK: - The end
+
+    /// libcurl is done with the handle; outside libcurl.
+    func finish(_ result: CURLcode) {
+        guard let transfer, transfer.state != .ended, !transfer.isConcluded else { return }
+        if result == CURLE_OK { keepConnection() }
+        let osError = Int32(truncatingIfNeeded: c_curl_get_long(raw, CURLINFO_OS_ERRNO))
+        takeBack()
+        if !transfer.isGivenUp, restart(transfer) { return }
+        transfer.conclude(verdict(transfer, result, osError: osError))
+    }
+
+    /// Tells the multi handle which socket is idle now.
+    private func keepConnection() {
+        let descriptor = c_curl_get_active_socket(raw)
+        guard descriptor != CURL_SOCKET_BAD, let connection else { return }
+        multi.becameIdle(descriptor, name: connection, longestIdle: reader.longestIdle)
+    }
+
+    /// Tries again where libcurl was stopped before it sent anything.
+    private func restart(_ transfer: Transfer) -> Bool {
+        guard let retry, retries < 3, let client = transfer.client else { return false }
+        retries += 1
+        self.retry = nil
+        refusal = nil
+        client.resolve(transfer, isFresh: retry == .staleConnection)
+        return true
+    }
+
+    private func verdict(
+        _ transfer: Transfer,
+        _ result: CURLcode,
+        osError: Int32
+    ) -> Result<Fields, UpstreamError> {
+        reader.endOfLines()
+        if let failure = reader.failure { return .failure(transfer.violation(failure)) }
+        let place = transfer.place
+        if result == CURLE_OK {
+            if reader.end() {
+                let endsItself = if case .untilClose = reader.framing { false } else { true }
+                transfer.provesEnd = endsItself || transfer.destination?.isTLS != true || wasEndSaid
+                return .success(reader.trailers)
+            }
+            let kind: UpstreamError.Kind = reader.isHeadComplete ? .truncated : .closed
+            return .failure(
+                UpstreamError(kind, detail: "\(place) ended the connection before its response was complete")
+            )
+        }
+        // The whole response came, and only what libcurl wanted to do after it failed.
+        if reader.isComplete { return .success(reader.trailers) }
+        if let refusal { return .failure(refusal) }
+        if transfer.hasBodyFailed { return .failure(transfer.requestBodyError) }
+        if let error = proxyError(transfer, result) { return .failure(error) }
+        let certificates = multi.certificates.take(raw)
+        let context = CurlFailure.Context(
+            place: place,
+            address: remoteAddress,
+            isHeadComplete: reader.isHeadComplete,
+            hasReceived: reader.hasReceived,
+            osError: osError,
+            text: errorText,
+            certificate: certificates.bad,
+            shown: certificates.shown,
+            tls: transfer.request.terms.tls,
+            isProxied: transfer.destination?.proxy != nil
+        )
+        return .failure(CurlFailure.error(result, context))
+    }
+
+    /// Why the proxy opened no tunnel; nil: it did, or it was not come to that.
+    private func proxyError(_ transfer: Transfer, _ result: CURLcode) -> UpstreamError? {
+        guard let destination = transfer.destination, let proxy = destination.proxy, transfer.timesSent == 0 else {
+            return nil
+        }
+        let status = c_curl_get_long(raw, CURLINFO_HTTP_CONNECTCODE)
+        if status != 0 {
+            return 200..<300 ~= status ? nil : proxy.refusal(of: destination.url.place, status: status)
+        }
+        switch result {
+        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_WEIRD_SERVER_REPLY,
+            CURLE_UNSUPPORTED_PROTOCOL, CURLE_PROXY:
+            return proxy.silence(about: destination.url.place, errorText)
+        default: return nil
+        }
+    }
+}

@@ -1,5 +1,6 @@
 // Why a transfer failed: the kind, the status to answer with, the RFC 9209 error type, and a text that says what to do.
 
+import Glibc
 package import HTTPWire
 
 /// Which deadline passed.
@@ -50,14 +51,15 @@ package struct UpstreamError: Error, Sendable, Equatable {
     }
 
     package let kind: Kind
-    /// One reference: an outcome that may be such an error is copied with each answer, and a long one by slow calls.
+    /// The texts behind one reference: an outcome that may be such an error is copied with each answer, and a long
+    /// value is copied by slow calls.
     private let words: Words
 
     /// Names the host, the cause and the remedy; for logs and operators.
     package var detail: String { words.detail }
-    /// The same for clients, which do not learn from it where a name leads.
+    /// The detail for clients, which do not learn from it where a name leads.
     package var told: String { words.told }
-    /// What the origin has shown in a handshake that failed; nil where nobody wants to decide about it.
+    /// The certificates that the origin has shown in a handshake that failed; nil if no program decides about them.
     package var challenge: CertificateChallenge? { words.challenge }
 
     private final class Words: Sendable, Equatable {
@@ -96,12 +98,12 @@ package struct UpstreamError: Error, Sendable, Equatable {
         self.words = words
     }
 
-    /// The same where an origin has had the request before, and redirected it to the one that failed.
+    /// This error of a request that a redirect led to: an origin has had the request before.
     package var afterAnother: UpstreamError {
         UpstreamError(kind, Words(detail, told, isAfterAnother: true, challenge: challenge))
     }
 
-    /// The same, with one more sentence about it, which has nothing that clients must not learn.
+    /// This error with one more sentence, which must say nothing that clients are not to learn.
     package func adding(_ sentence: String) -> UpstreamError {
         UpstreamError(
             kind,
@@ -191,4 +193,58 @@ extension UpstreamError {
 
 extension UpstreamError: CustomStringConvertible {
     package var description: String { "\(status) \(proxyStatus): \(detail)" }
+}
+
+// MARK: - Connections that failed or broke off
+
+/// The errors of connections that failed or broke off, for both carriers.
+enum ConnectionFailure {
+    /// - Parameters:
+    ///   - osError: `errno`; 0 if unknown.
+    ///   - text: the message in that case.
+    ///   - isProxied: the connection would have led to the proxy that `place` names.
+    static func connect(_ place: String, _ osError: Int32, text: String, isProxied: Bool) -> UpstreamError {
+        let reason = osError == 0 ? text : String(cString: strerror(osError))
+        let isRefused = osError == ECONNREFUSED
+        let advice =
+            isRefused
+            ? "check that the \(isProxied ? "proxy" : "origin") runs and listens on that port"
+            : "check the network and its routes"
+        let detail = "cannot connect to \(place): \(reason); \(advice)"
+        switch osError {
+        case ECONNREFUSED: return UpstreamError(.connectionRefused, detail: detail)
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM: return UpstreamError(.internal, detail: detail)
+        case ETIMEDOUT: return UpstreamError(.timeout(.connect), detail: detail)
+        default: return UpstreamError(.unreachable, detail: detail)
+        }
+    }
+
+    /// A deadline has passed.
+    static func timeout(_ place: String, _ phase: TimeoutPhase) -> UpstreamError {
+        let what =
+            switch phase {
+            case .resolve:
+                "the name of \(place) was not resolved in time: check the name servers, or raise timeout.connect"
+            case .connect: "no connection to \(place) in time: check that the origin is up, or raise timeout.connect"
+            case .firstByte:
+                "\(place) took the request and sent no response head in time: raise timeout.first_byte if it is slow"
+            case .idle: "\(place) neither sent nor took a byte for too long: raise timeout.idle if it is slow"
+            case .total: "the exchange with \(place) took too long: raise timeout.total"
+            }
+        return UpstreamError(.timeout(phase), detail: what)
+    }
+
+    /// - Parameters:
+    ///   - address: of the connection, with its port.
+    ///   - text: how the connection ended.
+    static func closed(_ place: String, _ address: String?, isHeadComplete: Bool, text: String) -> UpstreamError {
+        let address = address.map { " at \($0)" } ?? ""
+        let what =
+            isHeadComplete ? "within the body: \(text)" : "before a response head: \(text); see its log"
+        return UpstreamError(
+            isHeadComplete ? .truncated : .closed,
+            detail: "\(place)\(address) ended the connection \(what)",
+            told: "\(place) ended the connection \(what)"
+        )
+    }
 }

@@ -1,5 +1,7 @@
-// An HTTP proxy on the way to origins, and how it fails.
+// HTTP proxies on the way to origins: which one a request goes through, the tunnel that it opens, and how it fails.
 
+import EventLoop
+import Glibc
 import HTTPWire
 
 /// An HTTP proxy through which origins are reached; compared by value. It is an object, so that terms copy one
@@ -35,7 +37,7 @@ package final class UpstreamProxy: Sendable, Hashable {
 }
 
 extension UpstreamError {
-    /// The same of a proxy's name, which is not the one that was asked for.
+    /// The error of a proxy's name, whose lookup failed in place of the origin's.
     func of(_ proxy: UpstreamProxy) -> UpstreamError {
         UpstreamError(kind, detail: "the proxy \(proxy.place) cannot be asked: \(detail)")
     }
@@ -65,3 +67,250 @@ extension UpstreamProxy {
         UpstreamError(.proxy(nil), detail: "the proxy \(place) opened no way to \(origin): \(text); see its log")
     }
 }
+
+// MARK: - Which proxy
+
+/// The setting of a service, or of forward mode.
+package enum UpstreamProxies: Sendable, Hashable {
+    /// Origins are connected to without a proxy.
+    case none
+    /// All requests go through this proxy.
+    case one(UpstreamProxy)
+    /// Each scheme has a proxy or none, except for some hosts.
+    case byScheme(http: UpstreamProxy?, https: UpstreamProxy?, except: ProxyExceptions)
+
+    /// The proxy for an origin; nil: none.
+    /// - Parameters:
+    ///   - scheme: `http` or `https`.
+    ///   - host: in lower case, an IPv6 address in brackets.
+    package func proxy(scheme: String, host: String, port: UInt16) -> UpstreamProxy? {
+        switch self {
+        case .none: return nil
+        case .one(let proxy): return proxy
+        case .byScheme(let http, let https, let exceptions):
+            guard let proxy = scheme == "https" ? https : http else { return nil }
+            return exceptions.contain(host, port: port) ? nil : proxy
+        }
+    }
+}
+
+/// The hosts of `no_proxy`, by the rules of curl: a name stands for itself and all names below it, with or without a
+/// dot in front; an address stands for itself, and with a prefix length for a network; `*` alone stands for all.
+/// Unlike for curl, `HOST:PORT` stands for that port alone.
+package struct ProxyExceptions: Sendable, Hashable {
+    private enum Rule: Hashable {
+        /// A name in lower case, without dots at its ends.
+        case name(String)
+        case network([UInt8], length: Int)
+    }
+
+    private struct Entry: Hashable {
+        let rule: Rule
+        let port: UInt16?
+    }
+
+    private let isAll: Bool
+    private let entries: [Entry]
+
+    /// - Parameter list: entries with commas or blanks between them, such as `localhost,.example.com,10.0.0.0/8`.
+    package init(_ list: String) {
+        isAll = list == "*"
+        entries = list.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.compactMap { Self.entry($0) }
+    }
+
+    /// - Parameter host: in lower case, an IPv6 address in brackets.
+    package func contain(_ host: String, port: UInt16) -> Bool {
+        if isAll { return true }
+        if entries.isEmpty { return false }
+        let key = ResolverKey(host: host, port: port)
+        let address = SystemResolver.numeric(key.host, port: port)?.ipBytes
+        let name = key.host.hasSuffix(".") ? String(key.host.dropLast()) : key.host
+        return entries.contains { entry in
+            guard entry.port == nil || entry.port == port else { return false }
+            switch (entry.rule, address) {
+            case (.network(let network, let length), let address?):
+                return Self.isEqual(network, address, bits: length)
+            case (.name(let suffix), nil): return name == suffix || name.hasSuffix("." + suffix)
+            default: return false
+            }
+        }
+    }
+
+    private static func entry(_ text: Substring) -> Entry? {
+        if let rule = network(text) { return Entry(rule: rule, port: nil) }
+        var host = text
+        var port: UInt16?
+        if let colon = text.lastIndex(of: ":"), let number = UInt16(text[text.index(after: colon)...]) {
+            (host, port) = (text[..<colon], number)
+        }
+        if let rule = network(host) { return Entry(rule: rule, port: port) }
+        if host.hasSuffix(".") { host = host.dropLast() }
+        if host.hasPrefix(".") { host = host.dropFirst() }
+        return host.isEmpty ? nil : Entry(rule: .name(String(host)), port: port)
+    }
+
+    /// `10.0.0.1`, `10.0.0.0/8`, `::1`, `[::1]` or `fd00::/8`.
+    private static func network(_ text: Substring) -> Rule? {
+        let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
+        let bare = isBracketed ? text.dropFirst().dropLast() : text
+        let parts = bare.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count <= 2, let bytes = SocketAddress(numericHost: String(parts[0]), port: 0)?.ipBytes else {
+            return nil
+        }
+        guard parts.count == 2 else { return .network(bytes, length: bytes.count * 8) }
+        guard let length = Int(parts[1]), (0...bytes.count * 8).contains(length) else { return nil }
+        return .network(bytes, length: length)
+    }
+
+    private static func isEqual(_ one: [UInt8], _ other: [UInt8], bits: Int) -> Bool {
+        guard one.count == other.count else { return false }
+        return one.indices.allSatisfy { index in
+            let left = min(max(bits - index * 8, 0), 8)
+            let mask = UInt8(truncatingIfNeeded: 0xFF00 >> left)
+            return one[index] & mask == other[index] & mask
+        }
+    }
+}
+
+// MARK: - Tunnels
+
+/// What a proxy is asked for.
+struct TunnelRequest {
+    let proxy: UpstreamProxy
+    /// Host and port that the tunnel leads to.
+    let place: String
+    /// The entries of Via of the request that is to go through it: by them a loop is found.
+    let via: [String]
+
+    init(_ proxy: UpstreamProxy, to host: String, _ port: UInt16, via: [String]) {
+        self.proxy = proxy
+        place = "\(host):\(port)"
+        self.via = via
+    }
+
+    /// The lines of its head between the one of the request and the empty one, as names and values.
+    var fields: [(name: String, value: String)] {
+        let credentials = proxy.authorization.map { [("Proxy-Authorization", $0)] } ?? []
+        return credentials + via.map { ("Via", $0) }
+    }
+
+    var head: [UInt8] {
+        var text = "CONNECT \(place) HTTP/1.1\r\nHost: \(place)\r\n"
+        for field in fields { text += "\(field.name): \(field.value)\r\n" }
+        return Array((text + "\r\n").utf8)
+    }
+}
+
+/// One CONNECT request on a connection to a proxy; loop-bound, held by the dial. It takes no byte from the socket that
+/// follows the head of the answer: those are the origin's.
+final class TunnelOpening: IOHandler {
+    private let request: TunnelRequest
+    // Open until it is taken.
+    private var descriptor: Int32
+    private let event: (() -> Void) -> Void
+    private let completion: (UpstreamError?) -> Void
+    private var watch: IOEvent?
+    private var unsent: ArraySlice<UInt8>
+    private var parser = ResponseParser(limits: .response, isLenient: true)
+    /// The start of a head that has not come to its end.
+    private var part: [UInt8] = []
+    private var interimCount = 0
+
+    /// - Parameters:
+    ///   - event: whatever happens goes through here.
+    ///   - completion: told how it ended, once, nil for a tunnel; it takes the descriptor.
+    init(
+        _ request: TunnelRequest,
+        _ descriptor: Int32,
+        on loop: EventLoop,
+        event: @escaping (() -> Void) -> Void,
+        completion: @escaping (UpstreamError?) -> Void
+    ) {
+        self.request = request
+        self.descriptor = descriptor
+        self.event = event
+        self.completion = completion
+        unsent = request.head[...]
+        watch = IOEvent(onThreadOf: loop, descriptor: descriptor, handler: self)
+    }
+
+    func begin() { send() }
+
+    /// Nothing is heard of it any more; the descriptor is the caller's.
+    func takeDescriptor() -> Int32 {
+        watch?.cancel()
+        watch = nil
+        defer { descriptor = -1 }
+        return descriptor
+    }
+
+    func ready(_ readiness: IOReadiness) {
+        event { if readiness == .write { send() } else { receive() } }
+    }
+
+    private func send() {
+        while !unsent.isEmpty {
+            switch unsent.withUnsafeBytes({ WireSocket.send(descriptor, $0) }) {
+            case .bytes(let count): unsent = unsent.dropFirst(count)
+            case .wouldBlock, .end: return watch?.watch([.read, .write]) ?? ()
+            case .failed(let code): return fail(String(cString: strerror(code)))
+            }
+        }
+        watch?.watch(.read)
+    }
+
+    private enum Step {
+        case more
+        case answered(Int)
+        /// What came is no answer.
+        case silence(String)
+    }
+
+    private func receive() {
+        let step = withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { room -> Step in
+            switch WireSocket.peek(descriptor, into: room) {
+            case .bytes(let count): take(UnsafeMutableRawBufferPointer(rebasing: room[..<count]))
+            case .wouldBlock: .more
+            case .end: .silence("it ended the connection")
+            case .failed(let code): .silence(String(cString: strerror(code)))
+            }
+        }
+        switch step {
+        case .more: break
+        case .answered(200..<300): completion(nil)
+        case .answered(let status): completion(request.proxy.refusal(of: request.place, status: status))
+        case .silence(let text): fail(text)
+        }
+    }
+
+    /// - Parameter seen: what waits in the socket, or its beginning.
+    private func take(_ seen: UnsafeMutableRawBufferPointer) -> Step {
+        let earlier = part.count
+        part.append(contentsOf: seen)
+        let progress = part.withUnsafeBytes { bytes -> Result<ParseProgress, WireError> in
+            do throws(WireError) { return .success(try parser.parse(bytes, requestMethod: .connect)) } catch {
+                return .failure(error)
+            }
+        }
+        switch progress {
+        case .success(.complete(let length)):
+            // And not a byte more: the rest belongs to whoever speaks through the tunnel.
+            _ = Socket.read(descriptor, into: UnsafeMutableRawBufferPointer(rebasing: seen[..<(length - earlier)]))
+            let status = parser.status
+            guard status < 200 else { return .answered(status) }
+            interimCount += 1
+            guard interimCount <= InterimBound.maximumHeads else { return .silence("it does not come to an answer") }
+            parser.reset()
+            part = []
+            return .more
+        case .success(.needMore):
+            _ = Socket.read(descriptor, into: seen)
+            return .more
+        case .failure(let error): return .silence("it sent an answer that is refused: \(error.detail)")
+        }
+    }
+
+    private func fail(_ text: String) { completion(request.proxy.silence(about: request.place, text)) }
+}
+
+@available(*, unavailable) extension TunnelOpening: Sendable {}

@@ -1,6 +1,7 @@
 // What the fields of a request and its response say about their connection: whether it belongs to one client from then
 // on, and how long it may be idle.
 
+import EventLoop
 import HTTPWire
 
 enum ConnectionTerms {
@@ -43,8 +44,8 @@ enum ConnectionTerms {
     /// would cross with the close.
     static let margin: UInt64 = 1_000_000_000
 
-    /// For how long the connection may lie idle after this response, in nanoseconds, by `Keep-Alive: timeout=N` (RFC
-    /// 2068 section 19.7.1.1) less the margin; nil if there is none. The smallest of several is used.
+    /// How long the connection may lie idle after this response, in nanoseconds, by `Keep-Alive: timeout=N` (RFC 2068
+    /// section 19.7.1.1) less the margin; nil if there is none. The smallest of several is used.
     static func longestIdle(_ fields: Fields) -> UInt64? {
         guard fields.present.contains(.keepAlive) else { return nil }
         var least: UInt64?
@@ -74,3 +75,37 @@ enum ConnectionTerms {
         return seconds
     }
 }
+
+// MARK: - After a protocol switch
+
+/// A connection to an origin after a protocol switch: its socket, and the bytes that were received already. Handed over
+/// after a 101 (RFC 9110 section 7.8); loop-bound. The socket is closed with this object, unless it has been taken.
+package final class SwitchedConnection {
+    /// The bytes after the head of the 101, until they are taken.
+    private var received: [UInt8]
+    // Open until it is taken or this object ends.
+    private var descriptor: Int32
+
+    init(_ descriptor: Int32, received: [UInt8]) {
+        self.descriptor = descriptor
+        self.received = received
+    }
+
+    deinit {
+        if descriptor >= 0 { Socket.close(descriptor) }
+    }
+
+    /// Takes the bytes that came after the head of the 101.
+    package func takeReceived() -> [UInt8] {
+        defer { received = [] }
+        return received
+    }
+
+    /// Takes the socket, which is non-blocking; the caller must close it.
+    package func take() -> Int32 {
+        defer { descriptor = -1 }
+        return descriptor
+    }
+}
+
+@available(*, unavailable) extension SwitchedConnection: Sendable {}

@@ -21,7 +21,7 @@ final class ResponseReader {
     private(set) var isHeadComplete = false
     /// The connection must not be reused: the origin said so, or its framing is ambiguous.
     private(set) var mustClose = false
-    /// For how long the connection may lie idle after this response, in nanoseconds; nil if the origin has not said.
+    /// How long the connection may lie idle after this response, in nanoseconds; nil if the origin has not said.
     private(set) var longestIdle: UInt64?
     /// The request's credentials authenticate the connection, so that it must not carry another client's request.
     private var authenticatesConnection = false
@@ -38,7 +38,7 @@ final class ResponseReader {
     // Unchecked, since a check would be paid for with every head: only `take(head:)` changes it, and calls nobody in
     // between.
     @exclusivity(unchecked) private var part: [UInt8] = []
-    /// Of the interim heads so far: bytes, and how many.
+    /// The length of the interim heads so far, in bytes, and their number.
     private var interimLength = 0
     private var interimCount = 0
     /// Why a head so far, of an interim response or the final one, may be read otherwise by others; nil: none is.
@@ -96,7 +96,7 @@ final class ResponseReader {
         return judgeHead()
     }
 
-    /// In bytes.
+    /// How much of a head may gather before the parser looks at it, in bytes.
     private static let maximumUnseen = 8192
 
     /// Looks at the lines that have come. False: refused, see ``failure``.
@@ -186,7 +186,7 @@ final class ResponseReader {
         }
     }
 
-    /// The final head, once.
+    /// Returns the final head once, then nil.
     func takeHead() -> ResponseHead? {
         // Swapped, which moves it.
         var taken: ResponseHead?
@@ -236,7 +236,7 @@ final class ResponseReader {
     /// Bytes of content that are still to come, where a length says how many and nothing waits before them; else nil.
     var lengthLeft: UInt64? { bytes.isEmpty && failure == nil && isHeadComplete ? decoder.lengthLeft : nil }
 
-    /// So many bytes of content were taken elsewhere.
+    /// Counts content bytes that were taken from the socket elsewhere.
     func skip(_ count: Int) { decoder.skip(count) }
 
     /// Keeps content until it is wanted.

@@ -1,4 +1,5 @@
-// One request and its response under way, as the modules above see it.
+// One request and its response under way: as the modules above see it, and what every carrier promises of it, written
+// once.
 
 import EventLoop
 import HTTPWire
@@ -10,7 +11,7 @@ package final class Transfer {
     enum State { case resolving, running, ended }
 
     package let request: UpstreamRequest
-    /// Among the client's active ones; the client's own.
+    /// The transfer's index among the client's active ones; set by the client alone.
     var activePlace: Int
     /// The request target, once its URL has been parsed.
     var target = ""
@@ -22,7 +23,8 @@ package final class Transfer {
     private(set) var carrier: (any TransferCarrier)?
     /// The carrier's, held for itself: each look at a response through the protocol would be a call.
     private(set) var slot: CarrierSlot?
-    /// The number under which it waits for the addresses of its origin; the client's own, nil where it does not wait.
+    /// The number under which the transfer waits for the addresses of its origin; set by the client alone, nil if it
+    /// does not wait.
     var question: UInt64?
 
     var state = State.resolving
@@ -42,7 +44,7 @@ package final class Transfer {
     var timesSent = 0
     /// The source of the request's body failed, or did not give what was announced.
     var hasBodyFailed = false
-    /// It was cancelled where it could not end: it does at the end of the event.
+    /// Whether the transfer was cancelled at a time when it could not end: it ends at the end of the event.
     private var isCancelled = false
     /// Nothing more of the request is wanted.
     var isGivenUp: Bool { hasBodyFailed || isCancelled }
@@ -55,7 +57,7 @@ package final class Transfer {
     /// False where a body that lasts to the end of its connection came over TLS, and that ended without close_notify:
     /// anybody on the way may have cut it (RFC 9112 section 9.8). For the delegate's `transferFinished`.
     package var isEndProven: Bool { provesEnd }
-    /// How it ended, while bytes before the end wait for the delegate.
+    /// The outcome of the transfer, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
     var isConcluded: Bool { outcome != nil }
 
@@ -223,7 +225,7 @@ package final class Transfer {
         if let next = deadlines.next { slot?.wake(at: next.at) }
     }
 
-    /// From the loop, outside libcurl.
+    /// Passes the time to the deadlines. Called by the loop, never by libcurl.
     func timerFired() {
         guard state != .ended, !isConcluded else { return }
         guard let phase = deadlines.expired(now: Monotonic.now()) else { return armTimer() }
@@ -232,3 +234,319 @@ package final class Transfer {
 }
 
 @available(*, unavailable) extension Transfer: Sendable {}
+
+// MARK: - While it is carried
+
+/// A carrier may call these with its engine on the stack (libcurl's, for instance): they decide, append and mark.
+/// Delegates hear later, but for bytes that they take at once and for ``concludeAtOnce(_:)``.
+extension Transfer {
+    // MARK: - The request goes out
+
+    /// The request has gone out, and is to go out once more because its connection, used before, ended without a byte
+    /// of a response: it may have ended before it was given this request. Only what means the same sent twice (RFC 9110
+    /// section 9.2.2), and no body of which a part may have arrived.
+    var mayResend: Bool { request.method.isIdempotent && !isBodyTouched && slot?.reader.hasReceived == false }
+
+    /// Asked before the request goes out on a connection, the first one or another.
+    var mayGoOut: Bool { timesSent == 0 || mayResend }
+
+    /// The request goes out now.
+    func goesOut() {
+        timesSent += 1
+        deadlines.enter(request.hasBody ? .sending : .waiting, now: Monotonic.now())
+        armTimer()
+    }
+
+    /// Sends the request once more over a fresh connection, if it may be repeated: nothing of a response came on one
+    /// that had been used before.
+    /// - Parameter letGo: closes the old connection.
+    func resend(_ letGo: () -> Void) {
+        guard mayResend, timesSent == 1, let client else { return concludeAtOnce(.failure(resendError)) }
+        letGo()
+        client.resolve(self, isFresh: true)
+    }
+
+    // MARK: - The request's body
+
+    /// The next bytes of the body, for a carrier that has room for them.
+    func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        guard !isGivenUp else { return .failed }
+        var room = buffer
+        if case .length(let length) = request.bodyFraming {
+            let left = length - bodySent
+            if left == 0 { return .end }
+            if UInt64(room.count) > left { room = UnsafeMutableRawBufferPointer(rebasing: room[..<Int(left)]) }
+        }
+        isBodyTouched = true
+        isBodyAnnounced = false
+        let read = source?.read(into: room) ?? .end
+        switch read {
+        case .bytes(let count):
+            guard (1...room.count).contains(count) else { return failBody() }
+            bodySent += UInt64(count)
+            deadlines.progress(now: Monotonic.now())
+            if request.bodyFraming == .length(bodySent) { bodyRead() }
+        case .wait:
+            isSendPaused = true
+            updateSuspension()
+        case .end:
+            // Short of its length: what the origin has got must not pass as the whole.
+            if case .length = request.bodyFraming { return failBody() }
+            bodyRead()
+        case .failed: return failBody()
+        }
+        return read
+    }
+
+    private func failBody() -> BodyRead {
+        hasBodyFailed = true
+        return .failed
+    }
+
+    private func bodyRead() {
+        guard deadlines.phase == .sending else { return }
+        deadlines.enter(.waiting, now: Monotonic.now())
+        armTimer()
+    }
+
+    /// Schedules the first read from the source, not within this call.
+    func askSourceLater() {
+        isSendPaused = true
+        isBodyAnnounced = true
+        markLater()
+    }
+
+    /// Stops reading from the source.
+    func stopAsking() {
+        guard isSendPaused else { return }
+        isSendPaused = false
+        updateSuspension()
+    }
+
+    // MARK: - The response
+
+    func headReceived() {
+        deadlines.enter(.receiving, now: Monotonic.now())
+        armTimer()
+    }
+
+    func bodyReceived() { deadlines.progress(now: Monotonic.now()) }
+
+    /// Whether bytes go to the delegate as they come: nothing waits before them, and it takes them while its carrier's
+    /// engine is on the stack.
+    var handsOnAtOnce: Bool {
+        guard let slot, !isGivenUp, delegate?.acceptsReentrantBytes == true else { return false }
+        return slot.reader.isHandedOn
+    }
+
+    /// False: the delegate wants no bytes now.
+    func handOn(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard !isHeld, let delegate else { return false }
+        if delegate.transfer(self, received: bytes) == .pause { hold() }
+        return true
+    }
+
+    var supportsSplice: Bool { delegate?.supportsSplice ?? false }
+
+    /// Lets the delegate splice content from the socket; nil if it does not do so now.
+    func splice(_ count: Int, from socket: Int32) -> IOResult? {
+        guard !isHeld, let delegate, let moved = delegate.transfer(self, moves: count, from: socket) else { return nil }
+        if moved.flow == .pause { hold() }
+        return moved.result
+    }
+
+    /// Bytes that should be read at a time, at most.
+    var maximumAtOnce: Int { delegate?.maximumAtOnce ?? .max }
+
+    // MARK: - The end
+
+    /// Records the outcome; the delegate is told later, after the bytes that wait for it.
+    func conclude(_ outcome: Result<Fields, UpstreamError>) {
+        self.outcome = outcome
+        markLater()
+    }
+
+    /// Records the outcome from an event of a connection: the delegate is told within this call, unless bytes wait for
+    /// it.
+    func concludeAtOnce(_ outcome: Result<Fields, UpstreamError>) {
+        self.outcome = outcome
+        if slot?.reader.isHandedOut ?? true { end(outcome) } else { mark() }
+    }
+
+    private func markLater() {
+        mark()
+        client?.wakeLater()
+    }
+}
+
+// MARK: - Through a proxy
+
+// What a proxy on the way to the origin changes for a transfer.
+extension Transfer {
+    /// Which addresses its connection may lead to: the rules for origins do not concern a proxy that the configuration
+    /// names.
+    var dialRules: TargetRules { destination?.proxy == nil ? request.terms.target : .any }
+
+    /// Whether a proxy is asked for the URL as a whole (RFC 9112 section 3.2.2), and not for a tunnel.
+    var asksProxy: Bool {
+        guard let destination, destination.proxy != nil else { return false }
+        return !destination.isTLS && !request.isUpgrade
+    }
+
+    /// What its proxy is asked for a tunnel with; nil: no tunnel of Drydock's own is needed.
+    var tunnel: TunnelRequest? {
+        guard let destination, let proxy = destination.proxy, request.isUpgrade else { return nil }
+        return TunnelRequest(proxy, to: destination.url.host, destination.url.port, via: request.fields.all(.via))
+    }
+}
+
+// MARK: - Its end
+
+// The end of a transfer: tells the delegate, releases what it holds, and words the error.
+extension Transfer {
+    // MARK: - Release
+
+    /// Tells the delegate; the transfer holds nothing by then.
+    func end(_ outcome: Result<Fields, UpstreamError>) {
+        let delegate = delegate
+        detach()
+        switch outcome {
+        case .success(let trailers): delegate?.transferFinished(self, trailers: trailers)
+        case .failure(let error): delegate?.transfer(self, failed: error)
+        }
+    }
+
+    /// Lets go of the carrier, the delegate and the source of the body.
+    func detach() {
+        guard state != .ended else { return }
+        state = .ended
+        let client = client
+        self.client = nil
+        delegate = nil
+        source = nil
+        leaveCarrier()?.release()
+        client?.released(self)
+    }
+
+    /// The origin has switched to another protocol: its connection is the delegate's from here on.
+    func switched(_ head: ResponseHead, to connection: SwitchedConnection) {
+        let delegate = delegate
+        detach()
+        delegate?.transfer(self, switched: head, to: connection)
+    }
+
+    // MARK: - Words
+
+    /// The origin; a query stays out of messages, since it may hold secrets.
+    var place: String { destination?.name ?? request.terms.url + request.path.prefix { $0 != "?" } }
+
+    func violation(_ kind: UpstreamError.Kind) -> UpstreamError {
+        switch kind {
+        case .protocolViolation(let error):
+            return UpstreamError(kind, detail: "\(place) sent a response that is refused: \(error.detail)")
+        case .unexpectedStatus(let status):
+            return UpstreamError(
+                kind,
+                detail: "\(place) answered \(status), which nothing asked for: correct the origin"
+            )
+        case .proxy(let status?):
+            guard let destination, let proxy = destination.proxy else { break }
+            return proxy.refusal(of: destination.url.place, status: status)
+        default: break
+        }
+        return UpstreamError(kind, detail: "\(place) sent a response that is refused")
+    }
+
+    var resendError: UpstreamError {
+        let detail = "\(place) closed the connection before its response; \(request.method.name) is not sent twice"
+        return UpstreamError(.closed, detail: detail)
+    }
+
+    var unaskedError: UpstreamError {
+        UpstreamError(.closed, detail: "\(place) sent bytes that nobody asked for on each new connection")
+    }
+
+    func refusal(_ kind: UpstreamError.Kind?) -> UpstreamError { violation(kind ?? .closed) }
+
+    var requestBodyError: UpstreamError {
+        let detail = "the request's body ended early, so that the request to \(place) was given up"
+        return UpstreamError(.requestBody, detail: detail)
+    }
+}
+
+// MARK: - Carriers
+
+/// Carries one transfer after another; loop-bound. What every carrier promises is written in the extension of
+/// ``Transfer`` above.
+protocol TransferCarrier: AnyObject {
+    /// The link between the carrier and its transfer.
+    var slot: CarrierSlot { get }
+    /// The origin's address of the connection in use, such as `127.0.0.1:8080`; nil before there is one.
+    var remoteAddress: String? { get }
+    /// The delegate wants bytes again, or the source of the request's body has some.
+    func resume(receive: Bool, send: Bool)
+    /// The transfer has ended: a connection that is not fit for another one is closed.
+    func release()
+}
+
+extension TransferCarrier {
+    /// The transfer that is carried now; nil between two transfers.
+    var transfer: Transfer? { slot.transfer }
+    var reader: ResponseReader { slot.reader }
+}
+
+/// The transfer that a carrier has now, and what is kept from that one for the next; loop-bound, one for each carrier.
+final class CarrierSlot {
+    /// The transfer that is carried; nil between two transfers.
+    // Unchecked: it is read and set as a whole, and nobody is called meanwhile.
+    @exclusivity(unchecked) var transfer: Transfer?
+    /// What has come of the transfer's response.
+    let reader = ResponseReader()
+    private var timer: LoopTimer?
+    /// When the timer fires, in monotonic nanoseconds; nil if it does not run.
+    private var firesAt: UInt64?
+
+    init(on loop: EventLoop) {
+        // Unowned: the timer is this object's own and ends with it.
+        timer = LoopTimer(onThreadOf: loop) { [unowned self] in
+            firesAt = nil
+            transfer?.timerFired()
+        }
+    }
+
+    /// Has the transfer hear of its deadlines at `time` or before: the timer runs on from one transfer to the next,
+    /// which starts it anew if that was too early.
+    /// - Parameter time: monotonic nanoseconds.
+    func wake(at time: UInt64) {
+        if let firesAt, firesAt <= time { return }
+        firesAt = time
+        let now = Monotonic.now()
+        timer?.start(after: time > now ? time - now : 0)
+    }
+}
+
+@available(*, unavailable) extension CarrierSlot: Sendable {}
+
+// MARK: - The client
+
+/// Begins transfers and delivers their events; loop-bound. A transfer holds it until its end.
+protocol TransferClient: AnyObject {
+    /// Whether a carrier is at work that cannot lose a transfer before it has returned: a transfer that is cancelled
+    /// meanwhile ends later.
+    var mustKeepTransfers: Bool { get }
+    /// Marks a transfer with events to deliver: they are delivered at the end of the current
+    /// event, or within ``settle()``.
+    func mark(_ transfer: Transfer)
+    /// A method of a transfer was called from outside: the delegates are called later.
+    func poke()
+    /// Schedules the delivery of marked transfers for this turn of the loop, not within this call.
+    func wakeLater()
+    /// Starts the transfer again, from the resolution of its origin.
+    /// - Parameter isFresh: by a connection of its own, not by an idle one.
+    func resolve(_ transfer: Transfer, isFresh: Bool)
+    /// The transfer has ended and holds nothing any more.
+    func released(_ transfer: Transfer)
+    /// An event of a connection begins: what delegates ask for meanwhile waits for its end.
+    func beginEvent()
+    func endEvent()
+}

@@ -53,7 +53,7 @@ extension TransferDelegate {
 
 /// The result of an attempt to splice content from a socket.
 package struct SplicedContent {
-    /// How that ended: bytes count as taken, also with `.pause`.
+    /// The result of writing to the socket: bytes count as taken, also with `.pause`.
     package var result: IOResult
     package var flow: TransferFlow
 

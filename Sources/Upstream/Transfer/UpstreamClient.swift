@@ -18,12 +18,12 @@ package final class UpstreamClient: TransferClient {
     package let dialler: Dialler
     private let carriers: Carriers
     private var isShutDown = false
-    /// Each knows its place here.
+    /// The transfers under way; each knows its index here.
     // Unchecked, since a check would be paid for with every transfer: `start` appends and `released` removes, and
     // neither calls anybody in between. `shutdown` goes over a copy, because the ends that it tells of come back to
     // `released`.
     @exclusivity(unchecked) private var active: [Transfer] = []
-    /// Those that wait for the resolver, by a number that an answer from another thread can carry.
+    /// The transfers that wait for the resolver, by a number that an answer from another thread can carry.
     private var resolving: [UInt64: (transfer: Transfer, question: ResolverQuestion)] = [:]
     private var lastQuestion: UInt64 = 0
     // Unchecked, since a check would be paid for with every transfer: only `start` uses it, and what it looks up calls
@@ -39,13 +39,13 @@ package final class UpstreamClient: TransferClient {
     private let wake: LoopTimer
     private let reference: ClientReference
 
-    /// Which carriers there are.
+    /// The carriers that a client has.
     enum Carriers {
         /// Drydock's own for plain HTTP, libcurl for https.
         case both
         /// libcurl carries plain HTTP, too: for tests, which hold both to the same.
         case libcurlAlone
-        /// As where libcurl could not be begun with.
+        /// Drydock's own carrier alone, as if libcurl could not be initialised.
         case wireAlone
     }
 
@@ -196,7 +196,7 @@ package final class UpstreamClient: TransferClient {
         transfer.question = number
     }
 
-    /// The resolver has answered; nobody waits under the number if the transfer has ended.
+    /// Takes an answer of the resolver; no transfer waits under the number if it has ended meanwhile.
     private func answered(_ number: UInt64, _ result: Result<[SocketAddress], UpstreamError>, isFresh: Bool) {
         guard let transfer = resolving.removeValue(forKey: number)?.transfer else { return }
         transfer.question = nil
@@ -234,7 +234,7 @@ package final class UpstreamClient: TransferClient {
 
     // MARK: - The drain
 
-    /// libcurl runs at once.
+    /// Has libcurl run at once.
     func poke() {
         guard !isSettling, !mustKeepTransfers else { return }
         if let multi {
@@ -297,4 +297,23 @@ package final class UpstreamClient: TransferClient {
 private final class ClientReference: @unchecked Sendable {  // `client` is read and written on the loop's thread only
     // Unowned: the client clears it when it goes. A weak reference would slow down every use of the client.
     unowned var client: UpstreamClient?
+}
+
+// MARK: - Limits
+
+/// What one client may hold open.
+package struct UpstreamLimits: Sendable, Equatable {
+    /// Connections to one host and port at once; more transfers wait within their connect deadline;
+    /// 0 (the default): no limit.
+    package var connectionsPerHost: Int
+    /// The limit of idle connections; default 256.
+    package var idleConnections: Int
+    /// Bytes that are read at once, 1 KiB to 512 KiB; default 256 KiB.
+    package var bufferSize: Int
+
+    package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 262_144) {
+        self.connectionsPerHost = connectionsPerHost
+        self.idleConnections = idleConnections
+        self.bufferSize = min(max(bufferSize, 1024), 524_288)
+    }
 }

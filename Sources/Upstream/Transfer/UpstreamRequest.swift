@@ -55,8 +55,8 @@ package final class UpstreamTerms: Sendable {
 /// One request to an origin.
 package struct UpstreamRequest: Sendable {
     package var method: Method
-    /// Follows the URL of ``terms``, where that is no more than scheme and authority: so it is known again
-    /// without being put together.
+    /// The path and query that follow the URL of ``terms`` if that is no more than scheme and authority, so that the
+    /// origin is recognised without a URL being put together.
     package var path: String
     /// The field lines to send, in this order, as they are; Host included, which goes first.
     package var fields: Fields
@@ -129,15 +129,16 @@ extension UpstreamRequest {
 /// Deadlines in nanoseconds; nil is none. They are suspended while the consumer pauses the transfer, and while the
 /// request's body waits for the client.
 package struct Timeouts: Sendable, Equatable {
-    /// For name resolution, TCP and TLS, including a wait for one of the limited connections.
+    /// The time for name resolution, TCP and TLS, including a wait for one of the limited connections.
     package var connect: UInt64?
-    /// From the end of the request (from the connection, if it has no body) to the end of the final response head.
+    /// The time from the end of the request (from the connection, if it has no body) to the end of the final response
+    /// head.
     package var firstByte: UInt64?
-    /// Without a byte of a body in either direction.
+    /// The time without a byte of a body in either direction.
     package var idle: UInt64?
-    /// From the start to the end.
+    /// The time from the start to the end.
     package var total: UInt64?
-    /// Without a byte in either direction of a tunnel, such as after an upgrade.
+    /// The time without a byte in either direction of a tunnel, such as after an upgrade.
     package var tunnel: UInt64?
 
     package init(
@@ -171,11 +172,11 @@ package struct TLSOptions: Sendable, Hashable {
     /// Public keys of which the origin must show one, each as `sha256//` and the Base64 of the digest of its
     /// SubjectPublicKeyInfo; checked with ``verify`` and without. Empty: any.
     package var pins: [String]
-    /// Where ``ca`` is configured, as errors say it.
+    /// The key under which ``ca`` is configured, for errors.
     package var caKey: String
-    /// Somebody decides about what does not verify, and about certificates that an origin asks for: the error of a
-    /// handshake says what the origin has shown (``UpstreamError/challenge``), and one in which it asks for a
-    /// certificate fails, where there is no ``clientCertificate``.
+    /// Whether a program decides about certificates that do not verify, and about those that an origin asks for: the
+    /// error of a handshake says what the origin has shown (``UpstreamError/challenge``), and a handshake in which it
+    /// asks for a certificate fails if there is no ``clientCertificate``.
     package var tellsChallenges = false
     /// An origin that asks for a certificate gets none, and the handshake goes on.
     package var declinesCertificate = false
@@ -204,4 +205,80 @@ package enum TargetRules: Sendable, Equatable {
     /// Forward mode: no loopback, private, link-local or otherwise internal address (`SocketAddress.isInternal`). A
     /// host that a rule names is resolved with ``any``.
     case noPrivate
+}
+
+// MARK: - Deadlines
+
+/// Which deadline passes when. Times are `Monotonic` nanoseconds, handed in.
+///
+/// Transitions of the phase: connecting → sending | waiting; sending → waiting | receiving; waiting → receiving.
+package struct Deadlines {
+    package enum Phase: Equatable, Sendable { case resolving, connecting, sending, waiting, receiving }
+
+    private var timeouts: Timeouts
+    package private(set) var phase = Phase.resolving
+    /// The start of the transfer and of its phase; both move on by the length of each suspension, so that suspended
+    /// time does not count.
+    private var startedAt: UInt64
+    private var phaseSince: UInt64
+    private var suspendedAt: UInt64?
+
+    package init(_ timeouts: Timeouts, now: UInt64) {
+        self.timeouts = timeouts
+        startedAt = now
+        phaseSince = now
+    }
+
+    /// A new phase begins; resolving and connecting count as one.
+    package mutating func enter(_ next: Phase, now: UInt64) {
+        let isConnecting = phase == .resolving && next == .connecting
+        if !isConnecting, phase != next { phaseSince = now }
+        phase = next
+    }
+
+    /// Silence is no failure from now on.
+    mutating func liftIdle() { timeouts.idle = nil }
+
+    /// A byte of a body went or came.
+    package mutating func progress(now: UInt64) { phaseSince = now }
+
+    /// Stops the clocks, or lets them go on.
+    package mutating func setSuspended(_ isWanted: Bool, now: UInt64) {
+        if isWanted {
+            if suspendedAt == nil { suspendedAt = now }
+        } else if let began = suspendedAt {
+            suspendedAt = nil
+            let pause = now > began ? now - began : 0
+            startedAt += pause
+            phaseSince = min(phaseSince + pause, now)
+        }
+    }
+
+    /// The earliest deadline; nil while suspended or if none applies.
+    package var next: (at: UInt64, what: TimeoutPhase)? {
+        guard suspendedAt == nil else { return nil }
+        let (limit, what): (UInt64?, TimeoutPhase) =
+            switch phase {
+            case .resolving: (timeouts.connect, .resolve)
+            case .connecting: (timeouts.connect, .connect)
+            case .waiting: (timeouts.firstByte, .firstByte)
+            case .sending, .receiving: (timeouts.idle, .idle)
+            }
+        let ofPhase = limit.map { (at: saturating(phaseSince, $0), what: what) }
+        guard let total = timeouts.total else { return ofPhase }
+        let ofTotal = (at: saturating(startedAt, total), what: TimeoutPhase.total)
+        guard let ofPhase, ofPhase.at <= ofTotal.at else { return ofTotal }
+        return ofPhase
+    }
+
+    /// The deadline that has passed.
+    package func expired(now: UInt64) -> TimeoutPhase? {
+        guard let next, next.at <= now else { return nil }
+        return next.what
+    }
+
+    private func saturating(_ time: UInt64, _ wait: UInt64) -> UInt64 {
+        let (sum, overflow) = time.addingReportingOverflow(wait)
+        return overflow ? .max : sum
+    }
 }

@@ -35,7 +35,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
     private var watched: IOReadiness = []
     private var dial: Dial?
 
-    /// How far the request has gone; see `HTTP1Connection+Request.swift`.
+    /// How far the request has gone.
     var progress = RequestProgress.sent
     /// Bytes of the request that the socket has not taken.
     var outgoing: SendBuffer?
@@ -202,3 +202,329 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
 }
 
 @available(*, unavailable) extension HTTP1Connection: Sendable {}
+
+// MARK: - The request
+
+/// How far a request has been written down for sending.
+///
+/// Transitions: awaitingContinue → body → sent; from each to unwanted and broken.
+enum RequestProgress {
+    case body
+    /// The origin is to say that it wants the body (RFC 9110 section 10.1.1).
+    case awaitingContinue
+    /// The request is sent to its end.
+    case sent
+    /// The rest does not go out: the origin has answered before it, or its source has failed.
+    case unwanted
+    /// The socket takes no more of the request. The kernel reports the error only once, so a later end of input must
+    /// not be taken for the origin's proper end.
+    case broken
+}
+
+extension HTTP1Connection {
+    /// How long an origin may keep silent about `Expect: 100-continue`, in nanoseconds: libcurl's default, too.
+    private static let longestWait: UInt64 = 1_000_000_000
+
+    /// The socket has taken the whole request.
+    var isRequestSent: Bool { progress == .sent && outgoing == nil }
+    /// Nothing more of the request goes out.
+    var isRequestOver: Bool { isRequestSent || progress == .unwanted || progress == .broken }
+
+    func sendRequest(_ transfer: Transfer) {
+        guard let place = transfer.destination else { return }
+        let buffer = outgoing ?? pool.takeBuffer()
+        buffer.removeAll()
+        buffer.append(head: transfer.request, transfer.target, place)
+        outgoing = buffer
+        guard transfer.request.hasBody else {
+            progress = .sent
+            return flush()
+        }
+        progress = transfer.request.expectsContinue ? .awaitingContinue : .body
+        transfer.askSourceLater()
+        if progress == .awaitingContinue { startWaiting() }
+    }
+
+    /// Goes on with the request: from the source, the loop, or both.
+    func send(_ transfer: Transfer) {
+        guard state == .open, !transfer.isConcluded else { return }
+        fill(transfer)
+        guard transfer.state != .ended, !transfer.isConcluded, self.transfer === transfer else { return }
+        flush()
+        if outgoing == nil { watchWriting(progress == .body && !transfer.isSendPaused) }
+        concludeIfComplete(transfer)
+    }
+
+    /// Reads from the source as much as there is and as fits into the buffer.
+    private func fill(_ transfer: Transfer) {
+        let isChunked = transfer.request.bodyFraming == .chunked
+        while progress == .body, !transfer.isSendPaused {
+            let buffer = outgoing ?? pool.takeBuffer()
+            outgoing = buffer
+            guard let room = buffer.bodyRoom(isChunked: isChunked) else { return }
+            let read = transfer.readBody(into: room)
+            // The source may have ended the transfer, and the connection with it.
+            guard transfer.state != .ended, self.transfer === transfer else { return }
+            switch read {
+            case .bytes(let count): buffer.append(body: count, isChunked: isChunked)
+            case .wait: return
+            case .end:
+                if isChunked { buffer.appendLastChunk() }
+                progress = .sent
+            case .failed:
+                // The bytes so far are sent, so that the origin's log shows the truncated request.
+                flush()
+                giveUpSending(.unwanted)
+                return transfer.concludeAtOnce(.failure(transfer.requestBodyError))
+            }
+        }
+    }
+
+    /// Sends what the socket takes.
+    private func flush() {
+        guard let buffer = outgoing else { return }
+        while !buffer.isEmpty {
+            switch WireSocket.send(descriptor, buffer.bytes) {
+            case .bytes(let count): buffer.consume(count)
+            case .wouldBlock, .end: return watchWriting(true)
+            case .failed:
+                // The origin may have answered before it closed: received bytes are read first.
+                giveUpSending(.broken)
+                return WireSocket.end(descriptor)
+            }
+        }
+        outgoing = nil
+        pool.giveBack(buffer)
+    }
+
+    /// The rest of the request is not sent.
+    func giveUpSending(_ reason: RequestProgress) {
+        progress = reason
+        reader.forbidReuse()
+        if let outgoing { pool.giveBack(outgoing) }
+        outgoing = nil
+        watchWriting(false)
+        transfer?.stopAsking()
+    }
+
+    // MARK: - Expect: 100-continue
+
+    private func startWaiting() {
+        // Unowned: the timer is this object's own and ends with it.
+        let timer =
+            continueTimer
+            ?? LoopTimer(onThreadOf: pool.loop) { [unowned self, pool] in
+                pool.event {
+                    if let transfer { sendBody(transfer) }
+                }
+            }
+        continueTimer = timer
+        timer.start(after: Self.longestWait)
+    }
+
+    /// Sends the body: the origin asked for it with a 100, or has not answered.
+    func sendBody(_ transfer: Transfer) {
+        guard progress == .awaitingContinue else { return }
+        continueTimer?.cancel()
+        progress = .body
+        send(transfer)
+    }
+}
+
+extension UpstreamRequest {
+    fileprivate var expectsContinue: Bool {
+        fields.withFirst(.expect) { $0.equalsIgnoringCase("100-continue") } ?? false
+    }
+}
+
+// MARK: - The response
+
+// Receives a response: bytes are read once, parsed in place, and delivered from there.
+extension HTTP1Connection {
+    /// The socket has bytes, its end, or an error.
+    func receive(_ transfer: Transfer) {
+        if reader.isComplete { return excess(transfer) }
+        // A paused consumer gets all pending bytes, and the end, when it resumes.
+        if transfer.isConcluded || transfer.mustPause(buffered: reader.bytes.count) { return watchReading(false) }
+        if move(transfer) { return }
+        guard !reader.isHeadComplete, transfer.supportsSplice else {
+            _ = read(transfer, atMost: pool.buffer.count)
+            return
+        }
+        // Content that can be moved is not to be read with the head before it.
+        guard read(transfer, atMost: Self.minimumSpliced), mayReceive(transfer), !move(transfer), mayReceive(transfer)
+        else {
+            return
+        }
+        _ = read(transfer, atMost: pool.buffer.count)
+    }
+
+    /// The transfer still wants what waits in the socket.
+    private func mayReceive(_ transfer: Transfer) -> Bool {
+        self.transfer === transfer && transfer.state == .running && !transfer.isConcluded && !reader.isComplete
+            && !transfer.mustPause(buffered: reader.bytes.count)
+    }
+
+    /// Reads once.
+    /// - Returns: whether as much was there.
+    private func read(_ transfer: Transfer, atMost most: Int) -> Bool {
+        // Smaller reads are of no use.
+        let length = most <= Self.minimumSpliced ? most : min(most, transfer.maximumAtOnce)
+        let room = UnsafeMutableRawBufferPointer(rebasing: pool.buffer.prefix(length))
+        switch Socket.read(descriptor, into: room) {
+        case .bytes(let count):
+            take(UnsafeRawBufferPointer(rebasing: room[..<count]), transfer)
+            return count == length
+        case .wouldBlock: break
+        case .end: ended(transfer, osError: 0)
+        case .failed(let code): ended(transfer, osError: code)
+        }
+        return false
+    }
+
+    /// Splices long content from socket to socket, if the delegate can do that. False if it must be read.
+    private func move(_ transfer: Transfer) -> Bool {
+        guard transfer.state == .running, !transfer.isConcluded, self.transfer === transfer,
+            let left = reader.lengthLeft, left >= Self.minimumSpliced,
+            let result = transfer.splice(Int(clamping: left), from: descriptor)
+        else { return false }
+        // The delegate may have ended the transfer.
+        guard transfer.state != .ended else { return true }
+        switch result {
+        case .bytes(let count):
+            reader.skip(count)
+            transfer.bodyReceived()
+            concludeIfComplete(transfer)
+        // Nothing that can be moved; urgent data (RFC 9293 section 3.8.5) can only be read past.
+        case .wouldBlock: return false
+        case .end: ended(transfer, osError: 0)
+        case .failed(let code): ended(transfer, osError: code)
+        }
+        return true
+    }
+
+    /// Fewer bytes than this cost less when they are read.
+    private static let minimumSpliced = 32_768
+
+    /// Processes the bytes that were read. Each call of the delegate may end the transfer; then this
+    /// connection may carry another one.
+    private func take(_ bytes: UnsafeRawBufferPointer, _ transfer: Transfer) {
+        var rest = bytes
+        if !reader.isHeadComplete {
+            guard let body = takeHeads(bytes, transfer) else { return }
+            rest = body
+        }
+        var position = 0
+        reading: while true {
+            guard let step = reader.next(rest, from: position) else { return refuse(transfer) }
+            switch step {
+            case .data(let range):
+                let content = UnsafeRawBufferPointer(rebasing: rest[range])
+                let isPiece = reader.bytes.isEmpty && (range.count >= Self.piece || reader.framing != .chunked)
+                if !isPiece || !transfer.handOn(content) { reader.keep(content) }
+                guard transfer.state != .ended else { return }
+                position = range.upperBound
+            case .needMore, .finished: break reading
+            }
+        }
+        if !reader.bytes.isEmpty { transfer.handOn() }
+        guard transfer.state != .ended else { return }
+        if !rest.isEmpty, !reader.isComplete { transfer.bodyReceived() }
+        concludeIfComplete(transfer)
+    }
+
+    /// Chunks shorter than this are handed on together if they come together, in bytes.
+    private static let piece = 16_384
+
+    /// Parses interim heads and the final one, and delivers them. Returns the bytes after them, or nil if there
+    /// is nothing more to process.
+    private func takeHeads(_ bytes: UnsafeRawBufferPointer, _ transfer: Transfer) -> UnsafeRawBufferPointer? {
+        var rest = bytes
+        while !reader.isHeadComplete {
+            guard !rest.isEmpty else { return nil }
+            switch reader.take(head: rest) {
+            case .needMore: return nil
+            case .refused:
+                refuse(transfer)
+                return nil
+            case .interim(let status, let length):
+                rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+                transfer.handOn()
+                if transfer.state != .ended, status == 100 { sendBody(transfer) }
+                guard transfer.state != .ended else { return nil }
+            case .final(let status, let length):
+                rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+                if status == 101 {
+                    handOver(rest, transfer)
+                    return nil
+                }
+                transfer.headReceived()
+                transfer.contentIsNext = !rest.isEmpty && reader.lengthLeft ?? 0 > 0
+                if !isRequestOver { answeredEarly(status, transfer) }
+                guard transfer.state != .ended else { return nil }
+                transfer.handOn()
+                guard transfer.state != .ended else { return nil }
+            }
+        }
+        return rest
+    }
+
+    /// The final head came before the end of the request. After a success the rest is still sent,
+    /// since the origin expects it.
+    private func answeredEarly(_ status: Int, _ transfer: Transfer) {
+        if status >= 300 { giveUpSending(.unwanted) } else { sendBody(transfer) }
+    }
+
+    /// The origin has switched protocols: the delegate gets the socket and the bytes after the head. The whole request
+    /// must have been sent first, or its rest would be taken for bytes of the new protocol.
+    private func handOver(_ rest: UnsafeRawBufferPointer, _ transfer: Transfer) {
+        guard isRequestSent, let head = reader.takeHead() else { return refuse(transfer) }
+        transfer.switched(head, to: SwitchedConnection(detach(), received: Array(rest)))
+    }
+
+    // MARK: - The end
+
+    func concludeIfComplete(_ transfer: Transfer) {
+        guard reader.isComplete, isRequestOver, !transfer.isConcluded else { return }
+        transfer.concludeAtOnce(.success(reader.trailers))
+    }
+
+    private func refuse(_ transfer: Transfer) {
+        reader.forbidReuse()
+        // The transfer may live on until its consumer resumes.
+        if !isRequestOver { giveUpSending(.unwanted) }
+        transfer.concludeAtOnce(.failure(transfer.refusal(reader.failure)))
+    }
+
+    /// Bytes came after the response while the transfer lives on: its consumer has paused, or the
+    /// request is still being sent.
+    private func excess(_ transfer: Transfer) {
+        reader.forbidReuse()
+        watchReading(false)
+        if !isRequestOver { giveUpSending(.unwanted) }
+        concludeIfComplete(transfer)
+    }
+
+    private func ended(_ transfer: Transfer, osError: Int32) {
+        watch([])
+        reader.forbidReuse()
+        if osError == 0, progress != .broken, reader.end() {
+            if !isRequestOver { giveUpSending(.unwanted) }
+            return transfer.concludeAtOnce(.success(reader.trailers))
+        }
+        if isReused, !reader.hasReceived { return transfer.resend { end() } }
+        transfer.concludeAtOnce(.failure(closedError(transfer.place, osError)))
+    }
+
+    private func closedError(_ place: String, _ osError: Int32) -> UpstreamError {
+        let text =
+            if osError != 0 {
+                String(cString: strerror(osError))
+            } else if reader.isHeadComplete {
+                "its end was still to come"
+            } else {
+                reader.hasReceived ? "only a part of one came" : "not a byte came"
+            }
+        return ConnectionFailure.closed(place, remoteAddress, isHeadComplete: reader.isHeadComplete, text: text)
+    }
+}

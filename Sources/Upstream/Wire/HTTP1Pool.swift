@@ -2,7 +2,7 @@
 
 import EventLoop
 
-/// What connections are told apart by: none is used for another origin, or through another proxy.
+/// What connections are told apart by: no connection is used for another origin, or through another proxy.
 struct ConnectionsKey: Hashable {
     let host: String
     let port: UInt16
@@ -16,13 +16,13 @@ struct ConnectionsKey: Hashable {
 /// The connections to one host and port; loop-bound.
 final class OriginConnections {
     let key: ConnectionsKey
-    /// The newest last.
+    /// The idle connections, the newest last.
     // Unchecked, since a check would be paid for with every request: the pool alone adds and removes connections, one
     // at a time, and closes or hands over one only once it is out of here.
     @exclusivity(unchecked) fileprivate(set) var idle: [HTTP1Connection] = []
     /// Connections that are open or being opened.
     fileprivate var count = 0
-    /// Transfers that wait for one of the limited connections, and where they may go.
+    /// The transfers that wait for one of the limited connections, and the addresses that each may go to.
     fileprivate var waiting: [(transfer: Transfer, addresses: [SocketAddress], isFresh: Bool)] = []
 
     init(_ key: ConnectionsKey) { self.key = key }
@@ -116,8 +116,8 @@ final class HTTP1Pool {
         connection.open(addresses, transfer)
     }
 
-    /// An idle connection to one of the addresses, on which nothing has come: neither its end, nor bytes that nobody
-    /// asked for and that would pass as the answer to the next request.
+    /// An idle connection to one of the addresses, on which nothing has come: neither its end, nor bytes that no
+    /// request asked for and that would pass as the answer to the next one.
     private func takeIdle(_ place: OriginConnections, _ addresses: [SocketAddress]) -> HTTP1Connection? {
         let now = Monotonic.coarse()
         var position = place.idle.count
@@ -142,13 +142,13 @@ final class HTTP1Pool {
         return true
     }
 
-    /// Closes a connection that is in no list; nobody who waits is told.
+    /// Closes a connection that is in no list; waiting transfers are not told.
     private func drop(_ connection: HTTP1Connection) {
         connection.close()
         connection.place.count -= 1
     }
 
-    /// Those who wait have their turn, as long as there is room.
+    /// Starts waiting transfers as long as there is room.
     private func serveWaiting(_ place: OriginConnections) {
         while !place.waiting.isEmpty, !isClosed,
             place.count < limits.connectionsPerHost || !place.idle.isEmpty
@@ -183,7 +183,7 @@ final class HTTP1Pool {
         return true
     }
 
-    /// Something came on an idle connection: its end, or bytes that nobody asked for.
+    /// Drops an idle connection on which something came: its end, or bytes that no request asked for.
     func dropIdle(_ connection: HTTP1Connection) {
         let place = connection.place
         guard let position = place.idle.lastIndex(where: { $0 === connection }) else { return }

@@ -1,5 +1,9 @@
-// Unsent bytes for an origin: a request's head, and the part of its body that was read.
+// What is sent to origins: the bytes that are unsent, and the system calls on their sockets, where a peer may be gone.
 
+// For the flags: an optimised build takes CLibcurl for the owner of the socket types that curl.h includes.
+import CLibcurl
+import EventLoop
+import Glibc
 import HTTPWire
 
 /// Memory that is written at its end and sent from its start; loop-bound, used by one request after another.
@@ -27,7 +31,7 @@ final class SendBuffer {
         end = 0
     }
 
-    /// So many bytes have been sent.
+    /// Removes bytes that were sent.
     func consume(_ count: Int) {
         start += count
         if start == end { removeAll() }
@@ -53,7 +57,7 @@ final class SendBuffer {
 
     // MARK: - A body
 
-    /// Where the next bytes of a body may be read to; nil while too much waits to be sent.
+    /// The room that the next bytes of a body may be read into; nil while too much waits to be sent.
     func bodyRoom(isChunked: Bool) -> UnsafeMutableRawBufferPointer? {
         let framing = isChunked ? Self.sizeLine + 2 + Self.lastChunk.utf8CodeUnitCount : 0
         if memory.count < Self.bodyRoom { makeRoom(Self.bodyRoom) }
@@ -63,7 +67,7 @@ final class SendBuffer {
         return UnsafeMutableRawBufferPointer(rebasing: memory[first..<first + count])
     }
 
-    /// So many bytes were read into `bodyRoom`.
+    /// Appends bytes that were read into `bodyRoom`.
     func append(body count: Int, isChunked: Bool) {
         guard isChunked else {
             end += count
@@ -144,4 +148,50 @@ extension SendBuffer {
         }
         append("\r\n")
     }
+}
+
+// MARK: - System calls
+
+/// The system calls on the sockets of origins: a peer may be gone, and no signal must say so.
+enum WireSocket {
+    /// Sends what the socket takes.
+    static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
+        while true {
+            let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .wouldBlock }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            default: return .failed(errno)
+            }
+        }
+    }
+
+    /// Copies what could be read into the room, from its start; it stays in the socket.
+    static func peek(_ descriptor: Int32, into room: UnsafeMutableRawBufferPointer) -> IOResult {
+        while true {
+            let count = recv(descriptor, room.baseAddress, room.count, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+            if count > 0 { return .bytes(count) }
+            if count == 0 { return .end }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: return .wouldBlock
+            default: return .failed(errno)
+            }
+        }
+    }
+
+    enum Look { case nothing, bytes, end }
+
+    /// What could be read from the socket; it stays there.
+    static func peek(_ descriptor: Int32) -> Look {
+        var byte: UInt8 = 0
+        let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        if count > 0 { return .bytes }
+        return count < 0 && errno == EAGAIN ? .nothing : .end
+    }
+
+    /// Ends both directions, so that the loop hears of it where the peer has not been heard of yet.
+    static func end(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 }

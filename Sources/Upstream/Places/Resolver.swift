@@ -1,6 +1,9 @@
 // Resolves names on threads of its own, caches the addresses for a while, and checks them against the target rules.
 
+// For SOCK_STREAM: an optimised build takes CLibcurl for the owner of the socket types that curl.h includes.
+import CLibcurl
 package import EventLoop
+import Glibc
 import Synchronization
 
 /// Resolves host names, for transfers and for tunnels. No loop ever waits for the system's resolver.
@@ -98,7 +101,7 @@ package final class Resolver: Sendable {
         for waiter in waiters { waiter(answer) }
     }
 
-    /// Nobody is told any more under this number; the name is looked up all the same, and its addresses are remembered.
+    /// Forgets the waiter with this number; the name is looked up all the same, and its addresses are remembered.
     fileprivate func leave(_ key: ResolverKey, _ identifier: UInt64) {
         // Released outside of the lock.
         let waiter = table.withLock { $0.leave(key, identifier) }
@@ -134,14 +137,13 @@ package final class Resolver: Sendable {
     }
 }
 
-/// One question that somebody waits for the answer of.
+/// A question to the resolver, and the number of the waiter for its answer.
 package struct ResolverQuestion: Sendable {
     fileprivate let resolver: Resolver
     fileprivate let key: ResolverKey
     fileprivate let identifier: UInt64
 
-    /// Whoever asked waits no longer: the completion is let go, and called only if the answer is there already. Any
-    /// thread.
+    /// Gives the wait up: the completion is let go, and called only if the answer is there already. Any thread.
     package func leave() { resolver.leave(key, identifier) }
 }
 
@@ -152,5 +154,143 @@ extension TargetRules {
         case .any: true
         case .noPrivate: !address.isInternal
         }
+    }
+}
+
+// MARK: - Cached answers and waiters
+
+/// The outcome of resolving a name.
+package enum ResolverAnswer: Sendable, Equatable {
+    case addresses([SocketAddress])
+    case notFound
+    /// The resolver could not tell; the text says why.
+    case failed(String)
+}
+
+struct ResolverKey: Hashable, Sendable {
+    /// The host in lower case, without brackets.
+    let host: String
+    let port: UInt16
+
+    init(host: String, port: UInt16) {
+        let isBracketed = host.utf8.first == UInt8(ascii: "[") && host.utf8.last == UInt8(ascii: "]")
+        let bare = isBracketed ? String(host.dropFirst().dropLast()) : host
+        self.host = bare.utf8.contains { (0x41...0x5A).contains($0) } ? bare.lowercased() : bare
+        self.port = port
+    }
+}
+
+/// A value under the resolver's mutex.
+struct ResolverTable {
+    typealias Waiter = @Sendable (ResolverAnswer) -> Void
+
+    enum Joining {
+        case answered(ResolverAnswer)
+        case joined
+        case mustAsk
+        /// The table holds as many open questions as it may.
+        case full
+    }
+
+    private let capacity: Int
+    private var answers: [ResolverKey: (answer: ResolverAnswer, expires: UInt64)] = [:]
+    private var waiting: [ResolverKey: [UInt64: Waiter]] = [:]
+    private var last: UInt64 = 0
+
+    init(capacity: Int) { self.capacity = max(1, capacity) }
+
+    var count: Int { answers.count }
+    var waiterCount: Int { waiting.values.reduce(0) { $0 + $1.count } }
+
+    mutating func nextIdentifier() -> UInt64 {
+        last += 1
+        return last
+    }
+
+    func answer(_ key: ResolverKey, now: UInt64) -> ResolverAnswer? {
+        guard let known = answers[key], known.expires > now else { return nil }
+        return known.answer
+    }
+
+    mutating func join(_ key: ResolverKey, _ identifier: UInt64, _ waiter: @escaping Waiter, now: UInt64) -> Joining {
+        if let answer = answer(key, now: now) { return .answered(answer) }
+        if waiting[key] != nil {
+            waiting[key]?[identifier] = waiter
+            return .joined
+        }
+        guard waiting.count < capacity else { return .full }
+        waiting[key] = [identifier: waiter]
+        return .mustAsk
+    }
+
+    /// Removes one waiter; the resolution continues, and its answer is cached.
+    mutating func leave(_ key: ResolverKey, _ identifier: UInt64) -> Waiter? {
+        waiting[key]?.removeValue(forKey: identifier)
+    }
+
+    mutating func complete(_ key: ResolverKey, _ answer: ResolverAnswer, expires: UInt64) -> [Waiter] {
+        if answers[key] == nil, answers.count >= capacity { makeRoom() }
+        answers[key] = (answer, expires)
+        return waiting.removeValue(forKey: key).map { Array($0.values) } ?? []
+    }
+
+    /// Drops the quarter that expires first, so that the walk over the table is rare.
+    private mutating func makeRoom() {
+        let oldestFirst = answers.sorted { $0.value.expires < $1.value.expires }
+        for (key, _) in oldestFirst.prefix(max(1, answers.count / 4)) { answers[key] = nil }
+    }
+}
+
+// MARK: - The system's resolver
+
+/// The system's resolver: getaddrinfo as a blocking call, and numeric addresses without it.
+package enum SystemResolver {
+    // GNU's EAI_NODATA and EAI_ADDRFAMILY, which Swift does not see.
+    private static let noData: Int32 = -5
+    private static let noAddressOfFamily: Int32 = -9
+
+    /// The addresses of a host for TCP; blocks until the name servers have answered.
+    package static func lookup(_ host: String, port: UInt16) -> ResolverAnswer { ask(host, port: port, flags: 0) }
+
+    /// The address that a numeric host is, in every spelling that the system takes (`127.0.0.1`, `0x7f.1`, `::1`,
+    /// `fe80::1%eth0`); nil for a name. Does not block.
+    package static func numeric(_ host: String, port: UInt16) -> SocketAddress? {
+        // A proxy may take the root's dot behind an address for nothing.
+        if host.hasSuffix(".") { return numeric(String(host.dropLast()), port: port) }
+        if let address = SocketAddress(numericHost: host, port: port) { return address }
+        // A name has a letter beyond the hexadecimal ones, mostly: this spares getaddrinfo on the usual way.
+        let isPlainName = host.utf8.contains { byte in
+            let letter = byte | 0x20
+            return (0x67...0x7A).contains(letter) && letter != UInt8(ascii: "x")
+        }
+        if isPlainName, !host.utf8.contains(UInt8(ascii: ":")) { return nil }
+        guard case .addresses(let addresses) = ask(host, port: port, flags: AI_NUMERICHOST) else { return nil }
+        return addresses.first
+    }
+
+    private static func ask(_ host: String, port: UInt16, flags: Int32) -> ResolverAnswer {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = flags | AI_NUMERICSERV
+        var list: UnsafeMutablePointer<addrinfo>?
+        let status = getaddrinfo(host, String(port), &hints, &list)
+        guard status == 0 else {
+            switch status {
+            case EAI_NONAME, noData, noAddressOfFamily: return .notFound
+            case EAI_SYSTEM: return .failed(String(cString: strerror(errno)))
+            default: return .failed(String(cString: gai_strerror(status)))
+            }
+        }
+        defer { freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        var next = list
+        while let entry = next {
+            if let address = entry.pointee.ai_addr {
+                let found = SocketAddress(address, length: entry.pointee.ai_addrlen)
+                if !addresses.contains(found) { addresses.append(found) }
+            }
+            next = entry.pointee.ai_next
+        }
+        return .addresses(addresses)
     }
 }
