@@ -19,7 +19,7 @@
 //         -8      4  length of the record
 //         -4      4  "RHDD"
 //
-// All numbers are little-endian. A new field of `StoredHead` is encoded in `StoredHead+Coding.swift` alone.
+// All numbers are little-endian. A new field of `StoredHead` is encoded in `StoredHead.swift` alone.
 
 package import HTTPCaching
 

@@ -1,4 +1,7 @@
-// What the configuration of an endpoint, a service or forward mode says about storing and reusing responses.
+// What the configuration of an endpoint, a service or forward mode says about storing and reusing responses, and what
+// of a request enters the cache key.
+
+package import HTTPWire
 
 /// Whether responses are stored at all.
 package enum CacheMode: String, Sendable, CaseIterable {
@@ -64,13 +67,13 @@ package enum CookiePolicy: String, Sendable, CaseIterable {
 
 /// How a stale stored response is checked with the origin.
 package enum RevalidateMethod: String, Sendable, CaseIterable {
-    /// By HEAD with the conditional fields (RFC 9111 section 4.3.5).
+    /// HEAD with the conditional fields (RFC 9111 section 4.3.5).
     case head
-    /// By a conditional GET (RFC 9111 section 4.3.1).
+    /// A conditional GET (RFC 9111 section 4.3.1).
     case conditional
-    /// By whichever of the two costs less, judged by what the origin was seen to do and by the length of the body.
+    /// Whichever of the two costs less, judged by what the origin was seen to do and by the length of the body.
     case auto
-    /// Not at all: a stale stored response counts as absent, and in library mode none ever becomes stale.
+    /// No check at all: a stale stored response counts as absent, and in library mode none ever becomes stale.
     case never
 }
 
@@ -80,7 +83,7 @@ package struct CachePolicy: Sendable, Equatable {
     /// Freshness in seconds for responses that bring none of their own, with status 200, 203, 204, 301 or 308; in
     /// library mode for every success. nil: none.
     package var ttl: Int64?
-    /// As `ttl`, in seconds, for exactly these statuses; wins over `ttl`.
+    /// The ttl in seconds for exactly these statuses; wins over `ttl`.
     package var ttlByStatus: [Int: Int64]
     /// The configured ttl wins over the response's own freshness and `no-cache`; never over `no-store` and `private`.
     package var overrideOrigin: Bool
@@ -89,7 +92,8 @@ package struct CachePolicy: Sendable, Equatable {
     package var staleIfError: Int64
     /// Default: none.
     package var otherVariant = OtherVariantPolicy.none
-    /// As the directive of the same name (RFC 5861 section 3), in seconds, for responses without one; default 0: none.
+    /// The value of the directive of the same name (RFC 5861 section 3) for responses without one, in seconds; default
+    /// 0, which allows none.
     package var staleWhileRevalidate: Int64
     /// How many variants of one URL are kept; the one that was stored or validated the longest ago goes. Default 32.
     package var maxVariants: Int
@@ -189,7 +193,7 @@ package struct CachePolicy: Sendable, Equatable {
         length < minLength && (status == 200 || status == 203)
     }
 
-    /// In library mode, how long a response is fresh from the moment it came or was checked.
+    /// How long a response is fresh in library mode, from the moment it came or was checked.
     func libraryLifetime(status: Int) -> Lifetime {
         if revalidate == .never { return Lifetime(seconds: DeltaSeconds.limit, source: .forever) }
         if let seconds = ttlByStatus[status] {
@@ -208,5 +212,65 @@ package struct CachePolicy: Sendable, Equatable {
             return Lifetime(seconds: DeltaSeconds.clamp(ttl), source: .ttl)
         }
         return nil
+    }
+}
+
+// MARK: - The cache key
+
+/// How the configuration changes the key of a service's requests. Without rules the key is the URL.
+package struct KeyRules: Sendable, Hashable {
+    /// Patterns of names; query items with such a name do not enter the key, and the origin gets them only where
+    /// nothing may be stored. `*` stands for any run of characters; names are compared as they are sent,
+    /// percent-encoding and case included.
+    package var ignoreQuery: [String]
+    /// Lower-case names of request fields whose values enter the key.
+    package var fields: [String]
+
+    package init(ignoreQuery: [String] = [], fields: [String] = []) {
+        self.ignoreQuery = ignoreQuery
+        self.fields = fields.map { $0.lowercased() }
+    }
+
+    /// `path`, which may have a query, without the items that do not count; the others stay byte for byte and in their
+    /// order. An item with a semicolon always counts: some origins split there, and find items of other names in it.
+    package func path(_ path: String) -> String {
+        guard !ignoreQuery.isEmpty, let mark = path.utf8.firstIndex(of: UInt8(ascii: "?")) else { return path }
+        let items = path.utf8[path.utf8.index(after: mark)...].split(
+            separator: UInt8(ascii: "&"),
+            omittingEmptySubsequences: false
+        )
+        let kept = items.filter { item in
+            if item.contains(UInt8(ascii: ";")) { return true }
+            let name = item.prefix { $0 != UInt8(ascii: "=") }
+            return !ignoreQuery.contains { StarPattern.matches(Array($0.utf8)[...], Array(name)[...]) }
+        }
+        if kept.count == items.count { return path }
+        let base = String(path[..<mark])
+        return kept.isEmpty ? base : base + "?" + kept.map { String($0) ?? "" }.joined(separator: "&")
+    }
+
+    /// What the request's fields add to the key, a line for each name: `name: value`, its lines joined, or `name` alone
+    /// where the request has none.
+    package func lines(_ request: Fields) -> [String] {
+        fields.map { name in request.combined(name).map { "\(name): \($0)" } ?? name }
+    }
+
+    /// Whether the field of this name, in any case, enters the key.
+    package func names(_ name: UnsafeRawBufferPointer) -> Bool {
+        fields.contains { ASCII.equalIgnoringCase($0.utf8, name) }
+    }
+
+    /// Whether a field of this name reads like one that enters the key where `_` and `-` are the same (CGI, WSGI,
+    /// Rack), and is another one.
+    package func hasTwin(of name: UnsafeRawBufferPointer) -> Bool { fields.contains { ASCII.isTwin($0.utf8, name) } }
+
+    /// What a POST adds to the key of its URL: the digest of its content, and what says how to read it.
+    /// - Parameter content: the whole of it.
+    package static func lines(post content: [UInt8], _ request: Fields) -> [String] {
+        let about: [KnownField] = [.contentType, .contentEncoding]
+        // Without a digest the content itself names itself.
+        let name = ContentDigest.sha256.hex(content).map { "sha-256=\($0)" } ?? "content=\(content)"
+        return ["POST \(name)"]
+            + about.compactMap { field in request.combined(field).map { "\(field.name.lowercased()): \($0)" } }
     }
 }

@@ -6,7 +6,7 @@ package import HTTPWire
 package enum RangeAnswer: Sendable, Equatable {
     /// Range counts for nothing here.
     case whole
-    /// Not empty; in the order of the request, without overlaps.
+    /// The parts in the order of the request, without overlaps; not empty.
     case parts([Range<Int64>])
     /// None of what was asked for exists: 416.
     case unsatisfiable
@@ -117,7 +117,7 @@ package struct Multipart: Sendable, Equatable {
     package let tail: [UInt8]
     /// The value of Content-Type.
     package let contentType: String
-    /// Of everything, in bytes.
+    /// The length of all parts with their delimiters, in bytes.
     package let length: Int64
 
     /// - Parameters:

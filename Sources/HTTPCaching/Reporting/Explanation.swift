@@ -6,7 +6,7 @@ package import HTTPWire
 package struct Explanation: Sendable, Equatable {
     /// One request field that Vary names (RFC 9111 section 4.1).
     package struct SelectingField: Sendable, Equatable {
-        /// In lower case; `*` where nothing ever matches.
+        /// The field's name in lower case; `*` if nothing ever matches.
         package var name: String
         /// The lines of the stored request, joined; nil where it had none.
         package var stored: String?
@@ -30,7 +30,7 @@ package struct Explanation: Sendable, Equatable {
         /// What is compared with the lifetime, in seconds: the age, or in library mode the time
         /// since it came or was checked.
         package var timeInUse: Int64
-        /// It answers, if any does.
+        /// Whether this variant is the one that answers.
         package var isChosen: Bool
         /// What the rules say of it by itself: for those that are not chosen why not, or that a more recent one is.
         package var decision: ReuseDecision
@@ -58,7 +58,7 @@ package struct Explanation: Sendable, Equatable {
     package var variants: [Variant]
     /// The index of the stored response that the decision is about.
     package var chosen: Int?
-    /// nil where nothing is stored that the request selects.
+    /// The decision about the selected response; nil if nothing is stored that the request selects.
     package var decision: ReuseDecision?
     /// The request wants a 504 rather than a fetch (RFC 9111 section 5.2.1.7).
     package var onlyIfCached: Bool

@@ -1,4 +1,5 @@
-// Which answers make stored responses invalid, and which ones (RFC 9111 section 4.4).
+// Which answers make stored responses invalid (RFC 9111 section 4.4), and the groups (RFC 9875) and tags by which
+// several are named together.
 
 package import HTTPWire
 
@@ -35,7 +36,7 @@ private struct AbsoluteURL: Equatable, CustomStringConvertible {
     var origin: String
     /// Begins with `/`.
     var path: String
-    /// With its `?`, or empty.
+    /// The query with its `?`, or empty.
     var query: String
 
     var description: String { origin + path + query }
@@ -88,4 +89,56 @@ private struct AbsoluteURL: Equatable, CustomStringConvertible {
         result.path = "/" + kept.joined(separator: "/")
         return result
     }
+}
+
+// MARK: - Groups
+
+// Groups of stored responses that become invalid together (RFC 9875).
+extension Caching {
+    /// The groups that a response belongs to, in order, each once (RFC 9875 section 2): exact strings, which mean
+    /// something within one origin only.
+    package static func cacheGroups(_ fields: Fields) -> [String] { groups(fields, "Cache-Groups") }
+
+    /// The groups of the same origin that an answer to `method` invalidates (RFC 9875 section 3): none where the method
+    /// is safe, or where the answer is an error, as with every other invalidation (RFC 9111 section 4.4).
+    package static func invalidatedGroups(method: Method, response: ResponseHead) -> [String] {
+        guard invalidates(method: method, status: response.status) else { return [] }
+        return groups(response.fields, "Cache-Group-Invalidation")
+    }
+
+    /// The strings of a list; a field that is anything else is ignored as a whole (RFC 9651 section 4.2).
+    private static func groups(_ fields: Fields, _ name: String) -> [String] {
+        let lines = fields.values(named: name)
+        guard !lines.isEmpty, let members = StructuredList.parse(lines) else { return [] }
+        var found: [String] = []
+        for member in members {
+            guard case .string(let bytes) = member else { return [] }
+            let group = String(decoding: bytes, as: UTF8.self)
+            if !found.contains(group) { found.append(group) }
+        }
+        return found
+    }
+}
+
+// MARK: - Tags
+
+// Tags: names that an origin gives to responses, so that they can be purged together.
+extension Caching {
+    /// The tags of a response, each once: the members of `Cache-Tag` (between commas), of `Surrogate-Key` (between
+    /// spaces) and of `Cache-Groups` (RFC 9875). They are compared byte by byte.
+    package static func cacheTags(_ fields: Fields) -> [String] {
+        var found: [String] = []
+        var seen: Set<String> = []
+        func add(_ tag: String) { if !tag.isEmpty, seen.insert(tag).inserted { found.append(tag) } }
+        for line in fields.values(named: "Cache-Tag") {
+            for member in line.split(separator: ASCII.comma) { add(text(ASCII.trim(member))) }
+        }
+        for line in fields.values(named: "Surrogate-Key") {
+            for member in line.split(whereSeparator: { $0 == 0x20 || $0 == 0x09 }) { add(text(member)) }
+        }
+        for group in cacheGroups(fields) { add(group) }
+        return found
+    }
+
+    private static func text(_ bytes: some Sequence<UInt8>) -> String { String(decoding: Array(bytes), as: UTF8.self) }
 }

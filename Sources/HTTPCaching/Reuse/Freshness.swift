@@ -1,6 +1,7 @@
-// Age and freshness lifetime of responses (RFC 9111 section 4.2).
+// Age and freshness lifetime of responses (RFC 9111 section 4.2), and the window of time in which the hot path answers
+// from one.
 
-package import HTTPWire
+public import HTTPWire
 
 /// Every caching decision, as pure functions of heads, a policy and a `now` in Unix seconds.
 package enum Caching {}
@@ -22,9 +23,9 @@ package enum FreshnessSource: String, Sendable, CaseIterable {
     case forever
     /// A tenth of the time since the last modification (RFC 9111 section 4.2.2).
     case heuristic
-    /// It was fresh until a purge made it stale.
+    /// The response was fresh until a purge made it stale.
     case purge
-    /// It was fresh until the answer to a HEAD showed that it is another one now.
+    /// The response was fresh until the answer to a HEAD showed that it is another one now.
     case head
     /// Nothing says how long the response is fresh.
     case none
@@ -105,7 +106,7 @@ extension Caching {
         lifetime(stored, ResponseControl(stored.fields, policy: policy), policy: policy)
     }
 
-    /// The same; a purge may have cut it.
+    /// The freshness lifetime by the given directives, which a purge may have cut.
     static func lifetime(_ stored: StoredHead, _ control: ResponseControl, policy: CachePolicy) -> Lifetime {
         let whole = lifetime(
             control,
@@ -188,5 +189,92 @@ extension Caching {
     static func date(_ fields: Fields, responseTime: Int64) -> Int64 {
         let date = fields.withFirst(.date) { HTTPDate.parse($0, now: responseTime) }
         return (date ?? nil) ?? responseTime
+    }
+}
+
+// MARK: - Times of a response
+
+/// The `request_time` and `response_time` of RFC 9111 section 4.2.3, by one clock, in Unix seconds.
+package struct ResponseTimes: Sendable, Equatable {
+    package var requestTime: Int64
+    package var responseTime: Int64
+    /// Seconds by which both are ahead of the system's clock; not 0 where the clock was moved.
+    package var ahead: Int64
+
+    package init(requestTime: Int64, responseTime: Int64, ahead: Int64 = 0) {
+        self.requestTime = requestTime
+        self.responseTime = responseTime
+        self.ahead = ahead
+    }
+
+    /// The times of a response that comes in the moment in which it is asked for.
+    package init(at time: Int64, ahead: Int64 = 0) {
+        self.init(requestTime: time, responseTime: time, ahead: ahead)
+    }
+}
+
+// MARK: - The window of the hot path
+
+/// The time in which a stored response is fresh for every request without one of `disqualifying` that selects it.
+public struct HotPathWindow: Sendable, Equatable {
+    /// When the response came, or was last found to be good, in Unix seconds. Before this time it counts as stale,
+    /// because the clock was set back.
+    public let start: Int64
+    /// Seconds from the start on; at their end it is stale.
+    public let freshFor: UInt32
+    /// The age at the start, in seconds.
+    public let initialAge: UInt32
+
+    public init(start: Int64, freshFor: UInt32, initialAge: UInt32) {
+        self.start = start
+        self.freshFor = freshFor
+        self.initialAge = initialAge
+    }
+
+    /// The request fields that decide about reuse: with one of them the request takes the long way.
+    public static let disqualifying = FieldSet(
+        .cacheControl,
+        .pragma,
+        .ifMatch,
+        .ifNoneMatch,
+        .ifModifiedSince,
+        .ifUnmodifiedSince,
+        .ifRange,
+        .range
+    )
+
+    /// Whether the response is fresh at a time. One comparison serves both ends: what lies before the start is far
+    /// beyond the end.
+    @inlinable
+    public func isFresh(now: Int64) -> Bool { UInt64(bitPattern: now &- start) < UInt64(freshFor) }
+    /// The seconds of freshness that are left at a time. Meaningful while fresh.
+    @inlinable
+    public func ttl(now: Int64) -> Int64 { Int64(freshFor) &- (now &- start) }
+    /// The age at a time, in seconds. Meaningful while fresh.
+    @inlinable
+    public func age(now: Int64) -> Int64 { (now &- start) &+ Int64(initialAge) }
+}
+
+extension Caching {
+    /// The window of a stored response; nil where reuse depends on more of the request than its selecting
+    /// fields (Authorization), where no request selects it, where it can be invalidated with its groups (RFC
+    /// 9875), where it is an error that clients get in another form, or where it is never fresh.
+    package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
+        guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
+        guard stored.staleSince == nil, stored.changedSince == nil, stored.isMapped(as: policy),
+            stored.isExpected(by: policy), !policy.mapsErrors || policy.isSuccess(stored.status)
+        else { return nil }
+        guard cacheGroups(stored.fields).isEmpty else { return nil }
+        let control = ResponseControl(stored.fields, policy: policy)
+        if stored.hadAuthorization, !control.allowsAuthorized { return nil }
+        guard !control.requiresValidation(status: stored.status, policy: policy) else { return nil }
+        let lifetime = freshnessLifetime(stored, policy: policy).seconds
+        let initialAge = DeltaSeconds.clamp(stored.initialAge)
+        let freshFor = policy.mode == .library ? lifetime : lifetime - initialAge
+        // Within a time that arithmetic bears: of no other can be told whether it is still to come.
+        guard freshFor > 0, stored.responseTime.magnitude < 1 << 62, let seconds = UInt32(exactly: freshFor),
+            let age = UInt32(exactly: initialAge)
+        else { return nil }
+        return HotPathWindow(start: stored.responseTime, freshFor: seconds, initialAge: age)
     }
 }

@@ -5,11 +5,11 @@ package import HTTPWire
 
 /// A stored variant for a request that does not select it.
 package struct OtherVariant: Sendable, Equatable {
-    /// Among the variants.
+    /// The index of the variant in the list that was given.
     package let place: Int
-    /// Its content coding is to be taken off, since the request does not want it.
+    /// Whether its content coding has to be taken off, since the request does not accept it.
     package let isDecoded: Bool
-    /// As if the request had selected it.
+    /// The decision as if the request had selected the variant.
     package let decision: ReuseDecision
 }
 
@@ -153,7 +153,7 @@ private struct Negotiation {
         }
     }
 
-    /// In thousandths; 0: forbidden.
+    /// How much the request prefers the response's media type, in thousandths; 0 forbids it.
     func mediaWeight(of fields: Fields) -> Int {
         guard let media else { return Preference.full }
         let parts = (fields.first(.contentType) ?? "").split(separator: ";").map { part in
@@ -179,7 +179,8 @@ private struct Negotiation {
         return best.weight
     }
 
-    /// In thousandths, 1 for a language that is neither named nor refused; 0: forbidden.
+    /// How much the request prefers the response's language, in thousandths; 1 for a language that is neither named nor
+    /// refused, 0 for one that is forbidden.
     func languageWeight(of fields: Fields) -> Int {
         guard let languages else { return Preference.full }
         let tags = (fields.combined("content-language") ?? "").split(separator: ",").map { tag in

@@ -1,4 +1,5 @@
-// Whether a stored response answers a request as it is (RFC 9111 section 4), and if not, why not.
+// Whether a stored response answers a request as it is (RFC 9111 section 4), and if not, why not, and whether it may
+// stand in for an error.
 
 package import HTTPWire
 
@@ -8,7 +9,7 @@ package enum StaleReason: String, Sendable, CaseIterable {
     /// Nothing ever said how long it is fresh.
     case noFreshness = "no-freshness"
     case invalidFreshness = "invalid-freshness"
-    /// It comes from a time that is still to come.
+    /// The response comes from a time that is still to come.
     case clockSetBack = "clock-set-back"
     /// The response's `no-cache`.
     case noCache = "no-cache"
@@ -35,7 +36,7 @@ package enum StaleAllowance: String, Sendable, CaseIterable {
     case maxStale = "max-stale"
     /// Within `stale-while-revalidate` (RFC 5861 section 3): answer, and validate behind.
     case whileRevalidate = "refreshing"
-    /// The same, for a request that wants only what is stored: nothing is validated behind the answer.
+    /// Staleness is accepted for a request that wants only what is stored: nothing is validated behind the answer.
     case unrefreshed
     /// The origin is not to be asked: what is stored answers, whatever its age (RFC 9111 section 4.2.4).
     case offline
@@ -56,11 +57,11 @@ package enum MismatchReason: String, Sendable, CaseIterable {
     case cacheOff = "cache-off"
     case method
     case vary
-    /// It was stored for a request with Authorization and may not be shared (RFC 9111 section 3.5).
+    /// The response was stored for a request with Authorization and may not be shared (RFC 9111 section 3.5).
     case authorization
-    /// It was made by another mapping than the one of its route, or by one where there is none now.
+    /// The response was made by another mapping than the one of its route, or by one although the route has none now.
     case mapping
-    /// It was stored under other expectations than those of its route (``StoredHead/isExpected(by:)``).
+    /// The response was stored under other expectations than those of its route (``StoredHead/isExpected(by:)``).
     case expect
 }
 
@@ -71,7 +72,7 @@ package enum ReuseDecision: Sendable, Equatable {
     case staleAllowed(age: Int64, staleness: Int64, allowance: StaleAllowance)
     /// Validate it first. `by` is the staleness in seconds, below 0 where it is fresh by itself.
     case stale(age: Int64, by: Int64, reason: StaleReason)
-    /// It does not answer this request.
+    /// The response does not answer this request.
     case mismatch(MismatchReason)
     /// The request wants only what can be answered without asking, and this cannot: 504 (RFC 9111 section 5.2.1.7).
     case onlyIfCachedMiss(StaleReason)
@@ -215,5 +216,74 @@ extension Caching {
         }
         let limit = policy.staleWhileRevalidate
         return limit > 0 && by <= limit ? .whileRevalidate : nil
+    }
+}
+
+// MARK: - Stale responses in place of errors
+
+/// Why a stale response may not be used; the raw value is what diagnostics print.
+package enum StaleRefusal: String, Sendable, CaseIterable {
+    case noCache = "no-cache"
+    case mustRevalidate = "must-revalidate"
+    case proxyRevalidate = "proxy-revalidate"
+    /// s-maxage implies proxy-revalidate (RFC 9111 section 5.2.2.10).
+    case sMaxAge = "s-maxage"
+    /// The request's `no-cache` asks for a successful validation (RFC 9111 section 5.2.1.4).
+    case requestNoCache = "request-no-cache"
+    /// The request has an If-Match or If-Unmodified-Since: only the origin may answer it.
+    case requestPrecondition = "request-precondition"
+    /// Staler than the smallest of the configured, the response's and the request's `stale-if-error`.
+    case tooStale = "too-stale"
+    /// The origin's status is not an error that a stale response may replace.
+    case status
+}
+
+package enum StaleVerdict: Sendable, Equatable {
+    /// Up to a staleness of `limit` seconds.
+    case allowed(limit: Int64)
+    case refused(StaleRefusal)
+
+    package var isAllowed: Bool {
+        if case .allowed = self { return true }
+        return false
+    }
+}
+
+extension Caching {
+    /// Whether `stored` may be used at a staleness of `staleness` seconds because asking the origin failed: it could
+    /// not be reached (`errorStatus` nil), or it answered with `errorStatus`, which must be 500 to 599, or what the
+    /// policy takes for a failure, too.
+    package static func mayServeStale(
+        stored: StoredHead,
+        policy: CachePolicy,
+        staleness: Int64,
+        request: RequestHead? = nil,
+        errorStatus: Int? = nil
+    ) -> StaleVerdict {
+        if let errorStatus, !policy.countsAsFailure(errorStatus) { return .refused(.status) }
+        let control = ResponseControl(stored.fields, policy: policy)
+        if let refusal = control.staleProhibition(status: stored.status, policy: policy) { return .refused(refusal) }
+        let wish = request.map { CacheControl(request: $0.fields) } ?? CacheControl()
+        if wish.noCache { return .refused(.requestNoCache) }
+        if let request, hasPreconditions(request) { return .refused(.requestPrecondition) }
+        let own = policy.mode == .library ? nil : control.directives.staleIfError
+        let bounds = [own, wish.staleIfError].compactMap(\.self)
+        let limit = min(policy.staleIfError, bounds.min() ?? policy.staleIfError)
+        // A configured 0 means never, also at the very moment of expiry.
+        return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
+    }
+
+    /// Whether `stored` may still answer at `now`, so that no server error takes its place: while it is fresh, while it
+    /// is refreshed behind, or in place of just that error.
+    package static func mayStillServe(_ stored: StoredHead, errorStatus: Int, policy: CachePolicy, now: Int64) -> Bool {
+        guard stored.status < 500 else { return false }
+        let control = ResponseControl(stored.fields, policy: policy)
+        let staleness = staleness(stored, policy: policy, now: now)
+        if staleness < 0 { return !control.requiresValidation(status: stored.status, policy: policy) }
+        guard control.staleProhibition(status: stored.status, policy: policy) == nil else { return false }
+        let own = policy.mode == .library ? nil : control.directives.staleWhileRevalidate
+        let limit = own ?? policy.staleWhileRevalidate
+        if limit > 0, staleness <= limit { return true }
+        return mayServeStale(stored: stored, policy: policy, staleness: staleness, errorStatus: errorStatus).isAllowed
     }
 }

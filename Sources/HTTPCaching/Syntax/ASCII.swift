@@ -1,4 +1,5 @@
-// Byte-level helpers for field values: the caching rules read bytes, so that what is stored survives unchanged.
+// Byte-level helpers for field values and patterns: the caching rules read bytes, so that what is stored survives
+// unchanged.
 
 import HTTPWire
 
@@ -128,5 +129,34 @@ extension Fields {
     mutating func removeAll(named names: Set<String>) {
         guard !names.isEmpty else { return }
         removeAll { name, _ in names.contains(ASCII.lowercased(name)) }
+    }
+}
+
+// MARK: - Patterns with stars
+
+/// Patterns in which a star stands for anything, as configuration, purges and listings have them.
+/// They are compared as bytes.
+package enum StarPattern {
+    /// `*` stands for any bytes, also none; every other byte for itself. Time grows with the
+    /// product of the lengths at worst.
+    package static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
+        var (place, position) = (pattern.startIndex, text.startIndex)
+        // Where the last star stands, and where the text behind what it stands for begins.
+        var star: (place: Int, position: Int)?
+        while position < text.endIndex {
+            if place < pattern.endIndex, pattern[place] == UInt8(ascii: "*") {
+                star = (place, position)
+                place += 1
+            } else if place < pattern.endIndex, pattern[place] == text[position] {
+                place += 1
+                position += 1
+            } else if let last = star {
+                star = (last.place, last.position + 1)
+                (place, position) = (last.place + 1, last.position + 1)
+            } else {
+                return false
+            }
+        }
+        return pattern[place...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
 }

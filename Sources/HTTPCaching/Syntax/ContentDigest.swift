@@ -2,9 +2,9 @@
 
 import CLibcrypto
 
-/// Which digest.
+/// The digests that are known.
 package enum ContentDigest: Sendable {
-    /// For the names that the old download manager gave its files, and never for anything that has to be secure.
+    /// MD5, for the names that the old download manager gave its files, and never for anything that has to be secure.
     case md5
     case sha256
 
@@ -12,12 +12,12 @@ package enum ContentDigest: Sendable {
     /// in FIPS mode refuses MD5.
     package func hex(_ bytes: some Collection<UInt8>) -> String? { raw(Array(bytes)).map(Self.hex) }
 
-    /// The same without a copy.
+    /// The digest of borrowed bytes in hexadecimal digits, without a copy.
     package func hex(_ bytes: UnsafeRawBufferPointer) -> String? { raw(bytes).map(Self.hex) }
 
-    /// The same of bytes that come in parts.
-    /// - Parameter next: fills a buffer with the next part, and says how many bytes that are: 0 at the end, and less where
-    ///   there will be no digest.
+    /// The digest of bytes that come in parts, in hexadecimal digits.
+    /// - Parameter next: fills a buffer with the next part, and says how many bytes that are: 0 at the end, and less if
+    /// there will be no digest.
     package func hex(of next: (UnsafeMutableRawBufferPointer) -> Int) -> String? {
         guard let context = EVP_MD_CTX_new() else { return nil }
         defer { EVP_MD_CTX_free(context) }
