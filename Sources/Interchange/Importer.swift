@@ -56,7 +56,7 @@ package enum Importer {
         }
     }
 
-    /// Without the space at the beginning.
+    /// The bytes without the space at their beginning.
     private static func bytes(_ source: ImportSource) -> ArraySlice<UInt8> {
         let text = source.bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? source.bytes[3...] : source.bytes[...]
         return text.drop { " \n\r\t".utf8.contains($0) }

@@ -7,7 +7,7 @@ import HTTPWire
 struct HARImport {
     private let options: ImportOptions
     private var draft: ImportDraft
-    /// In the order of their first entries.
+    /// The origins in the order of their first entries.
     private var origins: [Origin] = []
 
     /// One origin, which becomes a service.
@@ -24,7 +24,7 @@ struct HARImport {
         let method: String
         let path: String
         var variants: [Variant] = []
-        /// By the items of the query, in whatever order they came: rules ask for them in any.
+        /// The index of a variant by the items of its query, in whatever order they came: rules ask for them in any.
         var placeOfVariant: [Set<ContentTree.Member>: Int] = [:]
     }
 

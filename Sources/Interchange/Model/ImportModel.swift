@@ -23,12 +23,12 @@ package struct ImportSource: Sendable {
 package struct ImportOptions: Sendable {
     /// Credentials stay as they are. Default: they are replaced.
     package var keepsSecrets = false
-    /// Of a HAR file, the hosts whose requests are read, in lower case; empty: all.
+    /// The hosts of a HAR file whose requests are read, in lower case; empty means all.
     package var hosts: [String] = []
     /// The name of the service, where there is one only; nil: it follows from the source.
     package var service: String?
 
-    /// Of the values that are made from schemas.
+    /// The seed of the values that are made from schemas.
     package var seed: UInt64 = 0
 
     package init() {}
@@ -99,7 +99,7 @@ package struct ImportError: Error, Sendable, Equatable, CustomStringConvertible 
 
 /// The body of an answer.
 package struct ImportedFile: Sendable, Equatable {
-    /// In the folder of the bodies.
+    /// The name of the file in the folder of the bodies.
     package let name: String
     package let bytes: [UInt8]
 }
@@ -112,7 +112,7 @@ package struct ImportedConfiguration: Sendable {
     /// The services, as a configuration has them.
     package let services: [ContentTree]
     package let files: [ImportedFile]
-    /// As they were found.
+    /// The notes in the order in which they were made.
     package let notes: [ImportNote]
     /// How many rules and endpoints there are.
     package let rules: Int

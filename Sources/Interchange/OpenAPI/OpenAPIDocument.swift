@@ -16,9 +16,9 @@ package struct OpenAPIDocument: Sendable {
 
     /// A method of a path.
     package struct Operation: Sendable {
-        /// In capitals.
+        /// The method in capitals.
         package let method: String
-        /// With `{name}` for its parameters.
+        /// The path with `{name}` for its parameters.
         package let path: String
         package let part: Part
         /// The item of the path, whose parameters all of its operations have.
@@ -80,7 +80,7 @@ package struct OpenAPIDocument: Sendable {
         return part
     }
 
-    /// In the order of the document.
+    /// The operations in the order of the document.
     package var operations: [Operation] {
         guard let paths = root.part("paths") else { return [] }
         return (paths.tree.members ?? []).flatMap { member -> [Operation] in

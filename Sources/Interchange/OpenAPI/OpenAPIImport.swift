@@ -17,7 +17,7 @@ struct OpenAPIImport {
     /// A content that a response may have.
     private struct Example {
         let type: String
-        /// Of `examples`.
+        /// The example's name in `examples`; nil for another one.
         let name: String?
         let bytes: [UInt8]
     }
@@ -186,7 +186,7 @@ struct OpenAPIImport {
         return successes.first ?? names.first { $0 == "default" } ?? names.sorted().first
     }
 
-    /// Of `200`, `4XX` or `default`.
+    /// The status that `200`, `4XX` or `default` stands for.
     private static func status(_ name: String, isOwn: Bool) -> Int? {
         if name == "default" { return isOwn ? 200 : 500 }
         let digits = name.uppercased().hasSuffix("XX") ? name.prefix(1) + "00" : Substring(name)

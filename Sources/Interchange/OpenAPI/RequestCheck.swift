@@ -31,7 +31,8 @@ package struct RequestCheck: Sendable {
         /// All of it where there is no parameter.
         let before: String
         let after: String
-        /// Of the parameter; nil: there is none; empty: there are several, whose values are not looked at.
+        /// The name of the segment's parameter; nil if there is none; empty if there are several, whose values are not
+        /// looked at.
         let name: String?
 
         init(_ text: Substring) {
@@ -59,7 +60,7 @@ package struct RequestCheck: Sendable {
     private let patterns: [String: Pattern]
     /// What the document asks of requests and is not checked, each with its place.
     package let unchecked: [String]
-    /// Those with fewer parameters first, and of these the ones with more text beside them.
+    /// The paths: those with fewer parameters first, and of these the ones with more text beside them.
     private let paths: [Path]
     /// The path of the first server; empty for none.
     private let server: String

@@ -1,4 +1,5 @@
-// Whether a value is what a schema says, and where it is not.
+// Whether a value is what a schema says, and where it is not, within the steps and the time that the checks of one
+// request may take together.
 
 package import Content
 package import Matching
@@ -28,7 +29,7 @@ package struct SchemaCheck {
     private let patterns: [String: Pattern]
     private let budget: SchemaBudget
     private var violations: [SchemaViolation] = []
-    /// It is only asked whether the value holds: the first thing that is wrong ends the search, and is not told.
+    /// Whether only a yes or no is wanted: the first violation ends the search, and is not reported.
     private var isSilent = false
     private var hasFailed = false
 
@@ -299,3 +300,152 @@ extension ContentTree {
         }
     }
 }
+
+// MARK: - The words of the schemas
+
+/// Walks the parts of a document that requests are checked by, once, when the document is read.
+struct SchemaWords {
+    private typealias Part = OpenAPIDocument.Part
+
+    /// Words of JSON Schema that narrow what a value may be, and that `SchemaCheck` does not know.
+    private static let unknown: Set<String> = [
+        "patternProperties", "propertyNames", "if", "then", "else", "dependentRequired", "dependentSchemas",
+        "dependencies", "contains", "minContains", "maxContains", "prefixItems", "unevaluatedProperties",
+        "unevaluatedItems", "$dynamicRef", "$recursiveRef", "contentEncoding", "contentMediaType", "contentSchema",
+    ]
+    /// Formats that only say how a program keeps a value; the type says all that can be checked.
+    private static let plainFormats: Set<String> = ["int32", "int64", "float", "double", "password", "binary", "byte"]
+    /// Schemas that are looked at.
+    private static let most = 100_000
+
+    /// The compiled patterns by their text; a pattern that PCRE2 does not take is left out.
+    private(set) var patterns: [String: Pattern] = [:]
+    /// What is not checked, each with its place.
+    private(set) var unchecked: [String] = []
+
+    private let document: OpenAPIDocument
+    private var visited: Set<String> = []
+
+    init(_ document: OpenAPIDocument) {
+        self.document = document
+        if let security = document.root.part("security") { leave("security", security.place) }
+        for operation in document.operations {
+            for list in [operation.item.part("parameters"), operation.part.part("parameters")] {
+                for parameter in document.elements(list) { visit(parameter: parameter) }
+            }
+            guard let body = operation.part.part("requestBody") else { continue }
+            guard let content = document.resolved(body)?.part("content") else {
+                leave("a body that is not in this file", body.place)
+                continue
+            }
+            for member in content.tree.members ?? [] {
+                if let schema = content.part(member.name)?.part("schema") { visit(schema) }
+            }
+        }
+    }
+
+    private mutating func leave(_ what: String, _ place: ImportPlace) {
+        unchecked.append("\(what) (\(place))")
+    }
+
+    private mutating func visit(parameter: Part) {
+        guard visited.insert(parameter.place.pointer).inserted else { return }
+        if let content = parameter.part("content") { return leave("a parameter with content", content.place) }
+        if let style = parameter.part("style"), let name = style.tree.text, !["form", "simple"].contains(name) {
+            leave("the style \(name)", style.place)
+        }
+        guard let schema = parameter.part("schema") else { return }
+        if let resolved = document.resolved(schema),
+            SchemaSample.type(SchemaShape(resolved, document).tree) == "object"
+        {
+            leave("an object as a parameter", schema.place)
+        }
+        visit(schema)
+    }
+
+    private mutating func visit(_ schema: Part) {
+        var rest = [schema]
+        while let next = rest.popLast() {
+            guard let part = document.resolved(next) else {
+                leave("what is not in this file", next.place)
+                continue
+            }
+            guard visited.count < Self.most, visited.insert(part.place.pointer).inserted else { continue }
+            for member in part.tree.members ?? [] {
+                guard let below = part.part(member.name) else { continue }
+                switch member.name {
+                case "allOf", "anyOf", "oneOf":
+                    rest += (below.tree.elements ?? []).enumerated().map { position, tree in
+                        Part(tree: tree, place: below.place.within(position))
+                    }
+                case "not", "items", "additionalProperties": rest.append(below)
+                case "properties": rest += (below.tree.members ?? []).compactMap { below.part($0.name) }
+                case "pattern": compile(below)
+                case "format":
+                    let format = below.tree.text ?? ""
+                    if !SchemaCheck.formats.contains(format), !Self.plainFormats.contains(format) {
+                        leave("the format \(format)", below.place)
+                    }
+                default: if Self.unknown.contains(member.name) { leave(member.name, below.place) }
+                }
+            }
+        }
+    }
+
+    private mutating func compile(_ part: Part) {
+        guard let text = part.tree.text, patterns[text] == nil else { return }
+        do throws(Pattern.Malformed) { patterns[text] = try Pattern(text) } catch {
+            leave("a pattern that is none, since \(error.reason)", part.place)
+        }
+    }
+}
+
+// MARK: - The budget of a request
+
+/// What the checks of one request may take together, on one thread: steps, and the time of the thread. What goes beyond
+/// it is not known to be right.
+package final class SchemaBudget {
+    /// Values and schemas that are compared, and pieces of 16 bytes of a text.
+    private static let mostSteps = 100_000
+    /// Nanoseconds of the thread's time. A check is on a loop, which has other clients.
+    package static let mostTime: UInt64 = 10_000_000
+    /// How many steps are taken between two looks at the clock.
+    private static let stride = 64
+
+    private let time: UInt64
+    /// The end by the clock of the thread's time; nil before the first step.
+    private var end: UInt64?
+    private var steps = 0
+    private var nextLook = 0
+    package private(set) var isOver = false
+
+    /// - Parameter time: nanoseconds of the thread's time, from the first step on.
+    package init(time: UInt64 = mostTime) { self.time = time }
+
+    /// Counts steps before they are taken.
+    /// - Returns: false where they must not be taken.
+    func take(_ count: Int = 1) -> Bool {
+        guard !isOver else { return false }
+        steps += count
+        if steps > Self.mostSteps {
+            isOver = true
+        } else if steps >= nextLook {
+            nextLook = steps + Self.stride
+            isOver = timeLeft == 0
+        }
+        return !isOver
+    }
+
+    func giveUp() { isOver = true }
+
+    /// Nanoseconds that are left.
+    var timeLeft: UInt64 {
+        let now = Pattern.threadTime()
+        let (sum, overflow) = now.addingReportingOverflow(time)
+        let end = self.end ?? (overflow ? .max : sum)
+        self.end = end
+        return now < end ? end - now : 0
+    }
+}
+
+@available(*, unavailable) extension SchemaBudget: Sendable {}

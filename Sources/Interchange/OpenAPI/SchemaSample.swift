@@ -224,9 +224,9 @@ struct SchemaShape {
     private(set) var tree: ContentTree
     private(set) var properties: [(name: String, schema: Part)] = []
     private(set) var required: Set<MemberName> = []
-    /// Of `oneOf`, else of `anyOf`.
+    /// The schemas of `oneOf`, else of `anyOf`.
     private(set) var choices: [Part] = []
-    /// Where its parts stand in the document.
+    /// The pointers to the places in the document that the parts of the schema come from.
     private(set) var pointers: [String] = []
     private var parts: [String: Part] = [:]
 

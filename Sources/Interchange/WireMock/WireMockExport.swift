@@ -104,7 +104,7 @@ struct WireMockExport {
 
 /// The conditions of a rule as the request of a stub.
 enum WireMockExportedRequest {
-    /// One for each method, where a stub cannot have several.
+    /// The requests of a rule: one for each method, since a stub cannot have several.
     static func requests(_ rule: ExportedRule) throws(Unwritable) -> [ContentTree] {
         var methods = ["ANY"]
         var path: TextTest?

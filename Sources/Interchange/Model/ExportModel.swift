@@ -1,0 +1,204 @@
+// What an export reads and writes: rules and recordings with their answers, and notes on what the other tool has
+// nothing for.
+
+package import Content
+import HTTPWire
+package import Matching
+
+/// A format that other tools read.
+package enum ExportFormat: String, CaseIterable, Sendable {
+    case har, wiremock
+}
+
+/// A rule or a recording, with everything that it answers with.
+package struct ExportedRule: Sendable {
+    /// A part of an endpoint's path.
+    package enum Segment: Sendable, Equatable {
+        case literal(String)
+        case parameter(String)
+        /// Everything that follows.
+        case rest
+    }
+
+    /// A step of a scenario.
+    package struct Step: Sendable, Equatable {
+        package let scenario: String
+        package let state: String
+        package let next: String?
+
+        package init(scenario: String, state: String, next: String?) {
+            self.scenario = scenario
+            self.state = state
+            self.next = next
+        }
+    }
+
+    /// What notes call it, such as `shop/big-order`.
+    package let name: String
+    /// Where its service gets answers from, with the path before that of a request.
+    package let baseURL: String
+    /// The path before that of a request, for clients; empty for none.
+    package let prefix: String
+    /// The path pattern of an endpoint; nil if a clause says which path the rule is for.
+    package var template: [Segment]?
+    package var clauses: [RequestClause]
+    package var step: Step?
+    /// The answers, which are given one after the other.
+    package var answers: [ExportedAnswer]
+    /// Milliseconds.
+    package var latency: ClosedRange<Int>?
+    /// The log-normal curve of the latency, for files that know such a curve: the median in milliseconds, and the
+    /// deviation of the logarithms.
+    package var lognormal: (median: Double, sigma: Double)?
+    /// When it was recorded, in ISO 8601; nil for a rule.
+    package var recordedAt: String?
+
+    package init(name: String, baseURL: String, prefix: String, clauses: [RequestClause], answers: [ExportedAnswer]) {
+        self.name = name
+        self.baseURL = baseURL
+        self.prefix = prefix == "/" ? "" : prefix
+        self.clauses = clauses
+        self.answers = answers
+    }
+
+    /// Items of the query that it asks for: a rule with more of them comes first.
+    package var queryItems: Int {
+        clauses.count { if case .query = $0 { true } else { false } }
+    }
+}
+
+/// One answer.
+package struct ExportedAnswer: Sendable {
+    package let status: Int
+    package let fields: [(name: String, value: String)]
+    package let content: [UInt8]
+
+    package init(status: Int, fields: [(name: String, value: String)], content: [UInt8]) {
+        self.status = status
+        self.fields = fields
+        self.content = content
+    }
+
+    /// The content as a text; nil where it is none.
+    var text: String? { String(validating: content, as: UTF8.self) }
+
+    func field(_ name: String) -> String? { fields.first { $0.name.lowercased() == name }?.value }
+}
+
+/// Something that an export lacks, or has otherwise.
+package struct ExportNote: Sendable, Equatable, CustomStringConvertible {
+    /// The rule.
+    package let name: String
+    package let kind: ImportNote.Kind
+    package let reason: String
+
+    package init(_ name: String, _ kind: ImportNote.Kind, _ reason: String) {
+        self.name = name
+        self.kind = kind
+        self.reason = reason
+    }
+
+    package var description: String { "\(name): \(kind.rawValue): \(reason)" }
+}
+
+/// A document for another tool.
+package struct Export: Sendable {
+    package let tree: ContentTree
+    /// How many entries or stubs there are.
+    package let count: Int
+    package let notes: [ExportNote]
+
+    /// - Parameter rules: the first that is for a request answers it.
+    package static func write(_ rules: [ExportedRule], _ format: ExportFormat, version: String) -> Export {
+        switch format {
+        case .har: HARExport.write(rules, version: version)
+        case .wiremock: WireMockExport.write(rules)
+        }
+    }
+}
+
+/// What keeps a rule from being written.
+struct Unwritable: Error {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
+}
+
+// MARK: - Recordings
+
+/// A recording of the daemon, as an export reads it: the document that stands beside its content.
+package struct RecordedAnswer: Sendable {
+    /// Such as `GET /users/7?page=2`.
+    package let request: String
+    /// The name of the file with the content; nil for none.
+    package let content: String?
+    private let fields: [(name: String, value: String)]
+    private let asked: [(name: String, value: String)]
+    private let digest: String?
+    private let status: Int
+    private let recordedAt: String?
+
+    /// Nil for what is no such document.
+    package init?(_ bytes: [UInt8]) {
+        guard let tree = try? JSONReader.read(bytes), let request = tree["request"]?.text,
+            let status = tree["status"]?.whole,
+            200...599 ~= status, request.contains(" /")
+        else { return nil }
+        self.request = request
+        self.status = status
+        content = tree["content"]?.text
+        digest = tree["body"]?.text
+        recordedAt = tree["recorded_at"]?.text
+        func pairs(_ name: String) -> [(name: String, value: String)] {
+            (tree[name]?.elements ?? []).compactMap { pair in
+                guard let name = pair.elements?.first?.text, let value = pair.elements?.last?.text else { return nil }
+                return (name, value)
+            }
+        }
+        fields = pairs("fields")
+        asked = pairs("match")
+    }
+
+    /// `/v1` of `https://api.example.com/v1/`.
+    private static func path(of url: String) -> String {
+        guard let authority = url.firstRange(of: "://")?.upperBound,
+            let start = url[authority...].firstIndex(of: "/")
+        else { return "" }
+        return String(url[start...].reversed().drop { $0 == "/" }.reversed())
+    }
+
+    /// The recording as a rule, and what is missing in it.
+    /// - Parameter baseURL: of the origin that it was recorded of.
+    package func rule(
+        service: String,
+        baseURL: String,
+        prefix: String,
+        content: [UInt8]
+    ) -> (rule: ExportedRule, notes: [ExportNote]) {
+        let space = request.firstIndex(of: " ") ?? request.endIndex
+        let method = String(request[..<space])
+        var (path, query) = SourceURL.target(request[space...].dropFirst())
+        // The request is that of the origin, whose path is a part of the base.
+        let base = Self.path(of: baseURL)
+        if !base.isEmpty, path.hasPrefix(base + "/") { path = String(path.dropFirst(base.count)) }
+        var clauses: [RequestClause] = [.method(method == "GET" ? ["GET", "HEAD"] : [method]), .path(.equals(path))]
+        for item in query {
+            clauses.append(.query(item.name, item.value == Secrets.mark ? .present(true) : .equals(item.value)))
+        }
+        // Of a secret, a recording has the digest alone.
+        for field in asked {
+            clauses.append(.field(field.name, SecretNames.contains(field.name) ? .present(true) : .equals(field.value)))
+        }
+        let name = "\(service)/\(request)"
+        var rule = ExportedRule(
+            name: name,
+            baseURL: baseURL,
+            prefix: prefix,
+            clauses: clauses,
+            answers: [ExportedAnswer(status: status, fields: fields, content: content)]
+        )
+        rule.recordedAt = recordedAt
+        let reason = "the content of its request is known by its digest alone: whatever the content is, this answers"
+        return (rule, digest == nil ? [] : [ExportNote(name, .changed, reason)])
+    }
+}
