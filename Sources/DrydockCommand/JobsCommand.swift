@@ -1,8 +1,11 @@
-// `drydock jobs`: the batches that the daemon knows, and what can be done with them.
+// `drydock jobs`: the batches that the daemon knows, what can be done with them, and how one is followed until it ends.
 
 import ArgumentParser
 import DrydockDaemon
+import FoundationEssentials
+import Glibc
 import ProxyServer
+import Synchronization
 
 struct Jobs: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -63,5 +66,104 @@ struct Jobs: ParsableCommand {
     }
     private static func act(_ method: String, _ path: AdminPath, id: String, options: AdminOptions) throws {
         try options.order(method, path, id: id) { (job: AdminJob) in job.line }
+    }
+}
+
+// MARK: - Jobs as text
+
+// A job and its items as the command line prints them.
+extension AdminJob {
+    /// Sizes are being looked for, or have been.
+    var isCheck: Bool { state == "checking" || state == "checked" }
+    /// Every item is done, or has its size.
+    var isGood: Bool { (state == "done" || state == "checked") && totals.failed == 0 }
+
+    var progress: BatchProgress { BatchProgress(totals) }
+    /// How far it is.
+    var sentence: String { isCheck ? progress.checkSentence : progress.sentence }
+    /// `3  prefetch  running  12 of 30 items, 1.2 of 3.0 MiB  catalogue`.
+    var line: String { ([id, kind, state, sentence] + [name].compactMap { $0 }).joined(separator: "  ") }
+}
+
+extension AdminJob.Item {
+    /// The line of a call of a group: `done  200  api /login`; what failed or was skipped, with the reason.
+    var callLine: String {
+        var parts = [outcome == "skipped" ? "skipped" : state]
+        if let status { parts.append("\(status)") }
+        parts.append(url)
+        if let reason, state == "failed" || outcome == "skipped" { parts.append("(\(reason))") }
+        return parts.joined(separator: "  ")
+    }
+
+    /// The job as one line for people; its state first.
+    var line: String {
+        var parts = [outcome ?? check.map { state == "queued" ? $0 : state } ?? state]
+        if let size { parts.append(Format.size(Int(size))) }
+        parts.append(url)
+        if let file { parts.append("to \(file)") }
+        if let duplicateOf { parts.append("(repeats item \(duplicateOf + 1))") }
+        if let reason { parts.append("(\(reason))") }
+        return parts.joined(separator: "  ")
+    }
+}
+
+// MARK: - Following a job
+
+/// A flag that the user has pressed Ctrl-C; set by a signal handler, which may only touch atomics.
+private let interrupted = Atomic<Bool>(false)
+
+struct JobFollower {
+    let client: AdminClient
+    private let isTerminal = isatty(STDERR_FILENO) == 1 && processEnvironment()["TERM"] != "dumb"
+
+    init(client: AdminClient) { self.client = client }
+
+    /// Waits for the end of a job.
+    /// - Returns: nil where Ctrl-C ended the waiting.
+    func follow(_ id: String) throws -> AdminJob? {
+        signal(SIGINT) { _ in interrupted.store(true, ordering: .relaxed) }
+        defer { signal(SIGINT, SIG_DFL) }
+        let began = Date()
+        var first: Int64?
+        var told = ""
+        var lastLine = Date.distantPast
+        while true {
+            let job = try client.request("GET", .job, id: id, query: [("items", "false")]).successful()
+                .decode(AdminJob.self)
+            let before = first ?? job.totals.received
+            first = before
+            if isTerminal {
+                let line =
+                    job.isCheck
+                    ? job.progress.checkBar(columns: Self.columns)
+                    : job.progress.bar(columns: Self.columns, seconds: Date().timeIntervalSince(began), since: before)
+                // Back to the first column, and what the line before had more than this one is erased.
+                write("\r\(line)\u{1B}[K")
+            } else if job.sentence != told, job.isEnd || Date().timeIntervalSince(lastLine) >= 1 {
+                told = job.sentence
+                lastLine = Date()
+                write("\(job.kind) \(id): \(told)\n")
+            }
+            if job.isEnd || interrupted.load(ordering: .relaxed) {
+                if isTerminal { write("\n") }
+                return job.isEnd ? job : nil
+            }
+            usleep(isTerminal ? 100_000 : 200_000)
+        }
+    }
+
+    /// The job with its items, as the daemon says it.
+    func whole(_ id: String) throws -> AdminClient.Answer {
+        try client.request("GET", .job, id: id).successful()
+    }
+
+    private func write(_ text: String) {
+        _ = text.utf8CString.withUnsafeBytes { Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count - 1) }
+    }
+
+    private static var columns: Int {
+        var size = winsize()
+        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
     }
 }

@@ -168,7 +168,7 @@ extension AdminDraw {
     }
 }
 
-/// Whose demo answers are changed, and for how long.
+/// The services whose demo answers are changed, and for how long.
 struct DemoChange: ParsableArguments {
     static let forHelp = ArgumentHelp("After this time the change ends, such as 30s or 10m.", valueName: "duration")
 

@@ -3,8 +3,12 @@
 import ArgumentParser
 import Configuration
 import Content
+import DemoMode
 import FoundationEssentials
+import Glibc
 import Interchange
+import Matching
+import Policies
 import ServiceCore
 
 struct ExportFile: ParsableCommand {
@@ -53,3 +57,216 @@ struct ExportFile: ParsableCommand {
 }
 
 extension ExportFormat: ExpressibleByArgument {}
+
+// MARK: - What is exported
+
+/// Collects the rules of services, in the order in which they answer.
+struct ExportSource {
+    private(set) var rules: [ExportedRule] = []
+    private(set) var notes: [ExportNote] = []
+
+    /// Endpoints come before their service, and of endpoints those with fewer parameters.
+    mutating func add(_ service: ServiceConfiguration) throws {
+        let place = Place(service)
+        if service.match.host != nil {
+            notes.append(ExportNote(service.name, .changed, "the file does not say that it answers for one host alone"))
+        }
+        let endpoints = service.endpoints.filter(\.demo.enabled)
+            .sorted { ($0.path.freedom, $0.path.description) < ($1.path.freedom, $1.path.description) }
+        for endpoint in endpoints {
+            let template = endpoint.path.segments.map { segment -> ExportedRule.Segment in
+                switch segment {
+                case .literal(let text): .literal(text)
+                case .parameter(let name): .parameter(name)
+                case .rest: .rest
+                }
+            }
+            let methods = endpoint.method == "GET" ? ["GET", "HEAD"] : [endpoint.method]
+            let owner = "\(service.name)/\(endpoint.name)"
+            try add(endpoint.demo, owner, place, template, [.method(methods)], hasFaults: !endpoint.faults.isEmpty)
+        }
+        if service.demo.enabled {
+            try add(service.demo, service.name, place, nil, [], hasFaults: !service.faults.isEmpty)
+        }
+        let folders = [service.recording.folder] + service.endpoints.map(\.recording.folder)
+        var seen: Set<String> = []
+        var recorded: [ExportedRule] = []
+        for folder in folders.compactMap(\.self) where seen.insert(folder).inserted {
+            recorded += try recordings("\(folder)/\(service.name)", place)
+        }
+        // A recording is for its query alone, and a stub for requests with more, too.
+        rules += recorded.enumerated().sorted {
+            ($1.element.queryItems, $0.offset) < ($0.element.queryItems, $1.offset)
+        }
+        .map(\.element)
+    }
+
+    /// Where a service answers, and where its answers come from.
+    private struct Place {
+        let service: String
+        let baseURL: String
+        let prefix: String
+
+        init(_ service: ServiceConfiguration) {
+            self.service = service.name
+            prefix = service.match.prefix ?? ""
+            if case .origin(let url)? = service.baseURL {
+                baseURL = url.description
+            } else {
+                baseURL = "http://localhost:8080" + (prefix == "/" ? "" : prefix)
+            }
+        }
+    }
+
+    // MARK: - Demo answers
+
+    private mutating func add(
+        _ demo: DemoConfiguration,
+        _ owner: String,
+        _ place: Place,
+        _ template: [ExportedRule.Segment]?,
+        _ clauses: [RequestClause],
+        hasFaults: Bool
+    ) throws {
+        if hasFaults { notes.append(ExportNote(owner, .changed, "its faults are not written")) }
+        for rule in demo.rules + (demo.hasOwnAnswer ? [demo.answer] : []) {
+            let name = rule.name.map { "\(owner)/\($0)" } ?? owner
+            guard let answers = try answers(rule, name) else { continue }
+            let own = rule.condition?.clauses ?? []
+            let hasMethod = own.contains { if case .method = $0 { true } else { false } }
+            var exported = ExportedRule(
+                name: name,
+                baseURL: place.baseURL,
+                prefix: place.prefix,
+                clauses: (hasMethod ? [] : clauses) + own,
+                answers: answers
+            )
+            exported.template = template
+            exported.step = rule.gate?.step.map {
+                ExportedRule.Step(scenario: $0.scenario, state: $0.state, next: $0.next)
+            }
+            set(rule.latency, of: &exported)
+            rules.append(exported)
+            // What stands behind it never answers.
+            if rule.isUnconditional { return }
+        }
+    }
+
+    private mutating func set(_ latency: LatencyPolicy, of rule: inout ExportedRule) {
+        if case .uniform(let range) = latency.shape {
+            rule.latency = Int(range.lowerBound / 1_000_000)...Int(range.upperBound / 1_000_000)
+            return
+        }
+        let median = Int(latency.quantile(0.5) / 1_000_000)
+        rule.latency = median...median
+        if case .lognormal(let median, let p99) = latency.shape, latency.max == nil {
+            let sigma = log(Double(p99) / Double(median)) / 2.326348
+            rule.lognormal = (Double(median) / 1e6, (sigma * 1e4).rounded() / 1e4)
+        } else {
+            notes.append(ExportNote(rule.name, .changed, "the median is written in place of its latencies"))
+        }
+    }
+
+    /// - Returns: nil for a rule that no file can have, with a note.
+    private mutating func answers(_ rule: DemoRuleConfiguration, _ name: String) throws -> [ExportedAnswer]? {
+        func leaveOut(_ reason: String) { notes.append(ExportNote(name, .leftOut, reason)) }
+        if let gate = rule.gate, gate.outage != nil || !gate.turn.isEmpty {
+            leaveOut("it is for some of several requests: the file has nothing for turns and outages")
+            return nil
+        }
+        if rule.failure.map({ $0.chance > 0 }) == true {
+            notes.append(ExportNote(name, .changed, "its failures are not written"))
+        }
+        let all: [DemoAnswerConfiguration]
+        switch rule.choice {
+        case .one: all = [rule.answer]
+        case .sequence(let answers, let after):
+            if after != .last {
+                notes.append(ExportNote(name, .changed, "behind its end the sequence answers with the last one"))
+            }
+            all = answers
+        case .weighted(let answers):
+            notes.append(ExportNote(name, .changed, "of its answers by weight, the most frequent one is written"))
+            all = answers.max { $0.share < $1.share }.map { [$0.answer] } ?? []
+        }
+        var result: [ExportedAnswer] = []
+        for answer in all {
+            if answer.isTemplate || answer.file.map(DemoTemplate.isTemplate(path:)) == true {
+                leaveOut("its body is a template, which Drydock fills in for each request")
+                return nil
+            }
+            if answer.collection != nil {
+                leaveOut("it is a collection, which requests change")
+                return nil
+            }
+            result.append(try exported(answer, of: rule))
+        }
+        return result
+    }
+
+    private func exported(_ answer: DemoAnswerConfiguration, of rule: DemoRuleConfiguration) throws -> ExportedAnswer {
+        var content: [UInt8] = []
+        var type: String?
+        switch (answer.inline, answer.file) {
+        case (.text(let text)?, _): (content, type) = (Array(text.utf8), "text/plain; charset=utf-8")
+        case (.json(let tree)?, _): (content, type) = (JSONWriter.bytes(tree), "application/json")
+        case (nil, let path?):
+            content = try ImportFiles.read(path)
+            type = mediaType(forPath: path)
+        case (nil, nil): break
+        }
+        let own = Set(answer.headers.map { $0.name.lowercased() })
+        var fields = (rule.headers.filter { !own.contains($0.name.lowercased()) } + answer.headers).map {
+            (name: $0.name, value: $0.value)
+        }
+        if let type, !fields.contains(where: { $0.name.lowercased() == "content-type" }) {
+            fields.append(("Content-Type", type))
+        }
+        return ExportedAnswer(status: answer.status, fields: fields, content: content)
+    }
+
+    // MARK: - Recordings
+
+    private mutating func recordings(_ folder: String, _ place: Place) throws -> [ExportedRule] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        var found: [ExportedRule] = []
+        for name in names.sorted() where name.hasSuffix(".head.json") {
+            guard let recorded = RecordedAnswer(try ImportFiles.read("\(folder)/\(name)")) else {
+                notes.append(ExportNote("\(place.service)/\(name)", .leftOut, "it is no recording that can be read"))
+                continue
+            }
+            var content: [UInt8] = []
+            if let file = recorded.content {
+                // A file of another folder is none of the recording's.
+                guard !file.contains("/"), let read = try? ImportFiles.read("\(folder)/\(file)") else {
+                    let reason = "its content '\(file)' cannot be read"
+                    notes.append(ExportNote("\(place.service)/\(name)", .leftOut, reason))
+                    continue
+                }
+                content = read
+            }
+            let (rule, missing) = recorded.rule(
+                service: place.service,
+                baseURL: place.baseURL,
+                prefix: place.prefix,
+                content: content
+            )
+            found.append(rule)
+            notes += missing
+        }
+        return found
+    }
+}
+
+extension EndpointPath {
+    /// How many segments may be anything; the rest of a path counts most.
+    fileprivate var freedom: Int {
+        segments.reduce(0) { count, segment in
+            switch segment {
+            case .literal: count
+            case .parameter: count + 1
+            case .rest: count + 1000
+            }
+        }
+    }
+}

@@ -1,5 +1,6 @@
-// How a command fails, and what it knows of its process.
+// What a command prints and ends with: failures with their exit codes, lines on standard error, and numbers.
 
+import DrydockDaemon
 import Glibc
 
 /// A failure with its exit code.
@@ -25,4 +26,26 @@ func processEnvironment() -> [String: String] {
         entry += 1
     }
     return result
+}
+
+// MARK: - Numbers
+
+/// Numbers as people read them.
+enum Format {
+    static func size(_ bytes: Int) -> String { BatchProgress.size(Int64(bytes)) }
+
+    /// Milliseconds with one digit behind the point, rounded down.
+    static func milliseconds(_ nanoseconds: UInt64) -> String {
+        let tenths = nanoseconds / 100_000
+        return "\(tenths / 10).\(tenths % 10)ms"
+    }
+
+    static func duration(_ seconds: Int) -> String {
+        switch seconds {
+        case ..<120: "\(seconds)s"
+        case ..<7200: "\(seconds / 60)m"
+        case ..<172_800: "\(seconds / 3600)h"
+        default: "\(seconds / 86400)d"
+        }
+    }
 }
