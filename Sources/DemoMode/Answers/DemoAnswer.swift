@@ -1,6 +1,9 @@
-// One answer of a demo rule: its status, its content and its fields.
+// One answer of a demo rule: its status, its content and its fields, and how it is chosen among several or takes the
+// place of one.
 
+import Content
 package import HTTPWire
+package import Policies
 
 /// What a rule answers with. Immutable, shared by every loop.
 package struct DemoAnswer: Sendable {
@@ -65,5 +68,73 @@ package enum DemoContent: Sendable {
         case .template(_, let contentType): contentType
         case .events: DemoEvents.contentType
         }
+    }
+}
+
+// MARK: - The choice among several
+
+/// The answers of a rule, if it has more than one. Immutable, shared by every loop.
+package enum DemoChoice: Sendable {
+    /// The rule has one answer.
+    case one
+    /// The answers with their shares, which add up to 1.
+    case weighted([(share: Double, answer: DemoAnswer)])
+    /// The answers one after the other; never empty.
+    case sequence([DemoAnswer], after: SequenceEnd)
+
+    /// The answer to a request.
+    /// - Parameters:
+    ///   - place: how many answers the rule has given before.
+    ///   - unit: a uniform number, 0 ..< 1.
+    /// - Returns: nil where the rule has one answer only.
+    func answer(place: UInt64, unit: Double) -> DemoAnswer? {
+        switch self {
+        case .one: return nil
+        case .weighted(let answers):
+            var end = 0.0
+            for (share, answer) in answers {
+                end += share
+                if unit < end { return answer }
+            }
+            // Shares that add up to a little less than 1, as fractions do.
+            return answers.last?.answer
+        case .sequence(let answers, let after):
+            if place < UInt64(answers.count) { return answers[Int(place)] }
+            switch after {
+            case .repeat: return answers[Int(place % UInt64(max(1, answers.count)))]
+            case .last: return answers.last
+            case .notFound: return DemoAnswer(status: 404)
+            }
+        }
+    }
+
+    /// The answers of a rule that has several; empty if the rule has one only.
+    var answers: [DemoAnswer] {
+        switch self {
+        case .one: []
+        case .weighted(let answers): answers.map(\.answer)
+        case .sequence(let answers, after: _): answers
+        }
+    }
+
+    /// Whether the rule has one answer.
+    package var isOne: Bool {
+        if case .one = self { true } else { false }
+    }
+}
+
+// MARK: - Problem documents
+
+/// A problem document (RFC 9457) and its fields.
+package struct DemoProblem: Sendable {
+    package let fields = Fields([("Content-Type", "application/problem+json")])
+    package let body: [UInt8]
+
+    package init(_ status: Int, _ title: String, _ detail: String) {
+        let document = ContentTree.object([
+            ContentTree.Member("title", .string(title)), ContentTree.Member("status", .number(String(status))),
+            ContentTree.Member("detail", .string(detail)),
+        ])
+        body = JSONWriter.bytes(document)
     }
 }

@@ -4,11 +4,11 @@
 package struct DemoEvents: Sendable, Equatable {
     /// One event (HTML, section "Server-sent events").
     package struct Event: Sendable, Equatable {
-        /// Nil: the event's number in the stream, from 1.
+        /// The event's id; nil stands for its number in the stream, from 1.
         package var id: String?
         /// Its type; nil: the clients' default, which is `message`.
         package var name: String?
-        /// Nil: clients take the other fields, and tell nobody of the event.
+        /// The event's data; without any (nil), clients take the other fields and dispatch no event.
         package var data: String?
         /// Milliseconds that a client waits before it connects again.
         package var retry: UInt64?

@@ -1,4 +1,4 @@
-// An answer file of demo mode, read whole when the plan is built.
+// An answer file of demo mode, read whole when the plan is built, and its media type, from the extension of its name.
 
 package import EventLoop
 import Glibc
@@ -8,9 +8,9 @@ import Glibc
 ///
 /// Sendable: nothing of it changes.
 package final class DemoFile: Sendable {
-    /// As given to `load`.
+    /// The path as it was given to `load`.
     package let path: String
-    /// In bytes.
+    /// The length in bytes.
     package let count: Int
     /// All bytes of a small file; empty where ``large`` has them.
     private let small: [UInt8]
@@ -18,7 +18,7 @@ package final class DemoFile: Sendable {
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer?
     /// The file without a name that the bytes of a large file are in, as long as there are descriptors for it.
     package let memory: MemoryFile?
-    /// From the file name's extension; `application/octet-stream` when it says nothing.
+    /// The media type by the extension of the file's name; `application/octet-stream` when it says nothing.
     package let contentType: String
     /// A strong one, of the bytes alone: the same file has the same tag on every machine (RFC 9110 section 8.8.3).
     package let entityTag: String
@@ -147,3 +147,60 @@ package struct DemoFileError: Error, Sendable, Equatable, CustomStringConvertibl
         }
     }
 }
+
+// MARK: - Media types
+
+/// The media type for the extension of the last path component, compared without case; `application/octet-stream`
+/// when there is none or it is not known.
+package func mediaType(forPath path: String) -> String {
+    let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
+    guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "application/octet-stream" }
+    return mediaTypes[name[name.index(after: dot)...].lowercased()] ?? "application/octet-stream"
+}
+
+private let mediaTypes: [String: String] = [
+    "avif": "image/avif",
+    "bin": "application/octet-stream",
+    "bmp": "image/bmp",
+    "css": "text/css; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "gif": "image/gif",
+    "gz": "application/gzip",
+    "heic": "image/heic",
+    "htm": "text/html; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "ico": "image/vnd.microsoft.icon",
+    "ics": "text/calendar; charset=utf-8",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "map": "application/json",
+    "md": "text/markdown; charset=utf-8",
+    "mjs": "text/javascript; charset=utf-8",
+    "mov": "video/quicktime",
+    "mp3": "audio/mpeg",
+    "mp4": "video/mp4",
+    "ndjson": "application/x-ndjson",
+    "ogg": "audio/ogg",
+    "otf": "font/otf",
+    "pdf": "application/pdf",
+    "plist": "application/x-plist",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "tar": "application/x-tar",
+    "ttf": "font/ttf",
+    "txt": "text/plain; charset=utf-8",
+    "wasm": "application/wasm",
+    "wav": "audio/wav",
+    "webm": "video/webm",
+    "webmanifest": "application/manifest+json",
+    "webp": "image/webp",
+    "woff": "font/woff",
+    "woff2": "font/woff2",
+    "xml": "application/xml",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+    "zip": "application/zip",
+]

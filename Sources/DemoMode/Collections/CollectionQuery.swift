@@ -15,9 +15,9 @@ struct CollectionQuery: Equatable {
 
     struct Filter: Equatable {
         let path: [String]
-        /// Nil is equality.
+        /// How the values are compared; nil means by equality.
         let comparison: Comparison?
-        /// One of them; with `differs`, none of them.
+        /// The values of which an item has to have one; with `differs`, none of them.
         var values: [String]
     }
 
@@ -33,11 +33,11 @@ struct CollectionQuery: Equatable {
     }
 
     private(set) var filters: [Filter] = []
-    /// In lower case.
+    /// The texts of a full-text query in lower case.
     private(set) var texts: [String] = []
     private(set) var orders: [Order] = []
     private(set) var page: Page?
-    /// Of the list, without pages; nil is the end.
+    /// The part of the list that is wanted, without pages; an end of nil is that of the list.
     private(set) var slice: (start: Int, end: Int?) = (0, nil)
 
     /// Items on a page where the query does not say.
@@ -211,7 +211,7 @@ struct CollectionQuery: Equatable {
         return compare(first?.scalar ?? "", second?.scalar ?? "")
     }
 
-    /// By value, exactly; nil where one is no number.
+    /// Compares two texts by their values as numbers, exactly; nil if one is no number.
     private static func order(_ first: String, _ second: String) -> Int? {
         // Most numbers are whole and short.
         if let left = Int(first), let right = Int(second) { return compare(left, right) }

@@ -84,9 +84,9 @@ package struct CollectionFileError: Error, Sendable, Equatable, CustomStringConv
 
 /// The whole of a file's collections; a value.
 struct CollectionState: Sendable {
-    /// In the order of the file; a file that is one list has it under the empty name.
+    /// The resources in the order of the file; a file that is one list has it under the empty name.
     private(set) var resources: [(name: String, resource: CollectionResource)] = []
-    /// As JSON, about.
+    /// The approximate size as JSON, in bytes.
     var size: Int
 
     init(_ bytes: [UInt8], idName: String) throws(CollectionFileError) {
@@ -134,7 +134,7 @@ struct CollectionState: Sendable {
 }
 
 extension ContentTree {
-    /// With the changes of a merge patch (RFC 7396): null removes a member.
+    /// This tree with the changes of a merge patch (RFC 7396): null removes a member.
     func merging(_ patch: ContentTree) -> ContentTree {
         guard case .object(let changes) = patch else { return patch }
         var members = self.members ?? []
@@ -154,7 +154,7 @@ extension ContentTree {
         return .object(removed.isEmpty ? members : members.indices.filter { !removed.contains($0) }.map { members[$0] })
     }
 
-    /// With one member set; a new one is the first.
+    /// This object with one member set; a new one is the first.
     func setting(_ name: String, to value: ContentTree) -> ContentTree {
         var members = self.members ?? []
         if let place = members.place(of: name) {

@@ -19,14 +19,14 @@ package enum NewIDs: String, Sendable, CaseIterable {
 /// Shared by every loop: the state is under a mutex, and a change is made whole within one hold of it. A list is taken
 /// out as a value and searched outside.
 package final class DemoCollection: Sendable {
-    /// Of the file that it begins with; another one has other bytes.
+    /// The entity tag of the file that the collection begins with; a file with other bytes has another one.
     package let entityTag: String
     package let idName: String
     package let newIDs: NewIDs
     private let start: CollectionState
     private let limit: Int
     private let state: Mutex<CollectionState>
-    /// Of `state`, as the last change left it: a loop asks for it, which must not wait for a long change.
+    /// The size of `state` as the last change left it: a loop asks for it, which must not wait for a long change.
     private let sizeNow: Atomic<Int>
 
     /// Bytes of all items as JSON, at least.

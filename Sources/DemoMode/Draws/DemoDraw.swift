@@ -1,4 +1,4 @@
-// One draw of a demo rule: how long this answer takes, and whether and how it fails.
+// One draw of a demo rule: how long this answer takes, whether and how it fails, and which misbehaviours it has.
 
 package import HTTPWire
 package import Policies
@@ -41,7 +41,7 @@ package struct DemoDraw: Sendable {
     /// The body's bytes.
     package var body: [UInt8] { content.file?.bytes ?? [] }
 
-    /// In bytes.
+    /// The body's length in bytes.
     package var bodyLength: Int { content.file?.count ?? 0 }
 
     /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule brings one,
@@ -133,7 +133,7 @@ package struct DemoDraw: Sendable {
         )
     }
 
-    /// The same from the request key's bytes.
+    /// Draws for a request key that is given by its bytes.
     package static func draw(_ rule: DemoRule, requestKey: [UInt8], ordinal: UInt64) -> DemoDraw {
         draw(rule, key: DrawKey(rule: rule.name, request: requestKey), ordinal: ordinal)
     }
@@ -188,4 +188,28 @@ private func tokenOrQuoted(_ text: String) -> String {
         }
     }
     return quoted + "\""
+}
+
+// MARK: - Misbehaviours
+
+// Which of a rule's misbehaviours an answer has.
+extension Misbehaviour {
+    /// Whether an answer has it. Each kind has numbers of its own, so that another kind beside it moves nothing.
+    func acts(_ numbers: DrawNumbers, ordinal: UInt64) -> Bool {
+        if let every, (ordinal &+ 1) % UInt64(Swift.max(1, every)) != 0 { return false }
+        return numbers.unit(.misbehaviour, Self.place(of: kind)) < chance
+    }
+
+    private static func place(of kind: Kind) -> UInt64 { UInt64(Kind.allCases.firstIndex(of: kind) ?? 0) }
+}
+
+extension DemoDraw {
+    /// The misbehaviour of a kind, if the answer has it.
+    package func misbehaviour(_ kind: Misbehaviour.Kind) -> Misbehaviour? { misbehaviours.first { $0.kind == kind } }
+
+    /// The entity tag of an answer whose tag is wrong: no other request has it.
+    package func wrongTag(for tag: String) -> String {
+        let end = tag.hasSuffix("\"") ? "\"" : ""
+        return "\(tag.dropLast(end.count)).\(String(start, radix: 16))\(end)"
+    }
 }

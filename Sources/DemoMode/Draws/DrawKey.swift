@@ -18,7 +18,7 @@ package struct DrawKey: Hashable, Sendable {
         self.init(RuleDigest(rule), request: request)
     }
 
-    /// The same with a rule's name that was digested before.
+    /// Makes the key with a rule's name that was digested before.
     package init(_ rule: RuleDigest, request: UnsafeRawBufferPointer) {
         var hash = rule.hash
         hash.add(UInt64(request.count))
@@ -26,7 +26,7 @@ package struct DrawKey: Hashable, Sendable {
         digest = mix(hash.value)
     }
 
-    /// The same from an array.
+    /// Makes the key of a request that is given as an array.
     package init(rule: String, request: [UInt8]) {
         self = request.withUnsafeBytes { DrawKey(rule: rule, request: $0) }
     }
@@ -74,7 +74,7 @@ struct DrawNumbers {
         Double(bits(stream) >> 11) * 0x1p-53
     }
 
-    /// The same of element `place` of a stream that has several.
+    /// The number of element `place` of a stream that has several.
     func unit(_ stream: DrawStream, _ place: UInt64) -> Double {
         Double(mix(bits(stream) &+ place &* goldenGamma) >> 11) * 0x1p-53
     }

@@ -27,7 +27,7 @@ package struct FaultPlan: Sendable, Equatable {
     /// Some of the rules keep the origin from being asked where they act.
     package let sparesOrigin: Bool
 
-    /// Nil without rules.
+    /// Nil if there are no rules.
     package init?(_ rules: [Rule]) {
         if rules.isEmpty { return nil }
         self.rules = rules
@@ -85,7 +85,7 @@ package struct FaultPlan: Sendable, Equatable {
 /// What a request has drawn of the rules that are for its answer.
 package struct FaultDraws: Sendable {
     fileprivate struct Draw {
-        /// Of the rule in the list.
+        /// The index of the rule in the list.
         let place: Int
         let name: DrawName
     }
@@ -187,7 +187,7 @@ package struct FaultEffect: Sendable, Equatable {
 }
 
 extension Pace {
-    /// As Drydock-Demo has it.
+    /// The name of the pace as Drydock-Demo has it.
     fileprivate var name: String {
         switch self {
         case .rate(let rate): "\(rate)"
@@ -219,7 +219,7 @@ extension Pace {
         }
     }
 
-    /// Of a body whose end is not known: pieces of a KiB, and behind the last of them all the rest.
+    /// The pieces of a body whose end is not known: of a KiB each, and all the rest after the last of them.
     private static func blind(_ chunks: Int, _ over: UInt64, _ sent: Int64) -> (count: Int, due: (Int) -> UInt64) {
         let place = Swift.min(Int64(chunks) - 1, sent / 1024)
         let due = UInt64(Double(over) * Double(place + 1) / Double(chunks))

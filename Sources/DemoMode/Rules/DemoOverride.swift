@@ -7,14 +7,14 @@ package struct DemoOverride: Sendable, Equatable {
     /// The field's name.
     package static let fieldName = "Drydock-Override"
 
-    /// Of the answer, whatever else would give it one.
+    /// The status of the answer, whatever else would give it one.
     package private(set) var status: Int?
     /// Nanoseconds.
     package private(set) var latency: UInt64?
     package private(set) var isFailure: Bool?
     /// The name of the rule that answers, whatever its conditions say; it counts nothing and leads no scenario on.
     package private(set) var rule: String?
-    /// Of the answer, in place of the request's own draw, which is then not taken.
+    /// The draw of the answer, in place of the request's own, which is then not taken.
     package private(set) var draw: DrawName?
 
     /// - Parameters:

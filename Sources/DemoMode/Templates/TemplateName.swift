@@ -26,7 +26,7 @@ enum TemplateName: Sendable, Equatable {
     /// A section that is written so many times.
     case repeated(Int)
 
-    /// The same request gives the same value again.
+    /// Whether the same request gives the same value again.
     var isRepeatable: Bool {
         switch self {
         case .now, .requestCount, .ruleCount, .fake: false
@@ -34,7 +34,7 @@ enum TemplateName: Sendable, Equatable {
         }
     }
 
-    /// It is a text whatever it means: a query has no numbers.
+    /// Whether the value is a text whatever it means: a query has no numbers.
     var isText: Bool {
         switch self {
         case .path, .parameter, .query, .field, .cookie, .body, .fake(.oneOf): true
@@ -54,11 +54,11 @@ enum TemplateName: Sendable, Equatable {
 enum TimeStyle: Sendable, Equatable {
     /// `2026-05-06T07:08:09Z`
     case iso
-    /// As in `Date` of HTTP.
+    /// The form of `Date` in HTTP.
     case http
     /// Seconds since 1970.
     case unix
-    /// As strftime says: `%Y %m %d %H %M %S`.
+    /// A pattern as of strftime: `%Y %m %d %H %M %S`.
     case pattern(String)
 }
 
@@ -266,7 +266,7 @@ struct TemplateMistake: Error, Equatable {
 }
 
 extension String {
-    /// Without spaces at its ends.
+    /// The text without spaces at its ends.
     var trimmed: String {
         var rest = self[...]
         while rest.first == " " || rest.first == "\t" { rest.removeFirst() }

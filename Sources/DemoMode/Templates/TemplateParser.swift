@@ -12,11 +12,11 @@ enum TemplatePart: Sendable, Equatable {
 
 /// How a value is written.
 enum ValueStyle: Sendable, Equatable {
-    /// So that it stays a value there.
+    /// The value is escaped, so that it stays a value where it is written.
     case escaped
-    /// As it is.
+    /// The value is written as it is.
     case raw
-    /// As a JSON value of its own.
+    /// The value is written as a JSON value of its own.
     case json
 }
 
@@ -31,7 +31,7 @@ struct TemplateParser {
         let isInverted: Bool
         let line: Int
         let column: Int
-        /// The parts before it.
+        /// The parts before the section that is open.
         let before: [TemplatePart]
     }
 
