@@ -1,4 +1,5 @@
-// One decoder over every framing of a body.
+// Bodies by their framing (RFC 9112 sections 6 and 7): what a parsed head says of it, and one decoder over all of them,
+// chunks and trailers included.
 
 /// Decodes the body that follows a head: the same steps whether its end is a length, a last chunk or
 /// the end of the connection.
@@ -10,8 +11,8 @@ public struct BodyDecoder: ~Copyable, Sendable {
     private let side: MessageSide
     private var remaining: UInt64 = 0
     private var isClosed = false
-    /// One element if the body is chunked, otherwise empty. A decoder is large: an optional would be moved and
-    /// destroyed member by member, even if nil.
+    /// The decoder of chunks: one element if the body is chunked, otherwise empty. A decoder is large: an optional
+    /// would be moved and destroyed member by member, even if nil.
     private var chunks: [ChunkedDecoder] = []
 
     /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer
@@ -44,7 +45,7 @@ public struct BodyDecoder: ~Copyable, Sendable {
     /// Bytes that are still to come where a length says how many; else nil.
     public var lengthLeft: UInt64? { if case .length = framing { remaining } else { nil } }
 
-    /// So many bytes of content were taken elsewhere; no more than ``lengthLeft``.
+    /// Counts content bytes that were taken elsewhere; no more than ``lengthLeft``.
     public mutating func skip(_ count: Int) { remaining -= min(remaining, UInt64(count)) }
 
     /// The trailers of a chunked body, once complete.
@@ -71,6 +72,354 @@ public struct BodyDecoder: ~Copyable, Sendable {
             isClosed = true
         } else if !isComplete {
             throw WireError(.bodyTruncated, side: side)
+        }
+    }
+}
+
+// MARK: - What the head says
+
+// What Content-Length, Transfer-Encoding, Connection and Expect of a parsed head say each (RFC 9112 sections 6 and 9).
+// What may not stand in one head together is for `RequestParser` and `ResponseParser` to refuse.
+
+/// A head that was scanned: the bytes that the scanner's offsets point into, and whose it is. Used within one call.
+struct ScannedHead {
+    let buffer: UnsafeRawBufferPointer
+    let side: MessageSide
+
+    func error(_ reason: WireReason, _ entry: FieldEntry) -> WireError {
+        WireError(reason, side: side, offset: Int(entry.valueOffset))
+    }
+}
+
+// Methods of the scanner, which is borrowed: a value of their own would hold its entries with a reference.
+extension FieldScanner {
+    /// The one Content-Length, 0 to 2^63 - 1, or nil without one; repeated, a list, or anything but digits is refused.
+    func contentLength(_ head: ScannedHead) throws(WireError) -> UInt64? {
+        guard let entry = self.entry(.contentLength) else { return nil }
+        if repeated.contains(.contentLength) { throw head.error(.contentLengthRepeated, entry) }
+        let value = entry.value(in: head.buffer)
+        if let length = Decimal.parse(value) { return length }
+        throw head.error(value.contains(0x2C) ? .contentLengthRepeated : .contentLengthMalformed, entry)
+    }
+
+    /// Whether the body is chunked; any Transfer-Encoding but exactly `chunked` is refused, and every one in HTTP/1.0.
+    func isChunked(_ head: ScannedHead, _ version: HTTPVersion) throws(WireError) -> Bool {
+        guard let entry = self.entry(.transferEncoding) else { return false }
+        if version == .http10 { throw head.error(.transferEncodingInHTTP10, entry) }
+        if repeated.contains(.transferEncoding) { throw head.error(.transferEncodingMalformed, entry) }
+        let value = entry.value(in: head.buffer)
+        if value.equalsIgnoringCase("chunked") { return true }
+        throw head.error(Self.namesUnknownCodings(value) ? .transferEncodingUnknown : .transferEncodingMalformed, entry)
+    }
+
+    /// Whether the list is well-formed and only asks for codings that Drydock does not have: 501 rather than
+    /// 400 (RFC 9112 section 6.1).
+    private static func namesUnknownCodings(_ value: UnsafeRawBufferPointer) -> Bool {
+        var isWellFormed = true
+        var chunkedWasSeen = false
+        value.forEachMember { member in
+            let isChunked = member.equalsIgnoringCase("chunked")
+            // Nothing may follow `chunked`, itself included.
+            if chunkedWasSeen || !(isChunked || ByteClass.all(member, are: ByteClass.token)) { isWellFormed = false }
+            if isChunked { chunkedWasSeen = true }
+        }
+        return isWellFormed
+    }
+
+    /// Whether the connection may be used again as far as version and Connection say (RFC 9112
+    /// section 9.3); `close` wins.
+    func keepAlive(_ head: ScannedHead, _ version: HTTPVersion) -> Bool {
+        guard present.contains(.connection) else { return version == .http11 }
+        if connectionNames(head, "close") { return false }
+        return version == .http11 || connectionNames(head, "keep-alive")
+    }
+
+    /// Whether some Connection field has this option.
+    func connectionNames(_ head: ScannedHead, _ option: StaticString) -> Bool {
+        var isNamed = false
+        for entry in entries where entry.known == .connection {
+            entry.value(in: head.buffer).forEachMember { if $0.equalsIgnoringCase(option) { isNamed = true } }
+        }
+        return isNamed
+    }
+}
+
+// MARK: - The chunked coding
+
+/// What a decoder found next. Offsets are those of the buffer it was given.
+public enum BodyStep: Sendable, Equatable {
+    /// Content; the next call starts at the end of the range.
+    case data(Range<Int>)
+    /// Every byte was taken; `consumed` is the end of the buffer.
+    case needMore(consumed: Int)
+    /// The body is complete; `consumed` is the offset of the first byte after it.
+    case finished(consumed: Int)
+}
+
+/// Decodes one chunked body over any number of buffers, each byte looked at once.
+public struct ChunkedDecoder: Sendable {
+    public typealias Step = BodyStep
+
+    /// What the next byte is part of. size → sizeSpace? → extension? → sizeLineFeed → data → dataReturn → dataLineFeed
+    /// → size; after the last chunk sizeLineFeed → trailerStart → lastLineFeed or trailers → finished.
+    private enum State: UInt8 {
+        case size, sizeSpace, sizeExtension, sizeLineFeed, data, dataReturn, dataLineFeed, trailerStart, trailers,
+            lastLineFeed,
+            finished
+    }
+
+    /// Bytes of the extensions of one chunk.
+    private static let longestExtension = 256
+    /// Bytes of all extensions of a body that holds less content than that.
+    private static let longestExtensions = 16384
+
+    private let side: MessageSide
+    private let isLenient: Bool
+    private var state = State.size
+    private var digits = 0
+    private var size: UInt64 = 0
+    private var extensionLength = 0
+    private var extensionsLength = 0
+    private var contentLength = 0
+    /// Bytes taken in earlier calls, for the offset of an error.
+    private var taken = 0
+    private var trailerParser: TrailerParser
+    private var failure: WireError?
+
+    /// `trailerLimits.head` bounds the trailer section. A `.request` side refuses with 400 or 431, a `.response` side
+    /// with 502. A lenient decoder accepts whitespace between a size and its CRLF; before an extension it is always
+    /// allowed (RFC 9112 section 7.1.1).
+    public init(
+        side: MessageSide,
+        isLenient: Bool = false,
+        trailerLimits: HeadLimits = HeadLimits(head: 16384)
+    ) {
+        self.side = side
+        self.isLenient = isLenient
+        trailerParser = TrailerParser(side: side, limits: trailerLimits)
+    }
+
+    public var isFinished: Bool { state == .finished }
+
+    /// The trailers that came, once finished.
+    public var trailers: Fields { isFinished ? trailerParser.fields : Fields() }
+
+    /// Takes bytes from `start` on, up to the next run of content, the end of the body, or the end of the
+    /// buffer. A refusal is final.
+    public mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
+        if let failure { throw failure }
+        var position = start
+        do throws(WireError) {
+            let step = try advance(buffer.bytes, &position)
+            taken &+= position &- start
+            return step
+        } catch {
+            let place = error.offset &+ taken &+ position &- start
+            let placed = WireError(status: error.status, reason: error.reason, offset: place)
+            failure = placed
+            throw placed
+        }
+    }
+
+    /// Errors thrown here have offset 0, to which `next` adds the place of `position`.
+    private mutating func advance(
+        _ bytes: RawSpan,
+        _ position: inout Int
+    ) throws(WireError) -> BodyStep {
+        if state == .finished { return .finished(consumed: position) }
+        while position < bytes.byteCount {
+            let byte = bytes[at: position]
+            switch state {
+            case .size: try takeSize(byte)
+            case .sizeSpace: try takeSpace(byte)
+            case .sizeExtension: try takeExtension(byte)
+            case .sizeLineFeed:
+                try expectLineFeed(byte)
+                state = size == 0 ? .trailerStart : .data
+            case .data:
+                let count = Int(truncatingIfNeeded: min(size, UInt64(bytes.byteCount &- position)))
+                let range = position..<position &+ count
+                size &-= UInt64(count)
+                contentLength &+= count
+                if size == 0 { state = .dataReturn }
+                position = range.upperBound
+                return .data(range)
+            case .dataReturn:
+                guard byte == 0x0D else { throw refuse(byte == 0x0A ? .bareLineFeed : .chunkEndMalformed) }
+                state = .dataLineFeed
+            case .dataLineFeed:
+                try expectLineFeed(byte)
+                digits = 0
+                extensionLength = 0
+                state = .size
+            case .trailerStart:
+                state = byte == 0x0D ? .lastLineFeed : .trailers
+                if state == .trailers { continue }
+            case .trailers: return try takeTrailers(bytes, &position)
+            case .lastLineFeed:
+                try expectLineFeed(byte)
+                state = .finished
+                position &+= 1
+                return .finished(consumed: position)
+            case .finished:
+                return .finished(consumed: position)
+            }
+            position &+= 1
+        }
+        return .needMore(consumed: position)
+    }
+
+    private mutating func takeSize(_ byte: UInt8) throws(WireError) {
+        if ByteClass.table[Int(byte)] & ByteClass.hex != 0 {
+            // 16 digits at most, and a size that fits a signed 64-bit offset.
+            guard digits < 16, size <= UInt64(Int64.max) >> 4 || digits == 0 else { throw refuse(.chunkSizeTooLarge) }
+            let digit = byte < 0x3A ? byte &- 0x30 : (byte | 0x20) &- 0x57
+            size = (digits == 0 ? 0 : size &<< 4) | UInt64(digit)
+            digits &+= 1
+            return
+        }
+        guard digits > 0 else { throw refuse(byte == 0x0A ? .bareLineFeed : .chunkSizeMalformed) }
+        switch byte {
+        case 0x0D: state = .sizeLineFeed
+        case 0x3B: state = .sizeExtension
+        case 0x20, 0x09:
+            state = .sizeSpace
+            try countExtension()
+        case 0x0A: throw refuse(.bareLineFeed)
+        default: throw refuse(.chunkSizeMalformed)
+        }
+    }
+
+    /// Whitespace after the size; the byte after it decides whether it is allowed.
+    private mutating func takeSpace(_ byte: UInt8) throws(WireError) {
+        switch byte {
+        case 0x20, 0x09: try countExtension()
+        case 0x3B: state = .sizeExtension
+        case 0x0D where isLenient: state = .sizeLineFeed
+        case 0x0A: throw refuse(.bareLineFeed)
+        default: throw refuse(.chunkSizeMalformed)
+        }
+    }
+
+    private mutating func takeExtension(_ byte: UInt8) throws(WireError) {
+        if byte == 0x0D {
+            state = .sizeLineFeed
+            return
+        }
+        guard ByteClass.table[Int(byte)] & ByteClass.value != 0 else {
+            throw refuse(byte == 0x0A ? .bareLineFeed : .chunkExtensionMalformed)
+        }
+        try countExtension()
+    }
+
+    private mutating func countExtension() throws(WireError) {
+        extensionLength &+= 1
+        extensionsLength &+= 1
+        if extensionLength > Self.longestExtension
+            || extensionsLength > Self.longestExtensions && extensionsLength > contentLength
+        {
+            throw refuse(.chunkExtensionTooLong)
+        }
+    }
+
+    private mutating func takeTrailers(
+        _ bytes: RawSpan,
+        _ position: inout Int
+    ) throws(WireError) -> BodyStep {
+        let collected = trailerParser.collectedCount
+        do throws(WireError) {
+            guard let end = try trailerParser.take(bytes, from: position) else {
+                position = bytes.byteCount
+                return .needMore(consumed: position)
+            }
+            position = end
+            state = .finished
+            return .finished(consumed: end)
+        } catch {
+            // The place in the trailer section, as one relative to this buffer.
+            throw WireError(status: error.status, reason: error.reason, offset: error.offset &- collected)
+        }
+    }
+
+    private func expectLineFeed(_ byte: UInt8) throws(WireError) {
+        guard byte == 0x0A else { throw refuse(.bareCarriageReturn) }
+    }
+
+    private func refuse(_ reason: WireReason) -> WireError { WireError(reason, side: side) }
+}
+
+// MARK: - Trailers
+
+/// Parses trailers up to and including their empty line (RFC 9112 section 7.1.2).
+public struct TrailerParser: Sendable {
+    private let limits: HeadLimits
+    private let side: MessageSide
+    private var scanner = FieldScanner()
+    private var collected: [UInt8] = []
+    private var position = 0
+
+    /// Fields that are dropped from trailers, because they would change framing, routing, authentication or the
+    /// content's form after the fact (RFC 9110 section 6.5.1).
+    public static let unwelcome = FieldSet(
+        .contentLength,
+        .transferEncoding,
+        .host,
+        .connection,
+        .keepAlive,
+        .proxyConnection,
+        .te,
+        .trailer,
+        .upgrade,
+        .expect,
+        .maxForwards,
+        .authorization,
+        .proxyAuthorization,
+        .proxyAuthenticate,
+        .wwwAuthenticate,
+        .cookie,
+        .setCookie,
+        .cacheControl,
+        .cdnCacheControl,
+        .pragma,
+        .vary,
+        .age,
+        .expires,
+        .range,
+        .contentRange,
+        .contentType,
+        .contentEncoding,
+        .location
+    )
+
+    /// `limits.head` bounds the whole section; 16 KiB by default.
+    public init(side: MessageSide, limits: HeadLimits = HeadLimits(head: 16384)) {
+        self.side = side
+        self.limits = limits
+    }
+
+    /// Bytes of the section taken so far.
+    var collectedCount: Int { collected.count }
+
+    /// Takes the bytes from `start` on. Returns the offset after the empty line, or nil where more bytes are
+    /// needed and all were taken.
+    public mutating func take(_ bytes: RawSpan, from start: Int) throws(WireError) -> Int? {
+        let before = collected.count
+        let part = bytes.extracting(start..<min(bytes.byteCount, start + limits.head - before))
+        part.withUnsafeBytes { collected.append(contentsOf: $0) }
+        let held = collected
+        position = try scanner.scan(held.span.bytes, from: position, limits: limits, side: side)
+        if scanner.isDone { return start + position - before }
+        if position >= limits.head { throw WireError(.trailersTooLong, side: side, offset: position) }
+        return nil
+    }
+
+    /// The trailers, without the fields that are not allowed there.
+    public var fields: Fields {
+        collected.withUnsafeBytes { bytes in
+            var present = FieldSet()
+            let entries = scanner.entries.filter { $0.known == .other || !Self.unwelcome.contains($0.known) }
+            for entry in entries { present.insert(entry.known) }
+            return Fields(bytes, entries, present)
         }
     }
 }

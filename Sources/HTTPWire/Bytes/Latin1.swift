@@ -1,6 +1,7 @@
-// Wire bytes as String and back without loss: ISO-8859-1 both ways, so that any field value survives the round trip.
+// Text as bytes of fields: ISO-8859-1 both ways, so that any field value survives the round trip, and strings of
+// structured fields.
 
-/// Each byte is the Unicode scalar of the same number. A String with a scalar above U+00FF has no such
+/// ISO-8859-1: each byte is the Unicode scalar of the same number. A String with a scalar above U+00FF has no such
 /// bytes and is written as UTF-8.
 public enum Latin1 {
     /// The bytes as a String; ASCII takes a fast path.
@@ -53,5 +54,23 @@ public enum Latin1 {
         var all: UInt8 = 0
         for byte in bytes { all |= byte }
         return all < 0x80
+    }
+}
+
+// MARK: - Strings of structured fields
+
+/// Text as a string of structured fields (RFC 9651): what Cache-Status and Proxy-Status carry.
+public enum StructuredText {
+    /// A quoted string (section 3.3.3); a character that it cannot hold becomes a question mark.
+    public static func string(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": result += "\\\(scalar)"
+            case " "..."~": result.unicodeScalars.append(scalar)
+            default: result += "?"
+            }
+        }
+        return result + "\""
     }
 }

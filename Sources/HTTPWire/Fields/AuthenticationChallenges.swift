@@ -2,11 +2,11 @@
 
 /// One challenge: a scheme with a token or with parameters.
 package struct FieldChallenge: Sendable, Hashable {
-    /// In lower case.
+    /// The scheme in lower case.
     package var scheme: String
     /// What follows the scheme where that is no list of parameters.
     package var token: String?
-    /// By their names in lower case; of two with the same name the first counts.
+    /// The parameters by their names in lower case; of two with the same name the first counts.
     package var parameters: [String: String]
 
     package init(scheme: String, token: String? = nil, parameters: [String: String] = [:]) {

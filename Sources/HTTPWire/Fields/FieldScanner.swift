@@ -1,4 +1,7 @@
-// The field lines of a head or of trailers: scanned once, resumable at any byte, kept as offsets.
+// The field lines of a head or of trailers: scanned once, resumable at any byte, kept as offsets, and cached for the
+// next request of a connection.
+
+import Glibc
 
 /// Scans field lines up to and including the empty line that ends them (RFC 9112 section 5).
 ///
@@ -99,7 +102,7 @@ struct FieldScanner: Sendable {
         return position
     }
 
-    /// The same lines lie elsewhere in the next buffer.
+    /// Moves the offsets: the same lines lie elsewhere in the next buffer.
     mutating func move(by offset: Int) {
         guard offset != 0 else { return }
         for place in entries.indices {
@@ -198,4 +201,49 @@ struct FieldScanner: Sendable {
         let isLineFeed = bytes[at: position] == 0x0A
         return WireError(isLineFeed ? .bareLineFeed : .fieldValueControl, side: side, offset: position)
     }
+}
+
+// MARK: - The cache of a connection
+
+/// The bytes of an accepted field section: the next section with the same bytes need not be parsed.
+///
+/// What a section means depends only on its bytes and on the limits, which a parser never changes; see
+/// `RequestParser.remember(_:)` for which sections that is so.
+struct FieldSectionCache: Sendable {
+    /// Bytes of a section at most: a connection keeps them for as long as it is open.
+    private static let limit = 1024
+
+    /// The section, with the empty line at its end; empty if none is cached.
+    private var bytes: [UInt8] = []
+    /// Where in its buffer it began.
+    private(set) var start = 0
+
+    var count: Int { bytes.count }
+    var isEmpty: Bool { bytes.isEmpty }
+
+    /// Whether the section lies at `position` again, as a whole.
+    func isRepeated(_ read: RawSpan, at position: Int) -> Bool {
+        guard !isEmpty, bytes.count <= read.byteCount - position else { return false }
+        return read.withUnsafeBytes { read in
+            bytes.withUnsafeBytes { known in
+                // As many bytes follow `position`, and what is not empty has a base.
+                guard let place = read.baseAddress, let start = known.baseAddress else { return false }
+                return memcmp(place + position, start, known.count) == 0
+            }
+        }
+    }
+
+    /// Keeps a copy of a section that is not too long.
+    mutating func note(_ section: UnsafeRawBufferPointer, from start: Int) {
+        forget()
+        guard section.count <= Self.limit else { return }
+        bytes.append(contentsOf: section)
+        self.start = start
+    }
+
+    /// Moves the section: the same bytes lie elsewhere now.
+    mutating func move(to start: Int) { self.start = start }
+
+    /// Keeps the capacity.
+    mutating func forget() { bytes.removeAll(keepingCapacity: true) }
 }

@@ -1,4 +1,5 @@
-// The field names Drydock knows: found in wire bytes without allocation, and named back in canonical spelling.
+// The field names Drydock knows: found in wire bytes without allocation, named back in canonical spelling, and as a set
+// in one machine word.
 
 /// A field name that some rule of the proxy or the cache reads; every other name is `.other`.
 public enum KnownField: UInt8, CaseIterable, Sendable {
@@ -69,7 +70,7 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
     /// The compiler's own is called through tables where another module asks.
     @inlinable public static func == (left: KnownField, right: KnownField) -> Bool { left.rawValue == right.rawValue }
 
-    /// One row of 32 bytes per case, in the order of the cases, padded with spaces.
+    /// The names: one row of 32 bytes per case, in the order of the cases, padded with spaces.
     @inline(__always)
     private static var names: UnsafePointer<UInt8> {
         // The literal lives as long as the process, which is what makes this pointer safe to hand out.
@@ -202,4 +203,32 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
         default: .other
         }
     }
+}
+
+// MARK: - Sets of known fields
+
+/// A set of known fields; the hot path asks it before it looks at any line.
+public struct FieldSet: OptionSet, Sendable, Hashable {
+    public var rawValue: UInt64
+
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    public init(_ fields: KnownField...) {
+        rawValue = 0
+        for field in fields { insert(field) }
+    }
+
+    /// Whether the field occurs.
+    @inlinable @inline(__always)
+    public func contains(_ field: KnownField) -> Bool { rawValue & (1 << UInt64(field.rawValue)) != 0 }
+
+    /// Whether no field is in both.
+    @inlinable @inline(__always)
+    public func isDisjoint(with other: FieldSet) -> Bool { rawValue & other.rawValue == 0 }
+
+    @inlinable @inline(__always)
+    public mutating func insert(_ field: KnownField) { rawValue |= 1 << UInt64(field.rawValue) }
+
+    @inlinable @inline(__always)
+    public mutating func remove(_ field: KnownField) { rawValue &= ~(1 << UInt64(field.rawValue)) }
 }

@@ -10,7 +10,7 @@ public enum HTTPVersion: UInt8, Sendable {
         left.rawValue == right.rawValue
     }
 
-    /// As it is written in a start line.
+    /// The version as it is written in a start line.
     public var name: String { self == .http11 ? "HTTP/1.1" : "HTTP/1.0" }
 }
 
@@ -34,7 +34,7 @@ public struct RequestHead: Sendable, Equatable {
 public struct ResponseHead: Sendable, Equatable {
     /// 100 to 599; from an origin up to 999.
     public var status: Int
-    /// As received, bytes as in `Latin1`; may be empty.
+    /// The reason phrase as received, bytes as in `Latin1`; may be empty.
     public var reason: String
     public var version: HTTPVersion
     /// The end of the message as it came may be found elsewhere by others: nothing of it is stored.
@@ -123,7 +123,7 @@ public enum ParseProgress: Equatable, Sendable {
 public struct FieldEntry: Sendable, Equatable {
     public var nameOffset: UInt32
     public var nameLength: UInt32
-    /// Of the value without surrounding whitespace.
+    /// The offset of the value without surrounding whitespace.
     public var valueOffset: UInt32
     public var valueLength: UInt32
     public var known: KnownField
@@ -137,4 +137,14 @@ public struct FieldEntry: Sendable, Equatable {
     public func value(in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         buffer.part(Int(valueOffset)..<Int(valueOffset) + Int(valueLength))
     }
+}
+
+// MARK: - Interim responses
+
+/// The bound on interim responses (1xx) to one request, for every carrier. Without it, an origin that never comes to
+/// the final response fills the memory.
+public enum InterimBound {
+    public static let maximumHeads = 100
+    /// The length of all their heads together, in bytes.
+    public static let maximumBytes = 256 << 10
 }
