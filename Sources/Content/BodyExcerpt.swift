@@ -2,7 +2,7 @@
 
 /// Collects the first bytes of a body. A value; used on one loop.
 package struct BodyExcerpt: Sendable {
-    /// In bytes.
+    /// The most that is shown, in bytes.
     private let limit: Int
     private var beginning: [UInt8] = []
     /// Bytes are missing: what comes later does not follow what is here.
@@ -52,7 +52,7 @@ package struct BodyExcerpt: Sendable {
         return length > Int64(beginning.count) ? "\(text)… (\(beginning.count) of \(length) bytes)" : text
     }
 
-    /// One line: control characters are spelled out.
+    /// The bytes as one line, with control characters spelled out.
     private static func line(_ bytes: [UInt8]) -> String {
         var result = ""
         for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {

@@ -16,7 +16,7 @@ struct JSONScanner {
     }
 
     private var state = State.value
-    /// One for each array or object that is open: true for an object.
+    /// The arrays and objects that are open: true for an object.
     private var open: [Bool] = []
     private var isName = false
     /// The remaining bytes of `true`, `false` or `null`.

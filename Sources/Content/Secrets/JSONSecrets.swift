@@ -7,7 +7,8 @@ struct JSONSecrets {
     private var names: ContentNames
     private var place = 0
     private var found: [Range<Int>] = []
-    /// Of the objects that are open, outermost first. Of those within more than ``deepest`` others nothing is kept.
+    /// The siblings of the objects that are open, outermost first. Nothing is kept of objects within more than
+    /// ``deepest`` others.
     private var objects: [SiblingSecrets] = []
     private var tooDeep = 0
 

@@ -17,7 +17,7 @@ package struct SecretContent: Sendable, Hashable {
         self.isForLog = isForLog
     }
 
-    /// The same for lines of a log.
+    /// This content without its secrets for lines of a log.
     package var forLog: SecretContent { SecretContent(shown: shown, isForLog: true) }
 
     /// Whether the value of a field or of an item of a query is a secret, by its name.
@@ -137,7 +137,7 @@ struct UnicodeText {
         }
     }
 
-    /// By the zeros among the first characters, which are of ASCII in JSON, XML and forms.
+    /// The coding by the zeros among the first characters, which are ASCII in JSON, XML and forms.
     private static func guessed(_ content: [UInt8]) -> Coding {
         let zeros = content.prefix(4).map { $0 == 0 }
         switch zeros {
@@ -171,5 +171,114 @@ struct UnicodeText {
             let bytes = (0..<width).map { UInt8(truncatingIfNeeded: unit >> (8 * UInt32($0))) }
             result += isLittle ? bytes : bytes.reversed()
         }
+    }
+}
+
+// MARK: - Siblings
+
+/// The values of one object, form or element that are secret only if one of their siblings says what they are for, and
+/// the siblings that have been seen so far.
+struct SiblingSecrets {
+    private var hasCompanion = false
+    private var waiting: [Range<Int>] = []
+
+    /// Sees a name with its value.
+    /// - Parameters:
+    ///   - value: where the value stands; nil: it is none that could be hidden.
+    ///   - ranges: gets what is hidden.
+    mutating func see(_ name: SecretNames.ContentName, value: Range<Int>?, _ ranges: inout [Range<Int>]) {
+        if name.contains(.companion) { hasCompanion = true }
+        guard let value, !value.isEmpty else { return }
+        if name.contains(.secret) { ranges.append(value) } else if name.contains(.beside) { waiting.append(value) }
+    }
+
+    /// Ends the object, form or element.
+    func end(_ ranges: inout [Range<Int>]) {
+        if hasCompanion { ranges += waiting }
+    }
+}
+
+/// What names of a content say, each read once: a long list has the same ones again and again.
+struct ContentNames {
+    private let rules: SecretContent
+    private var known: [ArraySlice<UInt8>: SecretNames.ContentName] = [:]
+
+    init(_ rules: SecretContent) { self.rules = rules }
+
+    private static let mostKnown = 512
+    /// Longer names are not read.
+    private static let longest = 128
+    /// A name that can be secret contains one of these.
+    private static let hints = [
+        "token", "pass", "secret", "saml", "assertion", "cvv", "cvc", "code", "otp", "pin", "grant",
+    ]
+    .map { Array($0.utf8) }
+
+    /// - Parameter name: as it is meant, without escapes.
+    mutating func content(_ name: ArraySlice<UInt8>) -> SecretNames.ContentName {
+        guard name.count <= Self.longest, Self.hasHint(name) else { return [] }
+        if let said = known[name] { return said }
+        let said = rules.name(String(decoding: name, as: UTF8.self))
+        // The slice would hold the whole content; the names are as many as the bound says.
+        if known.count < Self.mostKnown { known[ArraySlice(Array(name))] = said }
+        return said
+    }
+
+    private static func hasHint(_ name: ArraySlice<UInt8>) -> Bool {
+        for place in name.indices {
+            let first = name[place] | 0x20
+            for hint in hints where hint[0] == first && name.endIndex - place >= hint.count {
+                if zip(name[place...], hint).allSatisfy({ $0 | 0x20 == $1 }) { return true }
+            }
+        }
+        return false
+    }
+}
+
+// MARK: - Forms
+
+/// Items end at `&`, and at `;` for those who read them so: a value is hidden in both readings.
+struct FormSecrets {
+    private let text: [UInt8]
+    private let rules: SecretContent
+
+    init(_ text: [UInt8], _ rules: SecretContent) {
+        self.text = text
+        self.rules = rules
+    }
+
+    /// Where the values are that are to be hidden.
+    func ranges() -> [Range<Int>] {
+        var names = ContentNames(rules)
+        var found: [Range<Int>] = []
+        var items = SiblingSecrets()
+        for item in pieces(text.indices, at: UInt8(ascii: "&")) {
+            let parts = pieces(item, at: UInt8(ascii: ";"))
+            see(item, &names, &items, &found)
+            // The first of several is the beginning of the item, which was looked at as a whole.
+            for part in parts.dropFirst() { see(part, &names, &items, &found) }
+        }
+        items.end(&found)
+        return found
+    }
+
+    private func see(
+        _ item: Range<Int>,
+        _ names: inout ContentNames,
+        _ items: inout SiblingSecrets,
+        _ found: inout [Range<Int>]
+    ) {
+        guard let sign = text[item].firstIndex(of: UInt8(ascii: "=")) else { return }
+        let name = PercentEncoding.decode(form: text[item.lowerBound..<sign])
+        let value = sign + 1..<item.upperBound
+        if rules.isForLog, rules.isSecretInLog(name, mayBeSeveral: !text[value].allSatisfy { 48...57 ~= $0 }) {
+            found.append(value)
+        } else {
+            items.see(names.content(ArraySlice(name)), value: value, &found)
+        }
+    }
+
+    private func pieces(_ range: Range<Int>, at separator: UInt8) -> [Range<Int>] {
+        text[range].split(separator: separator).map { $0.startIndex..<$0.endIndex }
     }
 }

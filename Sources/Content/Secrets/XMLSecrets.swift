@@ -14,7 +14,7 @@ struct XMLSecrets {
     private var names: ContentNames
     private var place = 0
     private var found: [Range<Int>] = []
-    /// Of the elements that are open, outermost first. Of those within more than ``deepest`` others nothing is kept.
+    /// The elements that are open, outermost first. Nothing is kept of elements within more than ``deepest`` others.
     private var elements: [Element] = []
     private var tooDeep = 0
 

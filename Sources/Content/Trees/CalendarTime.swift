@@ -57,7 +57,7 @@ package struct CalendarTime: Sendable, Equatable {
     /// `2024-05-06T07:08:09Z`
     package var iso8601: String { formatted("%Y-%m-%dT%H:%M:%SZ") }
 
-    /// By a pattern as of strftime: `%Y %m %d %H %M %S` and `%%`; other characters stand for themselves.
+    /// The time by a pattern as of strftime: `%Y %m %d %H %M %S` and `%%`; other characters stand for themselves.
     package func formatted(_ pattern: String) -> String {
         let (day, time) = (Self.floor(seconds, 86400), seconds - Self.floor(seconds, 86400) * 86400)
         let date = Self.date(day)

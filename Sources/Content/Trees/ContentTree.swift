@@ -1,4 +1,5 @@
-// Structured content as a tree: what JSON, a form and a property list have in common.
+// Structured content as a tree: what JSON, a form and a property list have in common, its numbers, and where two trees
+// differ.
 
 import HTTPWire
 
@@ -21,7 +22,7 @@ package enum ContentTree: Sendable, Hashable {
 
     case null
     case bool(Bool)
-    /// In the form of JSON.
+    /// A number in the form of JSON.
     case number(String)
     case string(String)
     case array([ContentTree])
@@ -42,7 +43,7 @@ extension ContentTree {
         if case .object(let members) = self { members } else { nil }
     }
 
-    /// By code points, texts as well as names of members.
+    /// Whether two trees are equal; texts and names of members are compared by code points.
     package static func == (left: ContentTree, right: ContentTree) -> Bool {
         switch (left, right) {
         case (.null, .null): true
@@ -93,7 +94,7 @@ extension ContentTree {
         return .object(members)
     }
 
-    /// Without the members that are null, and without the objects that have no members left. Arrays stay as they are.
+    /// This tree without members that are null, and without objects that have no members left. Arrays stay as they are.
     package func strippingNulls() -> ContentTree {
         guard case .object(let members) = self else { return self }
         return .object(
@@ -109,7 +110,7 @@ extension ContentTree {
         )
     }
 
-    /// With the members of every object in the order of their names' bytes.
+    /// This tree with the members of every object in the order of their names' bytes.
     package func sorted() -> ContentTree {
         switch self {
         case .array(let values): .array(values.map { $0.sorted() })
@@ -122,7 +123,7 @@ extension ContentTree {
         }
     }
 
-    /// With the value at a path of member names changed; every element of an array on the way is gone through.
+    /// This tree with the value at a path of member names changed, in every element of an array on the way.
     package func changing<Failure: Error>(
         _ path: ArraySlice<String>,
         _ change: (ContentTree) throws(Failure) -> ContentTree
@@ -165,5 +166,146 @@ package struct TreeLimits: Sendable, Equatable {
     package init(depth: Int = 64, values: Int = 100_000) {
         self.depth = depth
         self.values = values
+    }
+}
+
+// MARK: - Numbers
+
+/// A number as JSON writes it, exactly (RFC 8259 section 6); zeros before it and a plus sign do no harm.
+package struct DecimalNumber: Sendable, Equatable {
+    private let isNegative: Bool
+    /// The digits without zeros at either end; none for zero.
+    private let digits: [UInt8]
+    /// Places between the point and the first digit, negative where zeros are between them.
+    private let magnitude: Int
+
+    /// Exponents beyond it are taken for it.
+    private static let largestExponent = 1 << 40
+
+    /// - Returns: nil for what is no number.
+    package init?(_ text: String) {
+        var rest = Substring(text).utf8[...]
+        func takeDigits() -> [UInt8] {
+            let digits = rest.prefix { 48...57 ~= $0 }
+            rest = rest.dropFirst(digits.count)
+            return Array(digits)
+        }
+        func takeSign() -> Bool {
+            guard let first = rest.first, first == UInt8(ascii: "-") || first == UInt8(ascii: "+") else { return false }
+            rest = rest.dropFirst()
+            return first == UInt8(ascii: "-")
+        }
+        let isNegative = takeSign()
+        var digits = takeDigits()
+        var magnitude = digits.count
+        if rest.first == UInt8(ascii: ".") {
+            rest = rest.dropFirst()
+            let fraction = takeDigits()
+            guard !fraction.isEmpty else { return nil }
+            digits += fraction
+        }
+        guard !digits.isEmpty else { return nil }
+        if let mark = rest.first, mark | 0x20 == UInt8(ascii: "e") {
+            rest = rest.dropFirst()
+            let isSmall = takeSign()
+            let exponent = takeDigits()
+            guard !exponent.isEmpty else { return nil }
+            let size = exponent.reduce(0) { min($0 * 10 + Int($1 - 48), Self.largestExponent) }
+            magnitude += isSmall ? -size : size
+        }
+        guard rest.isEmpty else { return nil }
+        let zeros = digits.prefix { $0 == 48 }.count
+        digits.removeFirst(zeros)
+        while digits.last == 48 { digits.removeLast() }
+        self.digits = digits
+        self.magnitude = digits.isEmpty ? 0 : magnitude - zeros
+        self.isNegative = isNegative && !digits.isEmpty
+    }
+}
+
+extension DecimalNumber: Comparable {
+    package static func < (first: DecimalNumber, second: DecimalNumber) -> Bool {
+        guard first.isNegative == second.isNegative else { return first.isNegative }
+        return first.isNegative ? second.isSmaller(than: first) : first.isSmaller(than: second)
+    }
+
+    /// Whether the number without its sign is smaller than the other without its sign.
+    private func isSmaller(than other: DecimalNumber) -> Bool {
+        if digits.isEmpty || other.digits.isEmpty { return digits.isEmpty && !other.digits.isEmpty }
+        return magnitude == other.magnitude
+            ? digits.lexicographicallyPrecedes(other.digits) : magnitude < other.magnitude
+    }
+}
+
+// MARK: - Differences
+
+/// The first places at which a tree has something else than an older one. The order of members makes no difference.
+package struct TreeDifferences: Sendable, Equatable {
+    /// Such as `user.roles[2] is missing`, in the order of the older tree; no text has a value of a document in it.
+    package private(set) var texts: [String] = []
+    /// There are more differences than those in ``texts``.
+    package private(set) var isCut = false
+    private let limit: Int
+
+    /// - Parameter limit: of texts. The recursion is as deep as the trees are.
+    package init(from old: ContentTree, to new: ContentTree, atMost limit: Int = 10) {
+        self.limit = limit
+        compare(old, new, "")
+    }
+
+    private mutating func add(_ place: String, _ what: String) {
+        guard texts.count < limit else { return isCut = true }
+        texts.append("\(place.isEmpty ? "the document" : place) \(what)")
+    }
+
+    private mutating func compare(_ old: ContentTree, _ new: ContentTree, _ place: String) {
+        if isCut || old == new { return }
+        switch (old, new) {
+        case (.array(let old), .array(let new)):
+            for (number, pair) in zip(old, new).enumerated() { compare(pair.0, pair.1, "\(place)[\(number)]") }
+            for number in old.indices.dropFirst(new.count) where !isCut { add("\(place)[\(number)]", "is missing") }
+            for number in new.indices.dropFirst(old.count) where !isCut { add("\(place)[\(number)]", "is new") }
+        case (.object(let old), .object(let new)):
+            let values = Dictionary(new.map { (MemberName($0.name), $0.value) }) { $1 }
+            for member in old {
+                let inner = Self.place(of: member.name, in: place)
+                if let value = values[MemberName(member.name)] {
+                    compare(member.value, value, inner)
+                } else {
+                    add(inner, "is missing")
+                }
+            }
+            let known = Set(old.map { MemberName($0.name) })
+            for member in new where !known.contains(MemberName(member.name)) {
+                add(Self.place(of: member.name, in: place), "is new")
+            }
+        default:
+            let (kind, other) = (old.kind, new.kind)
+            add(place, kind == other ? "has changed" : "was \(kind) and is \(other)")
+        }
+    }
+
+    /// `user.name`; a name that is no word is in quotation marks: `user["a b"]`.
+    private static func place(of name: String, in place: String) -> String {
+        let isWord =
+            !name.isEmpty && name.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" || $0 == "$" }
+        if isWord, name.utf8.count <= 80 { return place.isEmpty ? name : "\(place).\(name)" }
+        return "\(place)[\(String(decoding: JSONWriter.bytes(.string(String(name.prefix(80)))), as: UTF8.self))]"
+    }
+}
+
+extension ContentTree {
+    /// What it is, with its article.
+    fileprivate var kind: String {
+        switch self {
+        case .null: "null"
+        case .bool: "a boolean"
+        case .number: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
+        case .data: "data"
+        case .date: "a date"
+        }
     }
 }

@@ -88,7 +88,7 @@ package enum FormItems {
 private final class FormNode {
     private var values: [ContentTree] = []
     private var isList = false
-    /// In the order in which they came.
+    /// The names in the order in which they came.
     private var names: [String] = []
     private var members: [MemberName: FormNode] = [:]
 
@@ -108,7 +108,7 @@ private final class FormNode {
         return member.insert(value, at: path.dropFirst())
     }
 
-    /// Nil without a value.
+    /// The items as a tree; nil without a value.
     var tree: ContentTree? {
         if isList { return .array(values) }
         if let value = values.first { return value }
@@ -153,7 +153,7 @@ package enum PercentEncoding {
     /// A percent sign without two hexadecimal digits stands for itself.
     package static func decode(_ bytes: some Collection<UInt8>) -> [UInt8] { decode(bytes, plusIsSpace: false) }
 
-    /// As forms are read: a plus sign is a space.
+    /// Decodes bytes as forms are read: a plus sign is a space.
     package static func decode(form bytes: some Collection<UInt8>) -> [UInt8] { decode(bytes, plusIsSpace: true) }
 
     private static func decode(_ bytes: some Collection<UInt8>, plusIsSpace: Bool) -> [UInt8] {

@@ -1,5 +1,6 @@
-// Names of members, compared by their code points (RFC 8259 section 8.3). For Swift, two texts are equal as soon as they
-// are canonically equivalent, as `\u{E9}` and `e\u{301}` are, and an origin takes these for two members.
+// Names of members: compared by their code points (RFC 8259 section 8.3), and written as snake_case or camelCase.
+
+package import Policies
 
 /// A name as the key of a table.
 package struct MemberName: Hashable, Sendable {
@@ -23,4 +24,67 @@ extension String {
 extension [ContentTree.Member] {
     /// Where the member of that name is.
     package func place(of name: String) -> Int? { firstIndex { $0.name.isSameName(as: name) } }
+}
+
+// MARK: - Styles
+
+// Names of members as snake_case or camelCase.
+extension NameStyle {
+    /// The name in this style: `userID`, `URLString` and `HTTPServer2` are `user_id`, `url_string` and `http_server2`;
+    /// `user_id` is `userId`. Underscores at the beginning and at the end stay.
+    package func name(_ name: String) -> String {
+        switch self {
+        case .snake: Self.snake(name)
+        case .camel: Self.camel(name)
+        }
+    }
+
+    /// A tree with all names of members in this style, those in lists too.
+    /// - Throws: where two members of an object would have one name.
+    package func renamed(_ tree: ContentTree) throws(TreeError) -> ContentTree {
+        switch tree {
+        case .array(let values):
+            var renamed: [ContentTree] = []
+            for value in values { renamed.append(try self.renamed(value)) }
+            return .array(renamed)
+        case .object(let members):
+            var renamed: [ContentTree.Member] = []
+            var names: [MemberName: String] = [:]
+            for member in members {
+                let name = name(member.name)
+                if let other = names.updateValue(member.name, forKey: MemberName(name)) {
+                    throw TreeError("'\(other)' and '\(member.name)' would both be '\(name)'")
+                }
+                renamed.append(ContentTree.Member(name, try self.renamed(member.value)))
+            }
+            return .object(renamed)
+        default: return tree
+        }
+    }
+
+    /// A word begins with a capital behind another character, and with the last one of several capitals if a small
+    /// letter follows it.
+    private static func snake(_ name: String) -> String {
+        let characters = Array(name)
+        var result = ""
+        for (place, character) in characters.enumerated() {
+            if character.isUppercase, place > 0, characters[place - 1] != "_" {
+                let before = characters[place - 1]
+                let isLast = place + 1 < characters.count && characters[place + 1].isLowercase
+                if !before.isUppercase || isLast { result.append("_") }
+            }
+            result += character.lowercased()
+        }
+        return result
+    }
+
+    private static func camel(_ name: String) -> String {
+        let lead = name.prefix { $0 == "_" }
+        let tail = name.reversed().prefix { $0 == "_" }
+        guard lead.count < name.count else { return name }
+        let words = name.dropFirst(lead.count).dropLast(tail.count).split(separator: "_")
+        let first = words.first.map(String.init) ?? ""
+        return lead + first + words.dropFirst().map { $0.prefix(1).uppercased() + $0.dropFirst() }.joined()
+            + String(tail)
+    }
 }

@@ -1,4 +1,5 @@
-// A JSON text (RFC 8259) as a tree, strictly read and within bounds.
+// JSON texts (RFC 8259) as trees and back: strictly read and within bounds, written without spaces, and asked for one
+// value.
 
 /// Reads one text; the recursion is as deep as the limits allow.
 package struct JSONReader {
@@ -214,5 +215,129 @@ package struct JSONReader {
         }
         position += 4
         return value
+    }
+}
+
+// MARK: - Writing
+
+/// A tree as a JSON text without spaces.
+package enum JSONWriter {
+    package static func bytes(_ tree: ContentTree) -> [UInt8] {
+        var result: [UInt8] = []
+        append(tree, to: &result)
+        return result
+    }
+
+    private static func append(_ tree: ContentTree, to result: inout [UInt8]) {
+        switch tree {
+        case .null: result += Array("null".utf8)
+        case .bool(let value): result += Array(String(value).utf8)
+        case .number(let text): result += Array(text.utf8)
+        case .string(let text): append(text: text, to: &result)
+        case .data, .date: append(text: tree.scalar ?? "", to: &result)
+        case .array(let values):
+            result.append(UInt8(ascii: "["))
+            for (place, value) in values.enumerated() {
+                if place > 0 { result.append(UInt8(ascii: ",")) }
+                append(value, to: &result)
+            }
+            result.append(UInt8(ascii: "]"))
+        case .object(let members):
+            result.append(UInt8(ascii: "{"))
+            for (place, member) in members.enumerated() {
+                if place > 0 { result.append(UInt8(ascii: ",")) }
+                append(text: member.name, to: &result)
+                result.append(UInt8(ascii: ":"))
+                append(member.value, to: &result)
+            }
+            result.append(UInt8(ascii: "}"))
+        }
+    }
+
+    private static func append(text: String, to result: inout [UInt8]) {
+        result.append(UInt8(ascii: "\""))
+        append(escaped: text, to: &result)
+        result.append(UInt8(ascii: "\""))
+    }
+
+    /// What stands between the quotes of a text.
+    package static func append(escaped text: String, to result: inout [UInt8]) {
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): result += [UInt8(ascii: "\\"), byte]
+            case 0x0A: result += Array("\\n".utf8)
+            case 0x0D: result += Array("\\r".utf8)
+            case 0x09: result += Array("\\t".utf8)
+            case ..<0x20:
+                let digits = String(byte, radix: 16)
+                result += Array("\\u00\(digits.utf8.count == 1 ? "0" : "")\(digits)".utf8)
+            default: result.append(byte)
+            }
+        }
+    }
+}
+
+// MARK: - One value
+
+/// Why a JSON text has no such value.
+package struct JSONLookupError: Error, Sendable, Equatable {
+    /// The reason in words, without anything of the text.
+    package let reason: String
+
+    package init(_ reason: String) { self.reason = reason }
+}
+
+/// Looks into JSON texts. It reads the whole text: not for long ones on a loop.
+package enum JSONLookup {
+    /// The bounds of a text that is looked into; no value is taken out of objects and arrays that are nested deeper.
+    private static let limits = TreeLimits(depth: 128, values: 1 << 20)
+
+    /// The text, number or truth value at the end of a path of keys of objects and positions in arrays, as a text.
+    /// Numbers keep their digits. Of members with one name the last one counts.
+    /// - Throws: that the bytes are no JSON text, or that there is no such value.
+    package static func text(at path: [String], in bytes: [UInt8]) throws(JSONLookupError) -> String {
+        let tree: ContentTree
+        do throws(TreeError) { tree = try JSONReader.read(bytes, limits: limits, repeats: true) } catch {
+            throw JSONLookupError("it is not JSON")
+        }
+        let found = try value(at: path, in: tree)
+        guard let text = found.scalar else {
+            throw JSONLookupError("it is null, an object or an array, and no text, number or truth value")
+        }
+        return text
+    }
+
+    private static func value(at path: [String], in tree: ContentTree) throws(JSONLookupError) -> ContentTree {
+        var place = tree
+        for key in path {
+            switch place {
+            case .object:
+                guard let member = place[key] else { throw JSONLookupError("there is no '\(key)'") }
+                place = member
+            case .array(let values):
+                guard let position = Int(key), values.indices.contains(position) else {
+                    throw JSONLookupError("an array has no position '\(key)'")
+                }
+                place = values[position]
+            default: throw JSONLookupError("there is nothing within a text or a number, and so no '\(key)'")
+            }
+        }
+        return place
+    }
+
+    /// A text as it stands between the quotes of a JSON string.
+    package static func escaped(_ text: String) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case _ where scalar.value < 32:
+                let digits = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
     }
 }
