@@ -46,6 +46,12 @@ ssize_t c_linux_splice(int from, int to, size_t count) {
     return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
 }
 
+void c_linux_bound_waits(int socket, int seconds) {
+    struct timeval limit = {.tv_sec = seconds, .tv_usec = 0};
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
 int c_linux_timer(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC); }
 
 void c_linux_timer_set(int timer, unsigned long time) {

@@ -16,8 +16,8 @@ package enum Folders {
         }
     }
 
-    /// The same without those above it: where one of them is missing, that is refused. In a store's folder, which has to be
-    /// marked before anything else is made in it.
+    /// Makes a folder, but none above it: if one of them is missing, the call fails. For a store's folder, which has to
+    /// be marked before anything else is made in it.
     package static func makeLast(_ path: String, mode: mode_t) throws(SystemError) {
         if mkdir(path, mode) == 0 { return }
         let code = errno

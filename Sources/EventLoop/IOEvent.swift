@@ -1,4 +1,4 @@
-// Readiness of one descriptor on a loop.
+// What a loop is told by the kernel: the readiness of descriptors, and Unix signals.
 
 import CLibevent
 import Glibc
@@ -39,14 +39,14 @@ package final class IOEvent {
         self.init(base: loop.base, descriptor: descriptor, handler: handler)
     }
 
-    /// The same for objects that are bound to the loop and not isolated to it, such as those that libevent calls: on
-    /// another thread than the loop's, this ends the process.
+    /// Makes an event for objects that are bound to the loop and not isolated to it, such as those that libevent calls:
+    /// on another thread than the loop's, this ends the process.
     package convenience init(onThreadOf loop: EventLoop, descriptor: Int32, handler: any IOHandler) {
         loop.checkThread()
         self.init(base: loop.base, descriptor: descriptor, handler: handler)
     }
 
-    /// On the loop's thread.
+    /// Makes an event; called on the loop's thread.
     private init(base: LoopBase, descriptor: Int32, handler: any IOHandler) {
         self.descriptor = descriptor
         self.handler = handler
@@ -98,3 +98,46 @@ package final class IOEvent {
 }
 
 @available(*, unavailable) extension IOEvent: Sendable {}
+
+// MARK: - Signals
+
+/// Watches one signal; loop-bound. One loop of the process watches signals.
+package final class SignalWatch {
+    private let storage: UnsafeMutablePointer<event>
+    private let handler: () -> Void
+
+    /// - Parameter handler: called on the loop for each delivery.
+    package init(on loop: isolated EventLoop, signal: Int32, handler: @escaping () -> Void) {
+        self.handler = handler
+        storage = .allocate(capacity: 1)
+        storage.initialize(to: event())
+        event_assign(
+            storage,
+            loop.base.raw,
+            signal,
+            Int16(EV_SIGNAL | EV_PERSIST),
+            { _, _, context in
+                // Unretained: `deinit` removes the event before the object goes.
+                guard let context else { return }
+                Unmanaged<SignalWatch>.fromOpaque(context).takeUnretainedValue().handler()
+            },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+        event_add(storage, nil)
+    }
+
+    deinit {
+        event_del(storage)
+        storage.deallocate()
+    }
+
+    /// A write to a peer that has gone is an error of the call, not the end of the process; unless the program has a
+    /// handler of its own for it.
+    package static func ignoreBrokenPipes() {
+        var current = sigaction()
+        guard sigaction(SIGPIPE, nil, &current) == 0, current.__sigaction_handler.sa_handler == nil else { return }
+        signal(SIGPIPE, SIG_IGN)
+    }
+}
+
+@available(*, unavailable) extension SignalWatch: Sendable {}

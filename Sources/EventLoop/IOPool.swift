@@ -1,4 +1,5 @@
-// A few threads for what blocks: file I/O and name resolution. Never a loop's own work.
+// Threads for what blocks and must not run on a loop: a few for file I/O and name resolution, and one for a piece of
+// work of its own.
 
 import CLinux
 import Glibc
@@ -161,6 +162,75 @@ package final class IOPool: Sendable {
         for thread in threads {
             // The last reference to the pool's owner may go on a thread of the pool, which cannot wait for itself.
             if pthread_equal(thread, pthread_self()) != 0 { pthread_detach(thread) } else { pthread_join(thread, nil) }
+        }
+    }
+}
+
+// MARK: - A thread of its own
+
+/// A thread for one piece of work that blocks and must not run on a loop or in the pool of tasks.
+package enum DetachedThread {
+    private final class Work: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    /// Runs `work` on a thread of its own and waits for it.
+    package static func wait(_ work: @escaping @Sendable () -> Void) async {
+        await withUnsafeContinuation { (done: UnsafeContinuation<Void, Never>) in
+            run {
+                work()
+                done.resume()
+            }
+        }
+    }
+
+    /// Runs `work` on a detached thread; on the caller's where no thread can be made.
+    package static func run(_ work: @escaping @Sendable () -> Void) {
+        var handle = pthread_t()
+        let context = Unmanaged.passRetained(Work(work)).toOpaque()
+        let result = pthread_create(
+            &handle,
+            nil,
+            { context in
+                guard let context else { return nil }
+                Unmanaged<Work>.fromOpaque(context).takeRetainedValue().run()
+                return nil
+            },
+            context
+        )
+        if result == 0 {
+            pthread_detach(handle)
+        } else {
+            Unmanaged<Work>.fromOpaque(context).takeRetainedValue().run()
+        }
+    }
+}
+
+// MARK: - What a thread does
+
+/// The state of a thread, as /proc/self/task/NUMBER/stat tells it.
+package enum ThreadState: Sendable, Equatable {
+    /// The thread computes, or waits for a processor.
+    case running
+    /// The thread waits for a disk and cannot be interrupted.
+    case disk
+    /// The thread waits for anything else: for a lock, a socket, a pipe, a time.
+    case waiting
+
+    /// Nil if there is no such thread, or /proc cannot be read. No disk access.
+    package static func of(_ number: Int32) -> ThreadState? {
+        let file = open("/proc/self/task/\(number)/stat", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 256)
+        let count = read(file, &bytes, bytes.count)
+        // NUMBER (NAME) STATE: the name may have parentheses, the state has none.
+        guard count > 0, let end = bytes[..<count].lastIndex(of: UInt8(ascii: ")")), end + 2 < count else { return nil }
+        switch bytes[end + 2] {
+        case UInt8(ascii: "R"): return .running
+        case UInt8(ascii: "D"): return .disk
+        default: return .waiting
         }
     }
 }

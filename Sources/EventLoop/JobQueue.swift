@@ -3,7 +3,7 @@
 
 import CLinux
 import Glibc
-import Synchronization
+package import Synchronization
 
 /// One thing for a loop to run.
 enum LoopJob: Sendable {
@@ -145,4 +145,20 @@ final class LoopThread: Sendable {
     func leave() { identifier.store(0, ordering: .releasing) }
 
     var isCurrent: Bool { identifier.load(ordering: .acquiring) == UInt(pthread_self()) }
+}
+
+// MARK: - Exchange under a mutex
+
+// Puts a value into the place of another without letting go of the other under the mutex.
+extension Mutex where Value: Sendable {
+    /// Replaces the value and returns the old one. The caller releases it outside the mutex, because its deinit may run
+    /// code that takes the same mutex.
+    @discardableResult
+    package func exchange(_ value: Value) -> Value {
+        withLock { current in
+            let before = current
+            current = value
+            return before
+        }
+    }
 }

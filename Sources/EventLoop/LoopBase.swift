@@ -51,7 +51,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
         queue.wakeHere = { event_active(wakeEvent, Int32(EV_TIMEOUT), 1) }
     }
 
-    /// After this many callbacks the loop polls for new events, even if others are due.
+    /// The number of callbacks after which the loop polls for new events, even if others are due.
     private static let callbacksPerTurn: Int32 = 256
 
     deinit {

@@ -1,7 +1,9 @@
-// How a large body in memory gets to a client on this machine at the least cost: copied, or by `sendfile`. Processors differ.
+// How a large body in memory gets to a client on this machine at the least cost: copied, or by `sendfile` from memory
+// that is also a file. Processors differ.
 
 import CLinux
 import Glibc
+import Synchronization
 
 /// What a body of ``length`` bytes takes over a loopback connection, in nanoseconds of CPU time of both ends.
 ///
@@ -9,9 +11,9 @@ import Glibc
 /// apart the two cores are, so it is measured. For a client on another machine the network card reads the pages:
 /// there `sendfile` always saves the copy.
 package struct LoopbackSending: Sendable, Equatable {
-    /// In bytes.
+    /// The length of what is sent in one measurement, in bytes.
     package static let length = 256 << 10
-    /// Of each kind; the first eight are for the caches and the clock of the processor.
+    /// The number of measurements of each kind; the first eight are for the caches and the clock of the processor.
     private static let rounds = 72
 
     package let copied: UInt64
@@ -71,10 +73,7 @@ package struct LoopbackSending: Sendable, Equatable {
         }
         for descriptor in [near, far] {
             _ = fcntl(descriptor, F_SETFL, 0)
-            var limit = timeval(tv_sec: 1, tv_usec: 0)
-            let size = socklen_t(MemoryLayout<timeval>.size)
-            setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, size)
-            setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, size)
+            c_linux_bound_waits(descriptor, 1)
             Socket.setNoDelay(descriptor)
         }
         return (near, far)
@@ -124,5 +123,57 @@ package struct LoopbackSending: Sendable, Equatable {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
+
+// MARK: - Memory that is also a file
+
+/// Memory that is also a file, so that `sendfile` sends its bytes without a copy: a file without a
+/// name (memfd_create(2)), mapped as a whole, and unmapped and closed with its last user.
+///
+/// Sendable: nothing of it changes. Its user's rules apply to its bytes.
+package final class MemoryFile: Sendable {
+    package let descriptor: Int32
+    /// Valid as long as the file is held, as many bytes as it has. The mapping never moves.
+    package nonisolated(unsafe) let base: UnsafeMutableRawPointer
+    private let count: Int
+
+    private static let open = Atomic<Int>(0)
+
+    /// Files at the same time: a quarter of the descriptors that the process may have (RLIMIT_NOFILE); the rest is for
+    /// connections.
+    package static let limit = DescriptorLimit.current.memoryFiles
+
+    /// Nil if the limit is reached, or the kernel refuses: the caller then uses heap memory.
+    package init?(count: Int, limit: Int = MemoryFile.limit) {
+        guard count > 0 else { return nil }
+        guard Self.open.add(1, ordering: .relaxed).oldValue < limit else {
+            Self.open.subtract(1, ordering: .relaxed)
+            return nil
+        }
+        let descriptor = c_linux_memory_file(count)
+        // All pages at once: a fault for each would cost more than the copy that is saved.
+        let base =
+            descriptor < 0
+            ? MAP_FAILED : mmap(nil, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0)
+        guard let base, base != MAP_FAILED else {
+            if descriptor >= 0 { close(descriptor) }
+            Self.open.subtract(1, ordering: .relaxed)
+            return nil
+        }
+        self.descriptor = descriptor
+        self.base = base
+        self.count = count
+    }
+
+    /// Where bytes of it begin.
+    package func offset(of bytes: UnsafeRawBufferPointer) -> Int64 {
+        bytes.baseAddress.map { Int64($0 - UnsafeRawPointer(base)) } ?? 0
+    }
+
+    deinit {
+        munmap(base, count)
+        close(descriptor)
+        Self.open.subtract(1, ordering: .relaxed)
     }
 }

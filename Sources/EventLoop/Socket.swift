@@ -1,10 +1,12 @@
-// The system calls on descriptors that the daemon makes on its loops, as results instead of errno.
+// The system calls on descriptors that the daemon makes on its loops, as results instead of errno, and the typed error
+// of one that failed.
 
+import CLinux
 package import Glibc
 
 /// The result of a non-blocking read or write.
 package enum IOResult: Equatable {
-    /// So many bytes were read or written; at least one.
+    /// The number of bytes that were read or written; at least one.
     case bytes(Int)
     /// Nothing now: wait for readiness.
     case wouldBlock
@@ -99,3 +101,81 @@ package enum Socket {
         }
     }
 }
+
+// MARK: - Errors
+
+/// A system call that failed.
+package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The call and what it was made on, such as `bind 127.0.0.1:8080`.
+    package let operation: String
+    /// The value of `errno` right after the call.
+    package let code: Int32
+
+    package init(_ operation: String, code: Int32 = errno) {
+        self.operation = operation
+        self.code = code
+    }
+
+    package var reason: String { String(cString: strerror(code)) }
+    package var description: String { "\(operation): \(reason)" }
+}
+
+// MARK: - From socket to socket
+
+/// A pipe that is filled from one socket and emptied into another, within one callback: between
+/// these it is empty. Loop-bound.
+package final class SocketPipe {
+    /// The size of the pipe in bytes; a part of the pages may be filled in part.
+    private static let size: Int32 = 1 << 20
+
+    private let entry: Int32
+    private let exit: Int32
+
+    /// Nil if the kernel refuses a pipe.
+    package init?() {
+        var ends: [Int32] = [-1, -1]
+        guard c_linux_pipe(&ends, Self.size) == 0 else { return nil }
+        exit = ends[0]
+        entry = ends[1]
+    }
+
+    deinit {
+        close(entry)
+        close(exit)
+    }
+
+    /// Takes what waits in a socket, at most `count` bytes. Nil where the kernel cannot do that with such a socket, or
+    /// has no memory for it: it is to be read.
+    package func fill(from socket: Int32, count: Int) -> IOResult? {
+        let result = Socket.result(isRead: true) { c_linux_splice(socket, entry, count) }
+        switch result {
+        case .failed(EINVAL), .failed(ENOSYS), .failed(EPERM), .failed(EOPNOTSUPP), .failed(ENOMEM): return nil
+        default: return result
+        }
+    }
+
+    /// Moves at most `count` bytes from the pipe to a socket.
+    package func empty(into socket: Int32, count: Int) -> IOResult {
+        Socket.result(isRead: false) { c_linux_splice(exit, socket, count) }
+    }
+
+    /// Reads `count` bytes that a socket did not take; fewer only if the pipe has fewer.
+    package func read(_ count: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let room = UnsafeMutableRawBufferPointer(
+                    rebasing: UnsafeMutableRawBufferPointer(buffer)[filled..<count]
+                )
+                guard
+                    case .bytes(let read) = Socket.result(
+                        isRead: true,
+                        { Glibc.read(exit, room.baseAddress, room.count) }
+                    )
+                else { return }
+                filled += read
+            }
+        }
+    }
+}
+
+@available(*, unavailable) extension SocketPipe: Sendable {}

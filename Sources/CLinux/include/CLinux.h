@@ -29,6 +29,10 @@ int c_linux_pipe(int ends[2], int size);
 /// splice(2) of at most `count` bytes, without waiting; -1 and errno on failure.
 ssize_t c_linux_splice(int from, int to, size_t count);
 
+/// SO_RCVTIMEO and SO_SNDTIMEO: blocking reads and writes of a socket end after so many seconds. It is written in C because
+/// CLibevent declares `timeval`, too, and which of the two Swift takes depends on the files that it compiles together.
+void c_linux_bound_waits(int socket, int seconds);
+
 /// timerfd_create(2) of the monotonic clock, non-blocking and close-on-exec.
 int c_linux_timer(void);
 
