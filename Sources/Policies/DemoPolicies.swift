@@ -1,8 +1,10 @@
-// How rules of demo mode remember: turns, sequences, scenarios and outages, as a file or a program chooses them.
+// How demo mode answers: turns, sequences, scenarios and outages of rules, how long answers take, and what becomes of
+// requests without a rule or against a document.
 
 /// Which requests are counted together.
 package enum CountScope: String, Sendable, CaseIterable {
-    /// Those with the same method and target, each such for itself: connections that race change nothing.
+    /// Requests with the same method and target are counted, each target for itself: connections that race change
+    /// nothing.
     case request
     /// All that reach the rule, in the order in which they come.
     case rule
@@ -20,11 +22,11 @@ package enum SequenceEnd: String, Sendable, CaseIterable {
 
 /// For which of the counted requests a rule is; what is nil restricts nothing.
 package struct RuleTurn: Sendable, Equatable {
-    /// That one alone; the first is 1.
+    /// The rule is for the request with this number alone; the first is 1.
     package var nth: Int?
-    /// So many, from the first on.
+    /// The rule is for this many requests, from the first on.
     package var first: Int?
-    /// Each whose number this divides.
+    /// The rule is for each request whose number this divides.
     package var every: Int?
 
     package init(nth: Int? = nil, first: Int? = nil, every: Int? = nil) {
@@ -95,4 +97,83 @@ package struct RuleGate: Sendable, Equatable {
     }
 
     package var isEmpty: Bool { step == nil && outage == nil && turn.isEmpty }
+}
+
+// MARK: - Latency
+
+/// A distribution of latencies. Times are nanoseconds.
+package struct LatencyPolicy: Sendable, Hashable {
+    package enum Shape: Sendable, Hashable {
+        /// Each latency of the range is as likely as any other; both ends included.
+        case uniform(ClosedRange<UInt64>)
+        /// The bell curve; what would be less than nothing is nothing.
+        case normal(mean: UInt64, deviation: UInt64)
+        /// The long tail of a network: half of the latencies are below `median`, and one of a hundred is above `p99`.
+        case lognormal(median: UInt64, p99: UInt64)
+        /// What was measured: points of the distribution with rising percentiles and latencies; at least one.
+        case percentiles([Point])
+        /// What an origin took, as far as it is known when a plan is made.
+        case learned(LearnedLatencyPolicy)
+    }
+
+    /// A percentile: this share of the latencies, in percent, is at most the latency.
+    package struct Point: Sendable, Hashable {
+        /// 0...100.
+        package var percentile: Double
+        package var latency: UInt64
+
+        package init(percentile: Double, latency: UInt64) {
+            self.percentile = percentile
+            self.latency = latency
+        }
+    }
+
+    package var shape: Shape
+    /// Longer ones are this long; nil: as they are.
+    package var max: UInt64?
+
+    package init(_ shape: Shape, max: UInt64? = nil) {
+        self.shape = shape
+        self.max = max
+    }
+
+    /// No wait.
+    package static let none = LatencyPolicy(.uniform(0...0))
+}
+
+/// The latencies that an origin had before.
+package struct LearnedLatencyPolicy: Sendable, Hashable {
+    /// The service, or `SERVICE/ENDPOINT`, whose latencies are learned; nil stands for the place where the policy
+    /// stands.
+    package var source: String?
+    /// The factor by which each of them is longer. Default: 1.
+    package var times: Double
+    /// What stands in for them while there are none, in nanoseconds. Default: nothing.
+    package var otherwise: UInt64
+
+    package init(of source: String? = nil, times: Double = 1, otherwise: UInt64 = 0) {
+        self.source = source
+        self.times = times
+        self.otherwise = otherwise
+    }
+}
+
+// MARK: - Requests without a rule
+
+/// What becomes of a request in demo mode that no rule answers.
+package enum UnmatchedPolicy: String, Sendable, CaseIterable {
+    /// The request gets a 404, which says what the nearest rules want: nothing reaches an origin by mistake.
+    case notFound = "404"
+    /// The request goes on as if demo mode were off.
+    case pass
+}
+
+// MARK: - Requests against a document
+
+/// What becomes of a request that is not as a document describes it.
+package enum ExaminationPolicy: String, Sendable, CaseIterable {
+    /// The request is answered; the log, a metric and a field of the answer say what is wrong.
+    case report
+    /// The request gets a 400.
+    case refuse
 }

@@ -1,8 +1,9 @@
-// What goes wrong on purpose between an answer and its client, as a configuration chooses it.
+// What goes wrong on purpose, as a configuration chooses it: between an answer and its client, and in the content of
+// demo answers.
 
 /// One rule of `faults`: when it acts, and what it does then. Times are nanoseconds.
 package struct FaultPolicy: Sendable, Equatable {
-    /// It is part of every draw's key, and stands in Drydock-Demo.
+    /// The rule's name, which is part of every draw's key, and stands in Drydock-Demo.
     package var name: String
     /// Another seed gives other draws for the same requests.
     package var seed: UInt64
@@ -12,17 +13,17 @@ package struct FaultPolicy: Sendable, Equatable {
     package var points: Set<FaultPoint>
     /// Whether the origin is asked where the rule leaves nothing of its answer.
     package var origin: FaultOrigin
-    /// It acts on no more than so many of the first requests of a path; nil: on all.
+    /// How many of the first requests of a path the rule acts on; nil means all.
     package var first: Int?
-    /// It acts on each so-many-th request of a path; nil: on all.
+    /// The rule acts on each request of a path whose number this divides; nil means all.
     package var every: Int?
     /// How much later the answer begins; nil: it does not.
     package var latency: LatencyPolicy?
     /// The status that is sent in place of the answer; nil: the answer's own.
     package var status: Int?
-    /// With `status`: what Retry-After says, drawn from the range; nil: there is no such field.
+    /// With `status`: the range from which the value of Retry-After is drawn; nil if there is no such field.
     package var retryAfter: ClosedRange<UInt64>?
-    /// With `status`: the absolute path of the body; nil: an empty one.
+    /// With `status`: the absolute path of the body; nil for an empty one.
     package var file: String?
     /// What happens to the bytes; nil: nothing.
     package var wire: WireFault?
@@ -68,9 +69,9 @@ package struct FaultPolicy: Sendable, Equatable {
 
 /// Whether an origin is asked whose answer nobody would see.
 package enum FaultOrigin: String, Sendable, Hashable, CaseIterable {
-    /// It is not: what a client repeats after the fault is done once.
+    /// The origin is not asked: what a client repeats after the fault is done once.
     case spare
-    /// It is: the answer is lost on its way, and a client that repeats its request has it done twice.
+    /// The origin is asked: the answer is lost on its way, and a client that repeats its request has it done twice.
     case ask
 }
 
@@ -80,7 +81,7 @@ package enum FaultPoint: String, Sendable, Hashable, CaseIterable {
     case hit
     /// Stored and stale, or what stands in for an answer of the origin.
     case stale
-    /// From the origin, or the reason why there is no answer.
+    /// The answer comes from the origin, or says why the origin has given none.
     case miss
     /// Stored, after the origin has said that it still holds.
     case revalidate
@@ -95,7 +96,7 @@ package enum WireFault: Sendable, Hashable {
     case empty
     /// The connection ends after so many bytes of content, whatever the head has promised.
     case close(after: Int)
-    /// After so many bytes of content comes a chunk whose size is no number.
+    /// After this many bytes of content comes a chunk whose size is no number.
     case badChunk(after: Int)
     /// The head stops in its middle, for so many nanoseconds, and the connection ends; nil: until the client leaves.
     case stalledHead(for: UInt64?)
@@ -141,9 +142,9 @@ package enum WireFault: Sendable, Hashable {
 
 /// How slowly the body of an answer goes out.
 package enum Pace: Sendable, Hashable {
-    /// So many bytes a second, at least 1.
+    /// The number of bytes a second, at least 1.
     case rate(Int)
-    /// In so many pieces, at least 1, of which the last one goes out after so many nanoseconds.
+    /// The number of pieces, at least 1, and the nanoseconds after which the last of them goes out.
     case dribble(chunks: Int, over: UInt64)
 }
 
@@ -180,8 +181,54 @@ package enum FaultPreset: String, Sendable, CaseIterable {
         }
     }
 
-    /// In milliseconds.
+    /// The latency of a preset; median and 99th percentile in milliseconds.
     private static func latency(_ median: UInt64, p99: UInt64) -> LatencyPolicy {
         LatencyPolicy(.lognormal(median: median * 1_000_000, p99: p99 * 1_000_000))
+    }
+}
+
+// MARK: - Demo answers that misbehave
+
+/// One thing that a demo rule gets wrong, and in which of its answers.
+package struct Misbehaviour: Sendable, Equatable {
+    /// The raw value is the word of configurations and of Drydock-Demo. New kinds stand at the end: the place of a kind
+    /// is a part of what it draws.
+    package enum Kind: String, Sendable, CaseIterable {
+        /// Content-Length of an answer to HEAD is that of the answer to GET, and one byte more.
+        case headLength = "head_length"
+        /// The entity tag of an answer to HEAD is not that of the answer to GET.
+        case headETag = "head_etag"
+        /// A success of GET is a 404 to HEAD.
+        case headStatus = "head_status"
+        /// The entity tag is one that no other answer has.
+        case etagFlips = "etag_flips"
+        /// 200 with the whole content, where the conditions of the request ask for a 304.
+        case no304 = "no_304"
+        /// A 304 has no validator.
+        case bare304 = "bare_304"
+        /// Vary has the member `*`.
+        case varyStar = "vary_star"
+        /// Date is not the time of the answer.
+        case date
+        /// There is an Age, though no cache had the answer.
+        case age
+
+        /// The number in a configuration that it needs.
+        package var takesTime: Bool { self == .date || self == .age }
+    }
+
+    package var kind: Kind
+    /// The share of answers that it is in, 0...1.
+    package var chance: Double
+    /// The misbehaviour is in each answer whose number this divides, counted by method and target; nil means all.
+    package var every: Int?
+    /// With `date`, how far the field is ahead; with `age`, what the field says; otherwise 0.
+    package var seconds: Int64
+
+    package init(_ kind: Kind, chance: Double = 1, every: Int? = nil, seconds: Int64 = 0) {
+        self.kind = kind
+        self.chance = chance
+        self.every = every
+        self.seconds = seconds
     }
 }

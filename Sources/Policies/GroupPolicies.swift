@@ -1,5 +1,5 @@
-// What a group of calls says of itself: how its calls follow one another, what a failure means, and the texts in
-// which values of earlier answers stand.
+// What a group of calls or a batch says of itself: how its calls follow one another, what a failure means for the rest,
+// and the texts in which answers are put.
 
 /// How the calls of a group follow one another; the raw value is what files say.
 package enum GroupMode: String, Sendable, CaseIterable {
@@ -14,7 +14,7 @@ package enum GroupFailurePolicy: String, Sendable, CaseIterable {
     /// No further call is begun; those under way end as they may.
     case stop
     case `continue`
-    /// Those under way are cancelled, too.
+    /// The rest is not begun, and calls under way are cancelled, too.
     case cancel
 }
 
@@ -78,7 +78,7 @@ package struct PlaceholderText: Sendable, Equatable {
         }
     }
 
-    /// With a text in each place.
+    /// The text with a value in each place.
     package func filled<Failure: Error>(_ value: (String) throws(Failure) -> String) throws(Failure) -> String {
         var result = ""
         for piece in pieces {
@@ -103,7 +103,7 @@ package struct PlaceholderText: Sendable, Equatable {
         return result
     }
 
-    /// As it is shown: with the places and no values.
+    /// The text as it is shown: with the names of the places and no values.
     package var shown: String { filled { "$(\($0))" } }
 }
 
@@ -146,4 +146,15 @@ package struct ValueCondition: Sendable, Equatable {
         self.text = text
         self.wantsEqual = wantsEqual
     }
+}
+
+// MARK: - Failures in a batch
+
+/// What the failure of an item means for the others; the raw value is what options and documents say.
+package enum BatchFailurePolicy: String, Sendable, Codable, CaseIterable {
+    case `continue`
+    /// No further item is begun; those under way end as they may, and the rest stays queued.
+    case stop
+    /// The rest is not begun, and items under way are cancelled, too.
+    case cancelRest = "cancel-rest"
 }

@@ -21,7 +21,7 @@ package enum FormBooleans: String, Sendable, CaseIterable {
     case digits
 }
 
-/// In which order items of a query, and members of a content, are sent.
+/// The order in which items of a query, and members of a content, are sent.
 package enum ParameterOrder: String, Sendable, CaseIterable {
     case given, sorted
 }

@@ -11,7 +11,7 @@ package struct RateLimitPolicy: Sendable, Equatable {
 
     /// Whose requests are counted together.
     package enum Client: String, Sendable, CaseIterable {
-        /// Those of one client address.
+        /// The requests of one client address.
         case client
         case all
     }

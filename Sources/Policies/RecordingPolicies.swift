@@ -1,14 +1,14 @@
-// Where the answers of a route come from, and what of them is written into recordings.
+// Where the answers of a route come from, what of them is written into recordings, and what a seed folder is used for.
 
 /// Where the answers of a route come from (`source`).
 package enum AnswerSource: String, Sendable, CaseIterable {
-    /// From its origin, through the store.
+    /// Answers come from the origin, through the store.
     case live
-    /// From its origin; each complete answer is written into a recording.
+    /// Answers come from the origin; each complete answer is written into a recording.
     case record
-    /// From a recording; from the origin, and written into one, where there is none.
+    /// Answers come from recordings; if there is none, from the origin, and are written into one.
     case replayOrRecord = "replay-or-record"
-    /// From a recording. Nobody is asked where there is none.
+    /// Answers come from recordings. If there is none, no origin is asked.
     case replay
 }
 
@@ -27,7 +27,7 @@ package enum AnswerRung: String, Sendable, CaseIterable {
     /// The file of `cache.fallback`.
     case fallback
 
-    /// Those that the cache asks, in the order in which it does.
+    /// The sources that the cache asks, in the order in which it does.
     package static let ofCache: [AnswerRung] = [.seed, .fresh, .live, .stale]
 }
 
@@ -82,4 +82,22 @@ package struct RecordingRules: Sendable, Hashable {
         self.maximumSize = maximumSize
         self.onFailure = onFailure
     }
+}
+
+// MARK: - Seed folders
+
+/// How the files of a seed folder are named.
+package enum SeedLayout: String, Sendable, CaseIterable {
+    /// `HOST[:PORT]/PATH[?QUERY]`, beside it `….head.json` with what the file itself cannot say.
+    case url
+    /// `MD5(URL up to the last slash)_LAST`, with the dates in property lists: the folders of the old download manager.
+    case docker
+}
+
+/// What a seed folder is used for.
+package enum SeedMode: String, Sendable, CaseIterable {
+    /// Looked at first, before memory and disk; its answers are never checked and never too old.
+    case pinned
+    /// Seeds that are not stored are copied into the store as stale, so that the first use validates them.
+    case `import`
 }

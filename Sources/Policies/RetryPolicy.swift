@@ -1,4 +1,5 @@
-// When a fetch that failed is made again: how often, after which waits, and for which failures.
+// What is done about an origin that fails: when a fetch is made again, when the origin is left alone for a while, and
+// whether calls wait for it.
 
 /// A failure after which a fetch may be made again.
 package enum RetryCause: Hashable, Sendable {
@@ -11,7 +12,7 @@ package enum RetryCause: Hashable, Sendable {
     /// A status, 400 to 599.
     case status(Int)
 
-    /// As a configuration says it: a word, or a status.
+    /// Reads a cause as a configuration says it: a word, or a status.
     package init?(_ text: String) {
         switch text {
         case "connect": self = .connect
@@ -54,7 +55,7 @@ package enum RetryMethods: String, Sendable, CaseIterable {
 package enum RetryPreset: String, Sendable, CaseIterable {
     /// 3 s before each attempt, and only where no answer came.
     case docker
-    /// At once, after every failure, whatever the method is.
+    /// Retries follow at once, after every failure, whatever the method is.
     case mm
 }
 
@@ -64,7 +65,7 @@ package struct RetryPolicy: Sendable, Equatable {
     package var count: Int
     /// Nanoseconds before the first retry.
     package var delay: UInt64
-    /// By what the wait grows with each further one; 1: it stays as it is.
+    /// The factor by which the wait grows with each further retry; 1 keeps it as it is.
     package var backoff: Int
     /// Share of a wait, 0 to 1, by which it is drawn shorter, so that many do not come back at once.
     package var jitter: Double
@@ -104,5 +105,41 @@ package struct RetryPolicy: Sendable, Equatable {
         var wait = Double(delay)
         for _ in 1..<max(1, retry) { wait = min(wait * Double(backoff), 86_400e9) }
         return UInt64(wait * (1 - jitter * draw))
+    }
+}
+
+// MARK: - Leaving an origin alone
+
+/// When the circuit breaker of an origin opens, and for how long.
+package struct BreakerPolicy: Sendable, Equatable {
+    /// Failures in a row that open it, at least 1.
+    package var failures: Int
+    /// Nanoseconds within which they must come.
+    package var window: UInt64
+    /// Nanoseconds that it stays open before one request may probe the origin.
+    package var open: UInt64
+
+    package init(failures: Int = 5, window: UInt64 = 10_000_000_000, open: UInt64 = 30_000_000_000) {
+        self.failures = failures
+        self.window = window
+        self.open = open
+    }
+}
+
+// MARK: - Waiting for an origin
+
+/// Whether calls wait for an origin that is away, and for how long; the bounds are those of one service.
+package struct ParkPolicy: Sendable, Equatable {
+    /// Nanoseconds that a call may wait in all.
+    package var time: UInt64
+    /// Calls that may wait at the same time, at least 1.
+    package var calls: Int
+    /// Bytes that they may take together: heads, contents, and 32 KiB for each call.
+    package var size: Int
+
+    package init(time: UInt64, calls: Int = 1000, size: Int = 64 << 20) {
+        self.time = time
+        self.calls = calls
+        self.size = size
     }
 }

@@ -5,7 +5,7 @@
 /// a name: `/people/:id\.json`. `*` at the end of the path is the rest of the client's path.
 package struct TargetTemplate: Sendable, Hashable, CustomStringConvertible {
     package enum Piece: Sendable, Hashable {
-        /// As it is sent.
+        /// A text that is sent as it is.
         case literal(String)
         case parameter(String)
         case rest
@@ -16,11 +16,11 @@ package struct TargetTemplate: Sendable, Hashable, CustomStringConvertible {
         package let message: String
     }
 
-    /// As the file writes it.
+    /// The template as the file writes it.
     package let description: String
     /// Begins with a literal that begins with a slash.
     package let path: [Piece]
-    /// Of the query; nil without a question mark.
+    /// The pieces of the query; nil without a question mark.
     package let query: [Piece]?
 
     package init(_ text: String) throws(Malformed) {
