@@ -1,6 +1,7 @@
-// Maps a JSON text that is there as a whole: one walk for each object and each array that a rule names.
+// Maps a document that is there as a whole, whatever it is written in: one walk for each object and each array that a
+// rule names.
 
-/// One use; not shared.
+/// Maps one document, once; not shared.
 struct DocumentMapper {
     /// Bytes that the mapped document may have.
     private let limit: Int
@@ -33,8 +34,9 @@ struct DocumentMapper {
         return try mapper.take(rule, start..<stop) ? mapper.output : nil
     }
 
-    /// The same for a value that is at hand, or found in it.
-    /// - Parameter way: to the value that the rule takes, in the place of its own; nil: it is this one.
+    /// Maps by a rule from a value that is at hand, or found in it.
+    /// - Parameter way: the way to the value that the rule takes, in place of its own; nil if the value itself is
+    /// taken.
     static func map(
         _ value: UnsafeRawBufferPointer,
         _ rule: MappingRule,
@@ -219,5 +221,45 @@ extension MappingRule {
         case .omit: return nil
         case .error: throw MappingFailure("'\(from.text)' is missing")
         }
+    }
+}
+
+// MARK: - Documents in any form
+
+// Maps a document that is there as a whole, whatever it is written in: JSON, or a property list as XML or binary.
+extension MappingPlan {
+    /// The mapped document.
+    /// - Parameters:
+    ///   - bytes: the document.
+    ///   - limit: bytes that it may have; what comes out may have eight times as many.
+    /// - Throws: that it cannot be mapped, with the key path.
+    package func map(_ bytes: UnsafeRawBufferPointer, limit: Int) throws(MappingFailure) -> [UInt8] {
+        guard bytes.count <= limit else { throw MappingFailure("the document has more than \(limit) bytes") }
+        guard Self.isPropertyList(bytes) else { return try mapJSON(bytes, limit: limit) }
+        let text: [UInt8]
+        if bytes.first == UInt8(ascii: "b") {
+            var reader = BinaryPropertyList(bytes, limit: limit * 8)
+            text = try reader.json()
+        } else {
+            var reader = XMLPropertyList(bytes)
+            text = try reader.json()
+        }
+        return try text.withUnsafeBytes { text -> Result<[UInt8], MappingFailure> in
+            do throws(MappingFailure) { return .success(try mapJSON(text, limit: limit)) } catch {
+                return .failure(error)
+            }
+        }.get()
+    }
+
+    private func mapJSON(_ bytes: UnsafeRawBufferPointer, limit: Int) throws(MappingFailure) -> [UInt8] {
+        // A document is never left out.
+        try DocumentMapper.map(bytes, root, limit: limit * 8) ?? JSONText.null
+    }
+
+    /// Whether a document with this beginning is no JSON, but may be a property list: such a one has to be there as a
+    /// whole.
+    package static func isPropertyList(_ start: UnsafeRawBufferPointer) -> Bool {
+        let text = start.starts(with: [0xEF, 0xBB, 0xBF] as [UInt8]) ? start.dropFirst(3) : start[...]
+        return text.first { !JSONSkipper.isSpace($0) } == UInt8(ascii: "<") || start.starts(with: "bplist0".utf8)
     }
 }

@@ -6,7 +6,7 @@ import HTTPWire
 package struct ErrorDocument: Sendable, Equatable {
     /// Who found the failure: the raw value is what the document says.
     package enum Source: String, Sendable {
-        /// It answered, with a status that is no success.
+        /// The origin answered, with a status that is no success.
         case origin
         /// There is no answer of the origin's.
         case drydock

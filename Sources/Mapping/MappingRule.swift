@@ -48,15 +48,15 @@ package struct MappingRule: Sendable, Equatable {
         }
     }
 
-    /// From the value that the rule around it has taken.
+    /// The path from the value that the rule around it has taken.
     package let from: MappingPath
     package let shape: Shape
     package let missing: MissingValue
     /// A JSON text that stands in for a missing value; nil: none does.
     package let standIn: [UInt8]?
-    /// Of `from`; nil for the value itself.
+    /// The tree of `from`; nil for the value itself.
     let pathTree: PathTree?
-    /// Of the members of an object; nil for other shapes.
+    /// The tree of the members of an object; nil for other shapes.
     let memberTree: PathTree?
 
     package init(
@@ -122,7 +122,7 @@ package struct MappingPlan: Sendable, Equatable {
 
 /// Why a document cannot be mapped.
 package struct MappingFailure: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Of the value in the mapped document, such as `users[3].born`; empty for all of it.
+    /// The path of the value in the mapped document, such as `users[3].born`; empty for all of it.
     package var keyPath: String
     /// Such as `"soon" is no date`.
     package let reason: String
@@ -132,7 +132,7 @@ package struct MappingFailure: Error, Sendable, Equatable, CustomStringConvertib
         self.reason = reason
     }
 
-    /// The same within a member, or an element.
+    /// The failure with its path within a member, or an element.
     func within(_ outer: String) -> MappingFailure {
         var failure = self
         failure.keyPath = keyPath.isEmpty ? outer : keyPath.hasPrefix("[") ? outer + keyPath : "\(outer).\(keyPath)"
