@@ -1,4 +1,5 @@
-// A regular expression in the words of PCRE2, with limits that no pattern and no text get past.
+// A regular expression in the words of PCRE2, with limits that no pattern and no text get past; and paths that look
+// like patterns.
 
 import CPCRE2
 import Glibc
@@ -7,7 +8,7 @@ import Glibc
 ///
 /// Sendable: PCRE2 only reads the compiled code, and whatever a match changes is made for that match.
 package final class Pattern: @unchecked Sendable {
-    /// As the file writes it.
+    /// The pattern as the file writes it.
     package let text: String
     // Read by any number of threads at once, which PCRE2 allows; freed with this object.
     private let code: OpaquePointer
@@ -25,7 +26,7 @@ package final class Pattern: @unchecked Sendable {
 
     /// Why a text is no pattern.
     package struct Malformed: Error, Sendable, Equatable {
-        /// In the words of PCRE2.
+        /// The reason in the words of PCRE2.
         package let reason: String
         /// Bytes of the pattern before the mistake.
         package let offset: Int
@@ -61,7 +62,7 @@ package final class Pattern: @unchecked Sendable {
     /// Looks at the first ``longestSubject`` bytes. Any thread; takes 50 ms of it at most.
     package func verdict(_ bytes: [UInt8]) -> Verdict { verdict(bytes, Self.timeLimit).verdict }
 
-    /// As ``verdict(_:)``, within what is left of a time that several matches share.
+    /// The verdict about a text, within what is left of a time that several matches share; see ``verdict(_:)``.
     package func verdict(_ bytes: [UInt8], within time: PatternTime) -> Verdict {
         guard time.left > 0 else { return .gaveUp }
         let (verdict, taken) = verdict(bytes, time.left)
@@ -145,3 +146,46 @@ package final class PatternTime {
 }
 
 @available(*, unavailable) extension PatternTime: Sendable {}
+
+// MARK: - Paths that look like patterns
+
+/// Paths that look like patterns of other tools, where a path is compared as it stands.
+package enum PathShape {
+    /// Whether a segment is `:id`, or a `*` or a part in braces stands anywhere.
+    package static func looksLikePattern(_ path: String) -> Bool { path.split(separator: "/").contains(where: isOpen) }
+
+    /// A regular expression of the paths that such a path looks like.
+    package static func expression(_ path: String) -> String {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).map { segment in
+            if isParameter(segment) { return "[^/]+" }
+            var result = ""
+            var rest = segment
+            while let character = rest.popFirst() {
+                if character == "*" {
+                    let isDeep = rest.first == "*"
+                    if isDeep { rest.removeFirst() }
+                    result += isDeep ? ".*" : "[^/]*"
+                } else if character == "{", let end = rest.firstIndex(of: "}") {
+                    rest = rest[rest.index(after: end)...]
+                    result += "[^/]+"
+                } else {
+                    result += #"\.+?()[]{}^$|"#.contains(character) ? "\\\(character)" : String(character)
+                }
+            }
+            return result
+        }
+        return "^" + segments.joined(separator: "/") + "$"
+    }
+
+    private static func isOpen(_ segment: Substring) -> Bool {
+        if isParameter(segment) || segment.contains("*") { return true }
+        guard let begin = segment.firstIndex(of: "{") else { return false }
+        return segment[begin...].contains("}")
+    }
+
+    /// `:id`
+    private static func isParameter(_ segment: Substring) -> Bool {
+        guard segment.first == ":", let second = segment.dropFirst().first else { return false }
+        return second.isLetter || second == "_"
+    }
+}
