@@ -14,11 +14,11 @@ package enum StoreKind: String, Sendable, CaseIterable {
 
 /// Why a folder is not taken for a store; nothing in it has been changed.
 package enum FolderRefusal: Error, Sendable, Equatable, CustomStringConvertible {
-    /// It is not empty and has no mark; `found` is the first name in it.
+    /// The folder is not empty and has no mark; `found` is the first name in it.
     case foreign(path: String, found: String)
     /// A newer version of Drydock wrote it.
     case newer(path: String, format: Int)
-    /// It belongs to the other kind of store, which is `kind`.
+    /// The folder belongs to the other kind of store, which is `kind`.
     case otherKind(path: String, kind: StoreKind)
 
     package var description: String {
@@ -37,7 +37,7 @@ package enum FolderRefusal: Error, Sendable, Equatable, CustomStringConvertible 
 
 /// Why a folder cannot hold a store.
 package enum FolderError: Error, Sendable, Equatable {
-    /// It is somebody else's, or another version's; nothing in it was changed.
+    /// The folder belongs to another program, or to another version; nothing in it was changed.
     case notTaken(FolderRefusal)
     /// It, or one of the files of its mark, cannot be made, read or written.
     case unusable(SystemError)
@@ -61,7 +61,7 @@ package enum FolderMark {
         /// A store that was written in this format, or in an older one.
         case marked(format: Int)
 
-        /// That a folder without a mark was taken over, for the log; nil for the others.
+        /// The line for the log that a folder without a mark was taken over; nil for other folders.
         package func remark(_ path: String, _ kind: StoreKind) -> String? {
             guard self == .unmarked else { return nil }
             return "the cache folder \(path) of version 0.1.0 was taken over, and marked as a \(kind.rawValue) store"
@@ -141,7 +141,7 @@ package enum FolderMark {
     private static let tagName = "CACHEDIR.TAG"
     private static let versionName = "version"
     package static let names = [tagName, versionName]
-    /// With the names under which `WholeFile` writes them first.
+    /// The names of the files of the mark, and those under which `WholeFile` writes them first.
     private static let ownNames: Set<String> = [tagName, "\(tagName).new", versionName, "\(versionName).new"]
     /// The other names of a store, and the folder that fsck keeps in the root of a file system.
     private static let storeNames: Set<String> = [

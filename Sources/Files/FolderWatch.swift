@@ -11,7 +11,7 @@ package final class FolderWatch: IOHandler {
 
     private struct Folder {
         let path: String
-        /// Those whose changes count; nil: all.
+        /// The names whose changes count; nil means all.
         var names: Set<String>?
     }
 

@@ -1,5 +1,5 @@
-// Small files that are read and written as a whole, and that have reached the disk when the call returns,
-// unless it says otherwise.
+// Small files that are read and written as a whole, and that have reached the disk when the call returns; the folders
+// above a path, and the names in one.
 
 package import EventLoop
 import Glibc
@@ -47,7 +47,8 @@ package enum WholeFile {
         return try rest(of: descriptor, path)
     }
 
-    /// The same for whoever reads it later, and closes the descriptor.
+    /// Opens a regular file of a folder that people change, too, for a caller that reads it later and closes the
+    /// descriptor.
     /// - Returns: the length in bytes, too.
     package static func openEdited(_ path: String) throws(SystemError) -> (descriptor: Int32, length: Int64) {
         let descriptor = open(path, O_RDONLY | safely)
@@ -82,7 +83,7 @@ package enum WholeFile {
         if let failure { throw failure }
     }
 
-    /// The same with bytes that are no array.
+    /// Replaces a file by bytes that are no array.
     package static func replace(_ path: String, with bytes: UnsafeRawBufferPointer) throws(SystemError) {
         let temporary = "\(path).new"
         // What somebody has left or planted there, such as a link, or a file that others can read, is never written to.
@@ -140,5 +141,54 @@ package enum WholeFile {
         if descriptor < 0 { throw SystemError("open \(folder)") }
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw SystemError("sync \(folder)") }
+    }
+}
+
+// MARK: - Folders above
+
+/// The folders above a path.
+package enum Ancestors {
+    /// The folder of a path, as its text says; `/` for a name alone and for `/` itself.
+    package static func parent(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+        return String(path[..<slash])
+    }
+
+    /// The path itself, or the nearest folder above it, of which `look` finds something; nil if it finds nothing up to
+    /// `/`.
+    package static func nearest<Found>(
+        to path: String,
+        _ look: (String) -> Found?
+    ) -> (path: String, found: Found)? {
+        var path = path
+        while true {
+            if let found = look(path) { return (path, found) }
+            if path == "/" { return nil }
+            path = parent(of: path)
+        }
+    }
+}
+
+// MARK: - Names in a folder
+
+/// The names in a folder. Blocks: it is not called on a loop.
+package enum FolderNames {
+    /// All but `.` and `..`; empty where the folder cannot be read.
+    package static func of(_ path: String) -> [String] {
+        guard let folder = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        return of(folder)
+    }
+
+    /// What `readdir` still has to give; the folder stays open.
+    static func of(_ folder: OpaquePointer) -> [String] {
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
     }
 }
