@@ -1,4 +1,7 @@
-// From the events of a text to the tree of its only document.
+// From a text to the tree of its only document: the events of libyaml's parser one after the other, each with its
+// place.
+
+import CLibyaml
 
 extension Node {
     /// The root of the only document of a text in UTF-8; nil where there is none, as in a text of comments.
@@ -116,4 +119,128 @@ private struct Composer: ~Copyable {
             throw YAMLError(.tooManyValues, "found more than \(limits.values) values", mark)
         }
     }
+}
+
+// MARK: - Events
+
+/// One event of a text.
+struct Event {
+    enum Kind {
+        case streamStart
+        case streamEnd
+        case documentStart
+        case documentEnd
+        case alias(String)
+        case scalar(String, Node.Style, anchor: String?)
+        case sequenceStart(anchor: String?)
+        case mappingStart(anchor: String?)
+        /// A sequence or a mapping ends.
+        case end
+    }
+    let kind: Kind
+    let mark: Mark
+}
+
+/// Reads UTF-8 to its end, or to its first error. Tags are taken and not told.
+struct EventParser: ~Copyable {
+    // Both belong to this value alone and are freed with it. libyaml keeps pointers to them, so that neither may move.
+    private let parser: UnsafeMutablePointer<yaml_parser_t>
+    private let input: UnsafeMutableBufferPointer<UInt8>
+
+    /// A parser with a copy of the bytes, without their byte order mark.
+    init(_ bytes: [UInt8]) throws(YAMLError) {
+        let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes[3...] : bytes[...]
+        let parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
+        guard yaml_parser_initialize(parser) == 1 else {
+            parser.deallocate()
+            throw YAMLError(.memory, "there is no memory for a parser", Mark(line: 1, column: 1))
+        }
+        input = .allocate(capacity: text.count)
+        _ = input.initialize(from: text)
+        self.parser = parser
+        // Otherwise it looks for UTF-16, too.
+        yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
+        yaml_parser_set_input_string(parser, input.baseAddress, input.count)
+    }
+
+    deinit {
+        yaml_parser_delete(parser)
+        parser.deallocate()
+        input.deallocate()
+    }
+
+    /// The next event; not to be asked behind the end of the stream or an error.
+    mutating func next() throws(YAMLError) -> Event {
+        // A failed call leaves nothing in it to delete.
+        var event = yaml_event_t()
+        guard yaml_parser_parse(parser, &event) == 1 else { throw failure() }
+        defer { yaml_event_delete(&event) }
+        return Event(kind: Self.kind(event), mark: Mark(event.start_mark))
+    }
+
+    private static func kind(_ event: yaml_event_t) -> Event.Kind {
+        switch event.type {
+        case YAML_STREAM_START_EVENT: .streamStart
+        case YAML_DOCUMENT_START_EVENT: .documentStart
+        case YAML_DOCUMENT_END_EVENT: .documentEnd
+        case YAML_ALIAS_EVENT: .alias(text(event.data.alias.anchor) ?? "")
+        case YAML_SCALAR_EVENT: scalar(event)
+        case YAML_SEQUENCE_START_EVENT: .sequenceStart(anchor: text(event.data.sequence_start.anchor))
+        case YAML_MAPPING_START_EVENT: .mappingStart(anchor: text(event.data.mapping_start.anchor))
+        case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT: .end
+        default: .streamEnd
+        }
+    }
+
+    private static func scalar(_ event: yaml_event_t) -> Event.Kind {
+        let scalar = event.data.scalar
+        let style: Node.Style =
+            switch scalar.style {
+            case YAML_SINGLE_QUOTED_SCALAR_STYLE: .singleQuoted
+            case YAML_DOUBLE_QUOTED_SCALAR_STYLE: .doubleQuoted
+            case YAML_LITERAL_SCALAR_STYLE: .literal
+            case YAML_FOLDED_SCALAR_STYLE: .folded
+            default: .plain
+            }
+        // It may contain NUL, by an escape; libyaml has checked its UTF-8. The event lives longer than this call.
+        let bytes = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
+        return .scalar(String(decoding: bytes, as: UTF8.self), style, anchor: text(scalar.anchor))
+    }
+
+    // The event that a pointer belongs to lives longer than this call.
+    private static func text(_ pointer: UnsafePointer<yaml_char_t>?) -> String? { pointer.map { String(cString: $0) } }
+
+    private func failure() -> YAMLError {
+        let state = parser.pointee
+        let problem = state.problem.map { String(cString: $0) } ?? ""
+        let mark = Mark(state.problem_mark)
+        let context = state.context.map { YAMLError.Context(text: String(cString: $0), mark: Mark(state.context_mark)) }
+        switch state.error {
+        case YAML_READER_ERROR: return YAMLError(.character, problem, self.mark(at: state.problem_offset))
+        case YAML_SCANNER_ERROR: return YAMLError(.token, problem, mark, context: context)
+        case YAML_PARSER_ERROR: return YAMLError(.structure, problem, mark, context: context)
+        default: return YAMLError(.memory, "there is no memory to read on", Mark(state.mark))
+        }
+    }
+
+    /// Where a byte stands: libyaml tells no line of a character that it does not take.
+    private func mark(at offset: Int) -> Mark {
+        var (line, column) = (1, 1)
+        var last: Unicode.Scalar?
+        for scalar in String(decoding: input.prefix(offset), as: UTF8.self).unicodeScalars {
+            column += 1
+            if scalar.endsLine { (line, column) = (last == "\r" && scalar == "\n" ? line : line + 1, 1) }
+            last = scalar
+        }
+        return Mark(line: line, column: column)
+    }
+}
+
+extension Mark {
+    fileprivate init(_ mark: yaml_mark_t) { self.init(line: mark.line + 1, column: mark.column + 1) }
+}
+
+extension Unicode.Scalar {
+    /// Whether the character ends a line in YAML 1.1; the two of CRLF count as one.
+    package var endsLine: Bool { ["\n", "\r", "\u{85}", "\u{2028}", "\u{2029}"].contains(self) }
 }

@@ -1,4 +1,5 @@
-// A YAML document as a tree in which every node knows its line and column.
+// A YAML document as a tree in which every node knows its line and column, and what keeps a text from being read as
+// one.
 
 /// A place in a text: line and column count from 1, columns in Unicode scalars, and lines end as YAML 1.1 says (LF, CR,
 /// CRLF, U+0085, U+2028, U+2029). A byte order mark at the beginning counts as nothing.
@@ -19,7 +20,7 @@ package struct Mark: Sendable, Hashable, CustomStringConvertible {
 package struct Node: Sendable {
     /// How a scalar is written.
     package enum Style: Sendable {
-        /// Without quotes: only such a scalar can mean a number, a boolean or nothing.
+        /// The scalar has no quotes: only such a scalar can mean a number, a boolean or nothing.
         case plain
         case singleQuoted
         case doubleQuoted
@@ -32,7 +33,7 @@ package struct Node: Sendable {
     package enum Content: Sendable {
         case scalar(String, Style)
         case sequence([Node])
-        /// In the order of the text. A key may occur twice, and `<<` is a key like any other.
+        /// The pairs in the order of the text. A key may occur twice, and `<<` is a key like any other.
         case mapping([(key: Node, value: Node)])
         /// What the anchor names, with its own place. It is shared and not copied.
         indirect case alias(of: Node)
@@ -53,5 +54,54 @@ package struct Limits: Sendable {
     package init(levels: Int, values: Int) {
         self.levels = levels
         self.values = values
+    }
+}
+
+// MARK: - Errors
+
+/// The first thing that is wrong with a text.
+package struct YAMLError: Error, Sendable, Equatable, CustomStringConvertible {
+    package enum Kind: Sendable, Equatable {
+        /// A byte that is no UTF-8, or a character that YAML takes nowhere.
+        case character
+        /// Characters that begin or end nothing, such as a quote that is never closed.
+        case token
+        /// Tokens in an order that YAML does not have, such as a bracket that is never closed.
+        case structure
+        /// An alias with no anchor before it.
+        case unknownAlias
+        /// A second document begins.
+        case secondDocument
+        /// More ``Limits/levels`` than were asked for.
+        case tooManyLevels
+        /// More ``Limits/values`` than were asked for.
+        case tooManyValues
+        /// There is no memory to read on.
+        case memory
+    }
+
+    /// What was being read, and where that began.
+    package struct Context: Sendable, Equatable {
+        package let text: String
+        package let mark: Mark
+    }
+
+    package let kind: Kind
+    /// What is wrong, in libyaml's words.
+    package let problem: String
+    /// The place of the mistake. At the end of a text that does not end its last line, this can be the line behind it.
+    package let mark: Mark
+    package let context: Context?
+
+    init(_ kind: Kind, _ problem: String, _ mark: Mark, context: Context? = nil) {
+        self.kind = kind
+        self.problem = problem
+        self.mark = mark
+        self.context = context
+    }
+
+    /// `LINE:COLUMN: problem`, and what was being read.
+    package var description: String {
+        "\(mark): \(problem)" + (context.map { " \($0.text) that began at \($0.mark)" } ?? "")
     }
 }
