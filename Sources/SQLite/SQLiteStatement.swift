@@ -1,4 +1,5 @@
-// One prepared statement: bound, stepped through and reset, and finalized with the object.
+// One prepared statement: bound, stepped through and reset, and finalized with the object; the values that are bound,
+// and rows.
 
 import CSQLite
 
@@ -6,13 +7,14 @@ import CSQLite
 final class SQLiteStatement {
     let sql: String
     private let path: String
-    /// Both belong to the session, which lets go of its statements before it closes the connection.
+    /// The connection and the statement; both belong to the session, which lets go of its statements before it closes
+    /// the connection.
     private let connection: OpaquePointer
     private let statement: OpaquePointer
-    /// It changes nothing in the database.
+    /// Whether the statement changes nothing in the database.
     let isReadOnly: Bool
 
-    /// Of a pointer that ``prepare(_:of:_:isKept:)`` has made, which is finalized with this object.
+    /// Takes a pointer that ``prepare(_:of:_:isKept:)`` has made, which is finalized with this object.
     private init(_ statement: OpaquePointer, _ connection: OpaquePointer, _ sql: String, path: String) {
         (self.statement, self.connection, self.sql, self.path) = (statement, connection, sql, path)
         isReadOnly = sqlite3_stmt_readonly(statement) != 0
@@ -103,5 +105,65 @@ extension SQLiteError {
     /// What the connection says about the call that has just failed on it.
     init(_ connection: OpaquePointer, _ code: Int32, sql: String?, path: String) {
         self.init(extendedCode: code, message: String(cString: sqlite3_errmsg(connection)), sql: sql, path: path)
+    }
+}
+
+// MARK: - Values and rows
+
+/// A value that is bound to a parameter.
+package enum SQLiteValue: Sendable, Equatable {
+    case null
+    case integer(Int64)
+    /// SQLite stores NaN as NULL.
+    case real(Double)
+    /// All of it, a NUL included.
+    case text(String)
+    case blob([UInt8])
+}
+
+/// The row at which a statement is. It is lent for one call and cannot be kept: the next row takes its place.
+///
+/// A column that has another type is converted as SQLite does it: nothing that a file holds can make a read fail.
+package struct SQLiteRow: ~Copyable {
+    /// A statement that is at a row; its session finalizes it after the call that lends the row.
+    private let statement: OpaquePointer
+    private let columnCount: Int32
+
+    init(_ statement: OpaquePointer) {
+        self.statement = statement
+        columnCount = sqlite3_column_count(statement)
+    }
+
+    package func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, place(column)) == SQLITE_NULL }
+
+    /// 0 for NULL.
+    package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, place(column)) }
+
+    /// 0 for NULL.
+    package func real(_ column: Int) -> Double { sqlite3_column_double(statement, place(column)) }
+
+    /// Nil for NULL. What is no UTF-8 is repaired.
+    package func text(_ column: Int) -> String? {
+        let place = place(column)
+        // SQLite's until the next call for this column, and then copied already; the order of the two calls matters.
+        guard let bytes = sqlite3_column_text(statement, place) else { return nil }
+        let count = Int(sqlite3_column_bytes(statement, place))
+        return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
+    }
+
+    /// The bytes of a column; nil for NULL.
+    package func blob(_ column: Int) -> [UInt8]? {
+        if isNull(column) { return nil }
+        let place = place(column)
+        // As above; null for no bytes.
+        let bytes = sqlite3_column_blob(statement, place)
+        let count = Int(sqlite3_column_bytes(statement, place))
+        return Array(UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count))
+    }
+
+    /// The columns are those of the caller's own SQL; SQLite says nothing about what is read beyond them.
+    private func place(_ column: Int) -> Int32 {
+        precondition(column >= 0 && column < Int(columnCount), "no such column")
+        return Int32(truncatingIfNeeded: column)
     }
 }
