@@ -94,7 +94,7 @@ final class AnswerMaker: Sendable {
 
     /// No answer from the origin.
     /// - Parameter staleRefusal: why the stale stored response, if there is one, may not be served instead.
-    func failure(
+    @inline(never) func failure(
         _ error: FetchError,
         _ forwardReason: ForwardReason,
         isCollapsed: Bool = false,

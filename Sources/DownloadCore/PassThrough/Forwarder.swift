@@ -56,8 +56,22 @@ final class Forwarder: Sendable {
         } catch {
             return answers.failure(error, forwardReason)
         }
+        let isHead = request.method == .head
+        return forwarded(head, stream, isHead: isHead, forwardReason, ticket, since: began, on: loop)
+    }
+
+    /// Apart from the function that waits, which would have it in its frame.
+    @inline(never) private func forwarded(
+        _ head: FetchStream.Head,
+        _ stream: FetchStream,
+        isHead: Bool,
+        _ forwardReason: ForwardReason,
+        _ ticket: FetchRegistration?,
+        since began: UInt64,
+        on loop: isolated EventLoop
+    ) -> Answer {
         stream.onInterim = nil
-        var answer = forwarded(head, stream, isHead: request.method == .head, forwardReason, ticket, on: loop)
+        var answer = forwarded(head, stream, isHead: isHead, forwardReason, ticket, on: loop)
         answer.originTime = Monotonic.now() &- began
         return answer
     }
@@ -94,7 +108,7 @@ final class Forwarder: Sendable {
         return result
     }
 
-    func forward(
+    @inline(never) func forward(
         _ ask: CacheRequest,
         _ source: any FetchSource,
         _ forwardReason: ForwardReason,

@@ -9,7 +9,7 @@ extension SharedFetches {
     /// Forwards a client's HEAD as HEAD. Its answer freshens stored responses or makes them stale (RFC 9111 section
     /// 4.3.5), and removes none: only a new response replaces them.
     /// - Returns: nil where a response was stored in the meantime: then search the store again.
-    func relayHead(
+    @inline(never) func relayHead(
         _ miss: MissContext,
         _ turn: Int,
         _ onInterim: ((ResponseHead) -> Void)?,
@@ -84,7 +84,7 @@ extension SharedFetches {
     }
 
     /// Answers a client's HEAD by a GET, where the origin fails at HEAD.
-    private func answerHeadByGet(
+    @inline(never) private func answerHeadByGet(
         _ miss: MissContext,
         _ turn: Int,
         _ onInterim: ((ResponseHead) -> Void)?,

@@ -21,8 +21,10 @@ final class SharedFetches: Sendable {
         self.forwarder = forwarder
     }
 
+    // Each function that waits is apart from those that call it: their frames would have what all of them need.
+
     /// Nil where a response was stored in the meantime: then search the store again.
-    func askOrigin(
+    @inline(never) func askOrigin(
         _ miss: MissContext,
         _ turn: Int,
         _ onInterim: ((ResponseHead) -> Void)?,
@@ -73,7 +75,7 @@ final class SharedFetches: Sendable {
         }
     }
 
-    private func offline(_ miss: MissContext, on loop: isolated EventLoop) async -> Answer {
+    @inline(never) private func offline(_ miss: MissContext, on loop: isolated EventLoop) async -> Answer {
         let others = OtherVariants(context, answers)
         let why = miss.newest == nil ? OtherVariants.nothingStored : await others.refusal(miss.ask, on: loop)
         return answers.failure(.offline("\(why), \(FetchError.offlineAdvice)"), miss.forwardReason)
@@ -92,7 +94,9 @@ final class SharedFetches: Sendable {
         }
     }
 
-    private func wait(for fetch: SharedFetch, _ miss: MissContext, on loop: isolated EventLoop) async -> Waited {
+    @inline(never) private func wait(for fetch: SharedFetch, _ miss: MissContext, on loop: isolated EventLoop) async
+        -> Waited
+    {
         let lift = Lift(fetch.urgency, by: miss.ask.urgency)
         if isWhole(fetch) {
             // All has come and is being stored: a moment later it is a hit.
@@ -163,7 +167,7 @@ final class SharedFetches: Sendable {
         return true
     }
 
-    private func lead(
+    @inline(never) private func lead(
         _ fetch: SharedFetch,
         _ miss: MissContext,
         _ onInterim: ((ResponseHead) -> Void)?,

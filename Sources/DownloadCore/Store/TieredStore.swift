@@ -115,12 +115,12 @@ final class TieredStore: Sendable {
         search.found.response != nil && search.found.isAtOnce || invalidations.isUnchanged(search.token)
     }
 
-    private func findBehind(_ search: Search) async {
+    @inline(never) private func findBehind(_ search: Search) async {
         guard asksBehind(search) else { return }
         for number in tiers.indices {
-            note(await findings(number, search.question), search)
+            await look(number, search)
             while let place = choose(search) {
-                guard let response = await open(search.behind[place], number, search.question) else {
+                guard let response = await open(place, number, search) else {
                     // Its file is damaged or gone: try the other candidates.
                     search.behind.remove(at: place)
                     continue
@@ -129,6 +129,14 @@ final class TieredStore: Sendable {
             }
         }
         chooseInMemory(search)
+    }
+
+    @inline(never) private func look(_ number: Int, _ search: Search) async {
+        note(await findings(number, search.question), search)
+    }
+
+    @inline(never) private func open(_ place: Int, _ number: Int, _ search: Search) async -> StoredResponse? {
+        await open(search.behind[place], number, search.question)
     }
 
     @inline(never) private func asksBehind(_ search: Search) -> Bool { search.ask.policy.disk }

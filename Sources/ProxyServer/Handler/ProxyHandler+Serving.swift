@@ -34,7 +34,7 @@ extension ProxyHandler {
         }
     }
 
-    private func connect(
+    @inline(never) private func connect(
         _ exchange: Exchange,
         _ authority: Authority,
         on loop: isolated EventLoop
@@ -57,9 +57,17 @@ extension ProxyHandler {
     private func serve(_ exchange: Exchange, _ match: RouteMatch, on loop: isolated EventLoop) async throws(Problem) {
         switch try begin(exchange, match) {
         case .answered: break
-        case .upgrade(let ask): try await tunnels.upgrade(exchange, ask, on: loop)
+        case .upgrade(let ask): try await upgrade(exchange, ask, on: loop)
         case .call(let serving): try await serve(serving, on: loop)
         }
+    }
+
+    @inline(never) private func upgrade(
+        _ exchange: Exchange,
+        _ ask: UpgradeAsk,
+        on loop: isolated EventLoop
+    ) async throws(Problem) {
+        try await tunnels.upgrade(exchange, ask, on: loop)
     }
 
     private func serve(_ serving: ServedExchange, on loop: isolated EventLoop) async throws(Problem) {
@@ -201,7 +209,7 @@ private final class ServedExchange {
     /// Its content becomes a part of the journal.
     var isWatched: Bool { exchange.draft != nil && call.body != nil }
 
-    func watch(on loop: isolated EventLoop) async {
+    @inline(never) func watch(on loop: isolated EventLoop) async {
         guard let draft = exchange.draft, let body = call.body else { return }
         let seen = draft.watching(body, exchange.framing)
         // An inner service may have a demo answer, and a fault may keep the origin from being asked.
@@ -214,7 +222,7 @@ private final class ServedExchange {
     var isExamined: Bool { match.route.plan.examination != nil }
 
     /// ``RequestInspection/examine(_:_:bind:_:_:on:)``
-    func examine(on loop: isolated EventLoop) async throws(RouteRefusal) -> FetchError? {
+    @inline(never) func examine(on loop: isolated EventLoop) async throws(RouteRefusal) -> FetchError? {
         var (body, added) = (call.body, added)
         defer { (call.body, self.added) = (body, added) }
         return try await RequestInspection.examine(match, &body, bind: call.bindBody, &added, exchange, on: loop)

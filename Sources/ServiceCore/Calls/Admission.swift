@@ -98,7 +98,7 @@ package final class Admission: Sendable {
     /// Waits for a slot. A caller that gets one calls ``release()`` once.
     /// - Parameter urgency: of the fetch; nil where a client waits. It may rise in the queue.
     /// - Throws: `AdmissionRefusal`, with no slot taken.
-    package func acquire(
+    @inline(never) package func acquire(
         _ urgency: FetchUrgency? = nil,
         on loop: isolated EventLoop
     ) async throws(AdmissionRefusal) {

@@ -76,7 +76,7 @@ package final class OriginSource: FetchSource {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
         // What the origin's breaker refuses does not queue for a slot.
-        if breaker != nil, runtime.resilience.leavesAlone(terms.url) { throw refuse() }
+        if isLeftAlone() { throw refuse() }
         if !admission.takeFreeSlot() {
             do throws(AdmissionRefusal) { try await admission.acquire(request.urgency, on: loop) } catch {
                 throw refused(error)
@@ -86,6 +86,10 @@ package final class OriginSource: FetchSource {
     }
 
     // Apart from the function that waits, which would have all of it in its frame.
+
+    @inline(never) private func isLeftAlone() -> Bool {
+        breaker != nil && runtime.resilience.leavesAlone(terms.url)
+    }
 
     @inline(never) private func refused(_ refusal: AdmissionRefusal) -> FetchError {
         FetchError(refusal, service: service)
@@ -128,7 +132,7 @@ package final class OriginSource: FetchSource {
     }
 
     /// As a request hears it; counted.
-    private func refuse() -> FetchError {
+    @inline(never) private func refuse() -> FetchError {
         runtime.resilience.countRefusal()
         return FetchError(leavingAlone: terms.url, service, runtime.resilience)
     }

@@ -29,7 +29,7 @@ extension ServiceClient {
     }
 
     /// The answer of a demo mode or of a ladder.
-    private func answer(
+    @inline(never) private func answer(
         staged call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {

@@ -65,8 +65,8 @@ package final class ServiceClient {
     }
 
     package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
-        if Self.errorMapping(of: call) == nil { return try await answer(unmapped: call, on: loop) }
-        return await mapped(try await answer(unmapped: call, on: loop), call, on: loop)
+        let result = try await answer(unmapped: call, on: loop)
+        return Self.errorMapping(of: call) == nil ? result : await mapped(result, call, on: loop)
     }
 
     // What of a call never waits is in functions of its own, and so is what most calls are not: one that waits has nothing
@@ -77,7 +77,7 @@ package final class ServiceClient {
     }
 
     /// Stored responses, retries, parking and fallbacks have had their turn.
-    private func mapped(_ result: ServiceAnswer, _ call: ServiceCall, on loop: isolated EventLoop) async
+    @inline(never) private func mapped(_ result: ServiceAnswer, _ call: ServiceCall, on loop: isolated EventLoop) async
         -> ServiceAnswer
     {
         let endpoint = call.match.endpoint
@@ -100,7 +100,7 @@ package final class ServiceClient {
     }
 
     /// What is wrong with a request is found, and said, before anything of it is sent.
-    private func answer(
+    @inline(never) private func answer(
         shaping call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
@@ -257,7 +257,7 @@ package final class ServiceClient {
     // MARK: - POST
 
     /// A POST that is a question like a GET, unless it turns out to be long.
-    private func post(
+    @inline(never) private func post(
         _ call: ServiceCall,
         _ ask: CacheRequest,
         _ source: any FetchSource,
@@ -289,7 +289,7 @@ package final class ServiceClient {
 
     /// A method that is not answered from the store, and what its success does to what is
     /// stored (RFC 9111 section 4.4).
-    private func pass(
+    @inline(never) private func pass(
         _ call: ServiceCall,
         _ path: String,
         _ source: any FetchSource,

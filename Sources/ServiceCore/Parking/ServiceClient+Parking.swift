@@ -13,7 +13,7 @@ extension ServiceClient {
     ///
     /// It is held only if nothing of it reached the origin, or if its method is idempotent, and only with all of its
     /// content in memory.
-    func answerOrPark(
+    @inline(never) func answerOrPark(
         _ call: ServiceCall,
         _ policy: ParkPolicy,
         on loop: isolated EventLoop
@@ -90,7 +90,7 @@ private final class WaitingCall {
     }
 
     /// - Returns: why it could not be read.
-    func readContent(on loop: isolated EventLoop) async -> FetchError? {
+    @inline(never) func readContent(on loop: isolated EventLoop) async -> FetchError? {
         do throws(FetchError) {
             let content = try await PostedContent.read(call.body, bind: call.bindBody, on: loop)
             call.body = ContentSource(content.bytes, then: content.isWhole ? nil : call.body)
@@ -134,7 +134,7 @@ private final class WaitingCall {
 
     /// Holds it for the first time, with all of its content.
     /// - Returns: whether it may be held.
-    func park(on loop: isolated EventLoop) async -> Bool {
+    @inline(never) func park(on loop: isolated EventLoop) async -> Bool {
         guard let held = hold(on: loop) else { return false }
         guard let body, body.length == nil else {
             place = held

@@ -10,8 +10,9 @@ package import Upstream
 extension ServiceClient {
     /// The source of a call to an origin, which follows the redirects that its endpoint wants to have followed.
     func following(_ source: any FetchSource, of call: ServiceCall) -> any FetchSource {
-        let (route, request) = (call.match.route, call.match.endpoint.request)
-        guard request.redirects.limit > 0, let origin = route.plan.origin else { return source }
+        // The closures hold the endpoint, and no copy of its plan.
+        let (route, endpoint) = (call.match.route, call.match.endpoint)
+        guard endpoint.request.redirects.limit > 0, let origin = route.plan.origin else { return source }
         var secrets = route.rewriting.secrets
         for item in call.hidden {
             if let outer = plan.service(named: item.service) { secrets.formUnion(outer.rewriting.secrets) }
@@ -20,14 +21,14 @@ extension ServiceClient {
             source,
             origin,
             RedirectRules(
-                limit: request.redirects.limit,
+                limit: endpoint.request.redirects.limit,
                 limitName: "'redirects.follow' of the service '\(route.plan.name)'",
-                policy: request.policy,
+                policy: endpoint.request.policy,
                 secrets: secrets
             ),
             clock: core.clock,
             elsewhere: { (target: RedirectTarget) throws(FetchError) -> any FetchSource in
-                try self.source(redirectedTo: target, by: route, request)
+                try self.source(redirectedTo: target, by: route, endpoint.request)
             },
             check: { (target: RedirectTarget, request: FetchRequest) throws(FetchError) in
                 try self.check(request, redirectedTo: target, by: route)

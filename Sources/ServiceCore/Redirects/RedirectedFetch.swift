@@ -39,7 +39,7 @@ final class RedirectedFetch: PassingFetch {
     private var dropped = 0
     /// The redirect that is to be followed.
     private var next: RedirectTarget?
-    private var waiter: UnsafeContinuation<RedirectTarget?, Never>?
+    private var waiter: UnsafeContinuation<Void, Never>?
 
     init(
         _ request: FetchRequest,
@@ -68,26 +68,24 @@ final class RedirectedFetch: PassingFetch {
         return request
     }
 
-    /// Waits for a redirect; nil when there is none to come.
-    func nextTarget(on loop: isolated EventLoop) async -> RedirectTarget? {
-        if next == nil, state == .asking || state == .redirected {
-            return await withUnsafeContinuation { waiter = $0 }
-        }
-        return take()
+    /// Waits for a redirect.
+    /// - Returns: false when there is none to come; else it is the next to be followed.
+    func isRedirected(on loop: isolated EventLoop) async -> Bool {
+        if next == nil, state == .asking || state == .redirected { await withUnsafeContinuation { waiter = $0 } }
+        return hasTarget
     }
 
-    private func take() -> RedirectTarget? {
+    @inline(never) private var hasTarget: Bool { next != nil && !isOver }
+
+    /// Where the redirect leads that is followed now.
+    func takeTarget() -> RedirectTarget? {
         defer { next = nil }
         if next != nil { state = .asking }
         return next
     }
 
     /// The task goes on: to the next place, or to its end.
-    private func wake() {
-        guard let waiter else { return }
-        self.waiter = nil
-        waiter.resume(returning: take())
-    }
+    private func wake() { waiter.take()?.resume() }
 
     /// It has been given up, or has failed.
     var isOver: Bool { state == .ended }

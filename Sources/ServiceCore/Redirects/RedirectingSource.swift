@@ -77,22 +77,30 @@ package final class RedirectingSource: FetchSource {
     ) async throws(FetchError) -> any FetchHandle {
         let fetch = RedirectedFetch(request, RedirectTarget(origin, path: request.path), rules, clock, sink: sink)
         fetch.handle = try await source.start(fetch.attempt(), sink: fetch, on: loop)
-        let (source, elsewhere, check, onFollow) = (source, elsewhere, check, onFollow)
-        fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
-            while let target = await fetch.nextTarget(on: loop), !fetch.isOver {
-                do throws(FetchError) {
-                    let request = fetch.attempt()
-                    try check(target, request)
-                    // An origin that was left gets no credentials again: whoever led back might have chosen the path.
-                    let next = fetch.hasLeft ? try elsewhere(target) : source
-                    onFollow()
-                    fetch.began(try await next.start(request, sink: fetch, on: loop))
-                } catch {
-                    fetch.failed(error)
-                }
-            }
-        }
+        follow(fetch, on: loop)
         return fetch
+    }
+
+    // The parts of a fetch that waits for a redirect are apart, since most fetches wait for one that does not come.
+
+    @inline(never) private func follow(_ fetch: RedirectedFetch, on loop: isolated EventLoop) {
+        fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
+            while await fetch.isRedirected(on: loop) { await self.askNext(fetch, on: loop) }
+        }
+    }
+
+    @inline(never) private func askNext(_ fetch: RedirectedFetch, on loop: isolated EventLoop) async {
+        do throws(FetchError) {
+            guard let target = fetch.takeTarget() else { return }
+            let request = fetch.attempt()
+            try check(target, request)
+            // An origin that was left gets no credentials again: whoever led back might have chosen the path.
+            let next = fetch.hasLeft ? try elsewhere(target) : source
+            onFollow()
+            fetch.began(try await next.start(request, sink: fetch, on: loop))
+        } catch {
+            fetch.failed(error)
+        }
     }
 }
 

@@ -76,20 +76,19 @@ package final class RetryingSource: FetchSource {
             // What could not begin is repeated like what failed later; the sink hears nothing before this returns.
             guard fetch.mayRetry(.failed(error)) else { throw fetch.explained(error) }
         }
+        repeatAttempts(fetch, on: loop)
+        return fetch
+    }
+
+    // The parts of a fetch that waits for a failure are apart, since most fetches wait for one that does not come.
+
+    @inline(never) private func repeatAttempts(_ fetch: RetryingFetch, on loop: isolated EventLoop) {
         let source = source
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) {
             while let wait = await fetch.nextWait(on: loop) {
-                do { try await loop.sleep(nanoseconds: wait) } catch { return }
-                guard fetch.mayGoOn() else { return }
-                fetch.startAgain()
-                do throws(FetchError) {
-                    fetch.began(try await source.start(fetch.attempt(), sink: fetch, on: loop))
-                } catch {
-                    fetch.failed(error)
-                }
+                guard await fetch.attempt(of: source, after: wait, on: loop) else { return }
             }
         }
-        return fetch
     }
 }
 
@@ -214,6 +213,23 @@ private final class RetryingFetch: PassingFetch {
     /// An error that is the last word, with the reason where the budget kept it from being repeated.
     func explained(_ error: FetchError) -> FetchError {
         isRefused ? error.adding("it was not repeated: " + RetryBudget.refusal) : error
+    }
+
+    /// Makes the next attempt.
+    /// - Parameter wait: nanoseconds before it.
+    /// - Returns: false where there is none any more.
+    @inline(never) func attempt(of source: any FetchSource, after wait: UInt64, on loop: isolated EventLoop) async
+        -> Bool
+    {
+        do { try await loop.sleep(nanoseconds: wait) } catch { return false }
+        guard mayGoOn() else { return false }
+        startAgain()
+        do throws(FetchError) {
+            began(try await source.start(attempt(), sink: self, on: loop))
+        } catch {
+            failed(error)
+        }
+        return true
     }
 
     /// Waits for the next attempt to be due; nil where there is none any more.

@@ -13,6 +13,8 @@ extension Scenarios {
         /// What a request waits for.
         enum Way: CaseIterable, Sendable {
             case origin, slot, parked
+            /// For its origin, with all that stands between the two.
+            case repeated
 
             /// Lines of its service.
             var settings: [String] {
@@ -20,6 +22,7 @@ extension Scenarios {
                 case .origin: []
                 case .slot: ["max_concurrent: 1", "max_queue: { length: 1000, wait: 10m }"]
                 case .parked: ["park: 10m"]
+                case .repeated: ["retry: { count: 2 }", "redirects: follow", "breaker: { failures: 5 }", "park: 10m"]
                 }
             }
         }
@@ -40,7 +43,7 @@ extension Scenarios {
         private static func waiting(_ way: Way, _ daemon: Daemon, _ origin: ScriptedOrigin) throws -> Int {
             switch way {
             // One was made before.
-            case .origin: origin.requests() - 1
+            case .origin, .repeated: origin.requests() - 1
             case .slot: try daemon.metric("drydock_service_waiting") + 1
             case .parked: try daemon.metric("drydock_parked_calls")
             }

@@ -127,6 +127,23 @@ struct RedirectingSourceTests {
         return (error.read { $0 }, source.asked.read { $0 })
     }
 
+    @Test("whether content is at hand is for the origin to say that was asked last")
+    func atHand() {
+        final class File: EndHandle {
+            let isAtHand = true
+            func resume() {}
+            func bodyAvailable() {}
+            func cancel() {}
+        }
+        let request = FetchRequest(method: .get, path: "/a", fields: Fields())
+        let rules = RedirectRules(limit: 3, limitName: "", policy: CachePolicy())
+        let target = RedirectTarget(place, path: "/a")
+        let fetch = RedirectedFetch(request, target, rules, WallClock(), sink: Ear())
+        #expect(!fetch.isAtHand)
+        fetch.handle = File()
+        #expect(fetch.isAtHand)
+    }
+
     @Test(
         "a POST whose redirect leads nowhere is not sent again: its origin has had it",
         arguments: [
