@@ -1,5 +1,4 @@
-// What every daemon answers by its admin API: its status, a reload, the listing, an explanation, its switches and its
-// metrics.
+// The part of the admin API that every daemon has: status, reload, listing, explanation, switches and metrics.
 
 import CacheStore
 import Configuration
@@ -11,7 +10,9 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: it has no state of its own.
+/// Answers the commands about the daemon as a whole.
+///
+/// Sendable: it has no mutable state of its own.
 final class DaemonControl: DaemonFeature {
     private let context: DaemonContext
     private let startedAt = Monotonic.now()
@@ -63,7 +64,7 @@ final class DaemonControl: DaemonFeature {
         return status
     }
 
-    /// Forward mode, in the form of a service.
+    /// Describes forward mode in the form of a service.
     private static func describe(_ forward: ForwardPlan) -> AdminStatus.Service {
         let route = forward.route
         var result = AdminStatus.Service(
@@ -156,7 +157,8 @@ extension DaemonControl {
 }
 
 extension AdminRequest {
-    /// `on` or `off`.
+    /// True for the query `on`, false for `off`.
+    /// - Throws: a 400 for any other query.
     fileprivate var isOffline: Bool {
         get throws(Problem) {
             guard query.count == 1, let word = query.first, word.value.isEmpty, ["on", "off"].contains(word.key) else {

@@ -1,4 +1,4 @@
-// What an operator switches while the daemon runs: whether origins are asked, and the clock.
+// The switches that an operator has while the daemon runs: offline mode, and the clock.
 
 import Configuration
 import DownloadCore
@@ -7,7 +7,9 @@ import Logging
 import ProxyServer
 import Synchronization
 
-/// Sendable: it has no state of its own.
+/// Switches offline mode and the clock for operators and for reloads.
+///
+/// Sendable: it has no mutable state of its own.
 final class OperatorSwitches: Sendable {
     private let context: DaemonContext
 
@@ -20,18 +22,18 @@ final class OperatorSwitches: Sendable {
         return AdminOffline(isOffline: isOffline)
     }
 
-    /// Asks no origin from now on, or asks them again, and logs a change; any thread.
+    /// Stops asking origins, or starts again, and logs a change. Any thread.
     func switchOffline(_ isOffline: Bool) {
         guard parts.core.isOffline != isOffline else { return }
         parts.core.isOffline = isOffline
         parts.logger.notice(isOffline ? "offline, no origin is asked" : "online, origins are asked")
     }
 
-    /// Moves the clock that lifetimes are counted by.
-    /// - Throws: that the configuration forbids it, or that the clock would go too far.
+    /// Moves the clock that freshness lifetimes are counted by.
+    /// - Throws: a refusal if the configuration forbids it, or if the clock would go too far.
     func moveClock(_ move: ClockMove) async throws(Problem) -> AdminClock {
         let clock = parts.core.clock
-        // Under the mutex, so that two moves add up and no reload forbids the move between its check and its effect.
+        // The mutex is held so that two moves add up, and no reload forbids a move between its check and its effect.
         let refusal: Problem? = context.state.withLock { state in
             guard state.configuration.clock.movable else { return ClockMove.refused }
             switch move {
@@ -51,25 +53,26 @@ final class OperatorSwitches: Sendable {
         return moved
     }
 
-    /// The clock as it is now.
+    /// The state of the clock now, for the admin API.
     func clock(isMovable: Bool) -> AdminClock {
         let now = parts.core.clock.now()
         return AdminClock(isMovable: isMovable, ahead: parts.core.clock.ahead, time: Timestamp.text(now), unixTime: now)
     }
 }
 
-/// What `POST /v1/clock` asks for.
+/// A move of the clock that `POST /v1/clock` asks for.
 enum ClockMove: Sendable, Equatable {
-    /// Forward, in seconds.
+    /// Moves the clock forward by `seconds`.
     case advance(seconds: Int64)
-    /// Back to the system's time.
+    /// Sets the clock back to the system's time.
     case reset
 
     /// The furthest that the clock goes ahead, in seconds: 25000 days is more than the longest lifetime (RFC 9111
     /// section 1.2.2), and keeps every time within what stored responses and HTTP dates hold.
     static let limit: Int64 = 25_000 * 86_400
 
-    /// `advance=2h`, or `reset`.
+    /// Parses the query `advance=DURATION` or `reset`.
+    /// - Throws: a 400 for any other query.
     init(query: [String: String]) throws(Problem) {
         for name in query.keys where name != "advance" && name != "reset" {
             throw Self.bad("\(name) is not known; there are advance=DURATION and reset")
@@ -91,14 +94,15 @@ enum ClockMove: Sendable, Equatable {
         Problem(status: 400, title: "Bad query", detail: detail)
     }
 
-    /// The configuration does not allow it.
+    /// The refusal of a move that the configuration does not allow.
     static let refused = Problem(
         status: 403,
         title: "Clock not movable",
         detail: "the configuration does not allow to move the clock; write clock: { movable: true }, and reload"
     )
 
-    /// - Parameter ahead: where the clock is, in seconds.
+    /// The refusal of a move beyond ``limit``.
+    /// - Parameter ahead: how far the clock is ahead already, in seconds.
     static func tooFar(ahead: Int64) -> Problem {
         bad(
             "the clock goes at most \(Lifetimes.text(limit)) ahead, and it is \(Lifetimes.text(ahead)) ahead already"

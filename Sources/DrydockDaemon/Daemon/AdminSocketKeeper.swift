@@ -1,4 +1,4 @@
-// Makes the sockets of the admin API anew whose files somebody has removed: a daemon that nobody can reach takes no commands.
+// Makes the sockets of the admin API anew if their files are removed: without them no command reaches the daemon.
 
 import Configuration
 import DownloadCore
@@ -7,11 +7,13 @@ import Logging
 import ProxyServer
 import Synchronization
 
-/// Sendable: the sockets are under a mutex; one look at a time is taken, on I/O threads.
+/// Watches the files of the admin sockets.
+///
+/// Sendable: the sockets are under a mutex; one look at a time is taken, on an I/O thread.
 final class AdminSocketKeeper: Sendable {
     private struct State {
         var sockets: [ListeningSocket] = []
-        /// Why one cannot be made; told once.
+        /// The reason why a socket could not be made anew; kept so that it is logged once.
         var trouble: String?
         var isLooking = false
     }
@@ -25,7 +27,7 @@ final class AdminSocketKeeper: Sendable {
 
     init(_ parts: DaemonParts) { self.parts = parts }
 
-    /// Keeps the sockets of a server that listens on them.
+    /// Starts to watch the admin sockets of `server`, and to replace those whose files are removed.
     func start(_ sockets: DaemonSockets, of server: Server, on loop: EventLoop) {
         guard sockets.admin.contains(where: \.ownsFile) else { return }
         state.withLock { $0.sockets = sockets.admin }
@@ -39,13 +41,14 @@ final class AdminSocketKeeper: Sendable {
 
     func stop() { turns.exchange(nil)?.cancel() }
 
-    /// Makes anew what is gone.
+    /// Looks once at every socket, and makes anew those whose files are gone.
     private func look(_ server: Server, mode: UInt32, group: String?) async {
         for socket in state.withLock({ $0.sockets }) {
             let core = parts.core
             let made = try? await parts.files.run { () -> Result<ListeningSocket, ListeningError>? in
                 guard socket.isLost else { return nil }
-                // It may lie in the folder of the disk tier, which is marked before anything else is made there.
+                // The socket may lie in the folder of the disk tier, which must be marked before anything else is made
+                // in it.
                 try? core.makeFoldersWhole()
                 return Result { () throws(ListeningError) in
                     try ListeningSet.bindAnew(socket.address, mode: mode, group: group)

@@ -1,15 +1,15 @@
-// Where a daemon's configuration comes from, and how it is read again.
+// The source of a daemon's configuration: it is read at the start, and again at each reload.
 
 package import Configuration
 
-/// A file, or the one URL of `drydock serve URL`.
+/// The source of a configuration: a file, or the one URL of `drydock serve URL`.
 package enum ConfigurationSource: Sendable {
-    /// `Configuration.standardInput` is standard input.
+    /// The file at `path`; `Configuration.standardInput` stands for standard input.
     case file(path: String)
-    /// An origin, with what the command line says beside it, as `listen` and `clients` have it; empty for the defaults.
+    /// One origin, with the command line's `--listen` and `--clients` values; empty arrays stand for the defaults.
     case url(String, listen: [String], clients: [String])
 
-    /// Reads and validates.
+    /// Reads the configuration and validates it.
     /// - Throws: `DaemonError.configuration` with every error and its place.
     package func load(environment: [String: String]) throws(DaemonError) -> Configuration {
         do throws(ConfigurationErrors) {
@@ -19,13 +19,13 @@ package enum ConfigurationSource: Sendable {
                 return try URLConfiguration.make(url, listen: listen, clients: clients, environment: environment)
             }
         } catch {
-            // A URL has no lines.
+            // Errors of a URL are told without a position, since a URL has no lines.
             if case .url = self { throw .configuration(error.errors.map(\.message).joined(separator: "\n")) }
             throw .configuration(error.description)
         }
     }
 
-    /// Reads and validates again, for a daemon that runs.
+    /// Reads and validates the configuration again for a daemon that runs.
     /// - Throws: as ``load(environment:)``, and if the configuration came from standard input.
     func loadAgain(environment: [String: String]) throws(DaemonError) -> Configuration {
         guard !isStandardInput else {
@@ -36,7 +36,8 @@ package enum ConfigurationSource: Sendable {
         return try load(environment: environment)
     }
 
-    /// How an operator chooses another folder for the store if there is no file to name it in; empty otherwise.
+    /// Advice for an error text on how to choose another folder for the store; empty if the configuration is a file,
+    /// which can name the folder itself.
     var storeAdvice: String {
         if case .url = self { "; XDG_CACHE_HOME=DIR gives this daemon a folder of its own" } else { "" }
     }
@@ -45,7 +46,7 @@ package enum ConfigurationSource: Sendable {
         if case .file(Configuration.standardInput) = self { true } else { false }
     }
 
-    /// Its name in the status and the log; nil for a URL.
+    /// The name of the configuration in the status and the log; nil for a URL.
     func name(_ configuration: Configuration) -> String? {
         guard case .file(let path) = self else { return nil }
         return isStandardInput ? Configuration.standardInputName : configuration.files.first ?? path

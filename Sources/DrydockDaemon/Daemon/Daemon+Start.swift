@@ -1,4 +1,4 @@
-// Builds a daemon from its configuration, in an order in which nothing is visible before all of it works.
+// The start of a daemon: its parts are made in an order in which nothing is visible before all of it works.
 
 import CacheStore
 import Configuration
@@ -13,28 +13,29 @@ import ServiceCore
 import Synchronization
 import Upstream
 
-/// The values that a start has before the first thread runs.
+/// The values that are known at the start before the first thread runs.
 private struct Beginning {
     let source: ConfigurationSource
     let environment: [String: String]
     let configuration: Configuration
     let logger: Logger
     let logSettings: LogSettings
-    /// The process is the daemon, and signals are the daemon's.
+    /// True if the process exists for this daemon only; its signals are the daemon's then.
     let ownsProcess: Bool
     let watchesConfiguration: Bool
-    /// Of the files of the configuration, before what answers are made of was read.
+    /// The signatures of the configuration's files, taken before the files that answers are made of are read: a change
+    /// after that is noticed.
     let signatures: [String: FileSignature]
 }
 
 extension Daemon {
     /// Reads the configuration, opens the tiers, binds the sockets, and serves.
     /// - Parameters:
-    ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, SIGHUP reloads; for the
-    ///     process that is the daemon.
-    ///   - watchesConfiguration: a changed file of the configuration is read again by itself; one that answers are made
-    ///     of always is.
-    ///   - makeLogger: makes the daemon's log, by settings that reloads change.
+    ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, and SIGHUP reloads; true for the process that
+    ///     is the daemon.
+    ///   - watchesConfiguration: a changed file of the configuration is read again by itself; the files that answers
+    ///     are made of always are.
+    ///   - makeLogger: makes the daemon's log, with settings that reloads change.
     /// - Throws: `DaemonError`; nothing is left behind then.
     package static func start(
         _ source: ConfigurationSource,
@@ -71,6 +72,7 @@ extension Daemon {
         }
     }
 
+    /// Starts everything but the threads.
     /// - Throws: `DaemonError`; nothing but the threads is left behind then.
     private static func start(_ beginning: Beginning, on threads: CacheThreads) async throws(DaemonError) -> Daemon {
         let (configuration, logger) = (beginning.configuration, beginning.logger)
@@ -78,7 +80,7 @@ extension Daemon {
         ServiceGauges.log(compiler.registry.services, to: logger)
         let plan = try compiler.compile(configuration)
         SignalWatch.ignoreBrokenPipes()
-        // Before the sockets, which may lie in the folder, too.
+        // The folder of the disk tier is claimed before the sockets are bound, which may lie in it.
         if let tier = configuration.cache.disk {
             do {
                 let remark = try await threads.files.run { try DiskTier.claim(path: tier.path, kind: .shared) }
@@ -110,12 +112,13 @@ extension Daemon {
             watchesConfiguration: beginning.watchesConfiguration
         )
         daemon.watcher.follow(daemon.reloader.watchedFiles(configuration), beginning.signatures)
-        // Before a log line or a port shows that the daemon is there: a signal may follow at once.
+        // The signals are watched before a log line or a port shows that the daemon is there: a signal may follow at
+        // once.
         if beginning.ownsProcess { await daemon.ended.watchSignals(on: threads.loops.loops[0]) }
         await daemon.serve(sockets)
         reloads.hear { [weak daemon] in
             guard let daemon else { return }
-            // The log says why a reload was refused.
+            // The error is dropped here: the reload logs why it was refused.
             Task { try? await daemon.reloadConfiguration() }
         }
         return daemon
@@ -157,7 +160,7 @@ extension Daemon {
         }
     }
 
-    /// Why a part could not be made, and what helps.
+    /// An error text for a part that could not be made, with advice.
     private static func reason(_ error: any Error, _ configuration: Configuration) -> String {
         switch (error, configuration.cache.disk) {
         case (DiskTierError.folder(let failure), let tier?): Remedies.cacheFolder(failure, tier.path)
@@ -208,7 +211,7 @@ extension Daemon {
         ) { [weak context] in
             context?.state.withLock { !$0.isStopping && $0.configuration.cache.memory.pressure == .shed } ?? false
         }
-        // Before anybody can ask for a reload, which would put others in their place.
+        // Plans and schedules are set before an admin request can ask for a reload, which would replace them.
         seeds.use(plan)
         schedules.update(configuration)
         await watcher.start(on: loop) { [weak reloader] in reloader?.filesChanged($0) }
@@ -223,7 +226,8 @@ extension Daemon {
         Self.learnSending(server, logger)
     }
 
-    /// Beside the first requests, since it takes some milliseconds.
+    /// Measures in the background whether sendfile or copies are cheaper; it takes some milliseconds, so the first
+    /// requests do not wait for it.
     private static func learnSending(_ server: Server, _ logger: Logger) {
         DetachedThread.run {
             do throws(SystemError) {

@@ -1,4 +1,4 @@
-// The daemon as one thing: what starts and what ends when.
+// The daemon as a whole: the order in which its parts start and end.
 
 import CacheStore
 import Configuration
@@ -30,9 +30,9 @@ package final class Daemon: Sendable {
     let watcher: FileWatcher
     let reloader: Reloader
     let metrics: DaemonMetrics
-    /// In the order of the admin API's paths.
+    /// The features in the order in which the admin API lists their paths.
     private let features: [any DaemonFeature]
-    /// The process is this daemon's, and ends with it.
+    /// True if the process exists for this daemon only, and ends with it.
     let ownsProcess: Bool
 
     /// - Parameter watchesConfiguration: a changed file of the configuration is read again by itself.
@@ -91,7 +91,7 @@ package final class Daemon: Sendable {
         ]
     }
 
-    /// All that the admin API answers.
+    /// The routes of the admin API, of all features.
     var adminRoutes: [AdminRoute] { features.flatMap(\.routes) }
 
     /// The addresses that clients connect to.
@@ -108,9 +108,10 @@ package final class Daemon: Sendable {
         await stop(signal)
     }
 
-    /// Stops accepting, finishes the answers under way within the configured time, writes what is to be written, and
-    /// ends all threads. Later calls do nothing.
-    /// - Parameter signal: what has asked for it; a second one ends the process at once, and the log says so.
+    /// Stops accepting, finishes the answers under way within the configured time, writes the jobs and the access log,
+    /// and ends all threads. Later calls do nothing.
+    /// - Parameter signal: the signal that asked for it, nil for none; a second signal ends the process at once, and
+    ///   the log says so.
     package func stop(_ signal: Int32? = nil) async {
         let grace: UInt64? = context.state.withLock { state in
             if state.isStopping { return nil }
@@ -124,8 +125,8 @@ package final class Daemon: Sendable {
         if ownsProcess { watchdog.expectEnd(within: grace) }
         memoryGuard.stop()
         adminSockets.stop()
-        // Jobs are written before transfers are cut, so that what is under way goes on after the next start. On a
-        // thread of its own, so that an I/O pool that stands still delays no client's answer.
+        // Jobs are written before transfers are cut, so that unfinished ones go on after the next start. They are
+        // written on a thread of their own, so that a stalled I/O pool delays no client's answer.
         await DetachedThread.wait { [jobCenter, latencies] in
             jobCenter.stop()
             latencies.stop()
@@ -133,7 +134,7 @@ package final class Daemon: Sendable {
         schedules.stop()
         demo.stop()
         parts.compiler.registry.services.endParkedCalls(why: "the daemon ends")
-        // Their answers end now, so that nobody waits for them.
+        // Event streams end now, so that the drain does not wait for their clients.
         parts.compiler.registry.services.events.end()
         parts.journal.stop()
         let report = EndReport(logger: parts.logger)
@@ -155,10 +156,10 @@ package final class Daemon: Sendable {
 struct EndReport: Sendable {
     let logger: Logger
 
-    /// Logs for whom the end waits, and how long.
+    /// Logs which answers the end waits for, and how long it waits.
     /// - Parameters:
-    ///   - grace: nanoseconds.
-    ///   - signal: what has asked for the end; nil if no signal has.
+    ///   - grace: nanoseconds until they are cut off.
+    ///   - signal: the signal that asked for the end; nil if none did.
     func waiting(for waited: [WaitedFor], grace: UInt64, signal: Int32?) {
         guard !waited.isEmpty else { return }
         let seconds = Int64(clamping: grace / 1_000_000_000)
@@ -170,12 +171,12 @@ struct EndReport: Sendable {
         for one in waited.prefix(Self.mostLines) { logger.info("waiting for \(one)") }
     }
 
-    /// Logs which clients have not got all of an answer.
+    /// Logs which clients did not get the whole of their answer.
     func cut(_ cut: [WaitedFor]) {
         for one in cut.prefix(Self.mostLines) { logger.warning("cut off: \(one)") }
         if cut.count > Self.mostLines { logger.warning("cut off: \(cut.count - Self.mostLines) more") }
     }
 
-    /// Lines that one of the two may log about single clients.
+    /// The number of lines about single clients that ``waiting(for:grace:signal:)`` and ``cut(_:)`` each log at most.
     private static let mostLines = 20
 }

@@ -1,4 +1,4 @@
-// What the features of a daemon share: what it is made of, what is in force now, and the server that runs.
+// The state that the features of a daemon share: its parts, the plan in force, and the running server.
 
 import CacheStore
 import Configuration
@@ -9,7 +9,7 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// What a daemon is made of before it listens; it stays the same until the daemon has ended.
+/// The parts of a daemon that are made before it listens; they stay the same until it has ended.
 struct DaemonParts: Sendable {
     let source: ConfigurationSource
     let environment: [String: String]
@@ -26,14 +26,14 @@ struct DaemonParts: Sendable {
     var core: DownloadCore { runtime.core }
 }
 
-/// Makes plans of configurations, at the start and at each reload.
+/// Makes plans from configurations, at the start and at each reload.
 struct DaemonCompiler: Sendable {
     let registry: PlanRegistry
     let latencyFile: LatencyFile
     private let seeds: SeedOpener
     private let logger: Logger
 
-    /// - Parameter files: reads seed folders; the log is told of what is left out of them.
+    /// - Parameter files: reads the seed folders; files that are left out of them are logged as warnings.
     init(files: IOPool, logger: Logger) {
         registry = PlanRegistry()
         latencyFile = LatencyFile(registry.latencies, logger: logger)
@@ -41,14 +41,14 @@ struct DaemonCompiler: Sendable {
         self.logger = logger
     }
 
-    /// Recordings may lie in the folder of the disk tier, which is marked before anything else is made there.
+    /// Marks the folder of the disk tier before recordings are made in it: recordings may lie in that folder.
     func prepareFolders(with core: DownloadCore) { seeds.folders.prepare { try? core.makeFoldersWhole() } }
 
-    /// Blocks: it reads files and lists seed folders.
+    /// Makes the plan of a configuration. Blocks: it reads files and lists seed folders.
     /// - Parameters:
-    ///   - keepsLastFiles: a file that cannot be read stays what it was, and the log says so.
-    ///   - kept: services that are as they were.
-    /// - Throws: `DaemonError.configuration`, with what the configuration asks for and cannot have.
+    ///   - keepsLastFiles: a file that cannot be read keeps its last content, and the log says so.
+    ///   - kept: routes of services that are unchanged, and taken over as they are.
+    /// - Throws: `DaemonError.configuration` with what the configuration asks for and cannot have.
     func compile(
         _ configuration: Configuration,
         keepsLastFiles: Bool = false,
@@ -74,7 +74,7 @@ struct DaemonCompiler: Sendable {
         }
     }
 
-    /// Says once of each place that nothing is known of how long its origin takes.
+    /// Logs once for each origin with learned latencies that nothing is known of its latency yet.
     private func tellNewPlaces(_ configuration: Configuration) {
         for place in configuration.learnedPlaces.sorted() where registry.latencies.isNew(place) {
             logger.notice("learning how long the origin of \(place) takes; nothing is known of it yet")
@@ -82,15 +82,16 @@ struct DaemonCompiler: Sendable {
     }
 }
 
-/// Each feature holds the context, and none holds the daemon: so the daemon alone says what starts and what ends when.
+/// The context that every feature holds; no feature holds the daemon, so the daemon alone decides what starts and ends
+/// when.
 ///
-/// Sendable: what changes is under a mutex.
+/// Sendable: the mutable state is under a mutex.
 final class DaemonContext: Sendable {
     struct State {
         var configuration: Configuration
-        /// Of the configuration, with the changes of demo mode.
+        /// The plan in force: that of the configuration, with the changes of demo mode.
         var plan: RoutePlan
-        /// What an operator has changed about demo answers.
+        /// The changes that an operator has made to demo answers.
         var demo = DemoOverlay()
         var isStopping = false
     }
@@ -106,26 +107,27 @@ final class DaemonContext: Sendable {
 
     var configuration: Configuration { state.withLock { $0.configuration } }
     var plan: RoutePlan { state.withLock { $0.plan } }
-    /// The daemon is ending: it takes no orders any more.
+    /// True once the daemon is ending; it takes no commands then.
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    /// Every answer whose last byte has left is in the journal: it is recorded in the same turn of its loop.
+    /// Waits until every answer whose last byte has been sent is in the journal: it is recorded in the same turn of its
+    /// loop.
     func untilRecorded() async { await untilLoopsTurned() }
 
-    /// Each loop has done the jobs that it had: it takes them in their order.
+    /// Waits until each loop has done the jobs that it had: a loop takes its jobs in their order.
     func untilLoopsTurned() async { _ = await server?.counters() }
 
-    /// nil before the daemon listens, and after it has ended.
+    /// The server that runs; nil before the daemon listens, and after it has ended.
     var server: Server? { running.withLock { $0 } }
 
-    /// Puts a server in the place of the one that ran; nil ends it.
+    /// Replaces the running server by another one; nil ends it.
     func replaceServer(with server: Server?) { running.exchange(server) }
 
     /// The addresses that clients connect to.
     var addresses: [String] { server?.addresses(.proxy).map(\.description) ?? [] }
 
-    /// What would become of a request; nothing changes by it.
-    /// - Throws: the refusal of the request, or that the daemon is ending.
+    /// Explains how a request would be answered, without sending or changing anything.
+    /// - Throws: the refusal of the request, or a 503 if the daemon is ending.
     func explain(_ question: ExplainQuery) async throws(Problem) -> AdminExplanation {
         guard let answer = await server?.explain(question) else {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending, and explains nothing any more")
@@ -133,7 +135,7 @@ final class DaemonContext: Sendable {
         return try answer.get()
     }
 
-    /// One line for the log and the service manager.
+    /// One line for the log and the service manager: addresses, number of services, configuration.
     var statusLine: String {
         let (count, configuration) = state.withLock { ($0.plan.services.count, $0.configuration) }
         let places = addresses.joined(separator: ", ")
@@ -144,7 +146,7 @@ final class DaemonContext: Sendable {
         return "serving on \(places) with \(count) service\(count == 1 ? "" : "s"), configuration \(file)"
     }
 
-    /// Logs what a configuration allows and hardly means.
+    /// Logs warnings about settings that are allowed, and probably not meant.
     func logWarnings(of configuration: Configuration) {
         for warning in parts.source.warnings(configuration) { parts.logger.warning("\(warning)") }
         let (wanted, files) = (configuration.limits.connections, DescriptorLimit.current)

@@ -1,4 +1,4 @@
-// Why a daemon cannot start or reload, and what helps.
+// The errors with which a daemon does not start or reload, with advice for each.
 
 import Configuration
 import DiskStore
@@ -9,9 +9,9 @@ import ProxyServer
 
 /// A failure of the daemon as a whole.
 package enum DaemonError: Error, Sendable, CustomStringConvertible {
-    /// The configuration has errors; each with file, line and column.
+    /// The configuration has errors; the text has one line for each, with file, line and column.
     case configuration(String)
-    /// A socket, a folder or a thread could not be had.
+    /// A socket, a folder or a thread could not be made.
     case start(String)
     /// The reload changes something that needs a restart.
     case needsRestart(String)
@@ -23,13 +23,15 @@ package enum DaemonError: Error, Sendable, CustomStringConvertible {
     }
 }
 
-/// Looks at the file system and the users of the machine, which may block: not on a loop.
+/// Advice for errors of the system. It looks at the file system and at the users of the machine, which may block: not
+/// on a loop.
 enum Remedies {
     // MARK: - Addresses
 
+    /// The error text for an address that cannot be bound, with advice.
     /// - Parameters:
-    ///   - key: what names the address in the configuration.
-    ///   - group: what is to own unix sockets.
+    ///   - key: the configuration key, or the variable, that names the address.
+    ///   - group: the group that is to own unix sockets; nil for the daemon's own.
     static func listening(_ error: SystemError, _ address: ListenAddress, key: String, group: String?) -> String {
         switch address {
         case .tcp(_, let port): return "\(error); \(Self.port(port, error.code, key))"
@@ -90,12 +92,12 @@ enum Remedies {
         return "log.access: \(error); \(place(Ancestors.parent(of: path), error.code, "log.access"))"
     }
 
-    /// What helps where something cannot be made in a folder, which may be missing itself.
+    /// Advice for a file that cannot be made in `folder`, which may be missing itself.
     private static func place(_ folder: String, _ code: Int32, _ key: String) -> String {
         guard let found = FolderState(folder) else { return "name another path in '\(key)'" }
         if found.kind != S_IFDIR { return "\(found.path) is not a folder; name another path in '\(key)'" }
         if code == EROFS { return "\(found.path) is mounted read-only; name another path in '\(key)'" }
-        // Where the folder is missing, it was tried in vain to make it.
+        // If the folder is missing, making it has failed already.
         guard code == EACCES || code == EPERM || access(found.path, W_OK | X_OK) != 0 else {
             return found.path == folder
                 ? "name another path in '\(key)'" : "make the folder \(folder), or name another path in '\(key)'"
@@ -122,7 +124,7 @@ enum Remedies {
         var buffer = [CChar](repeating: 0, count: 16384)
         var found: UnsafeMutablePointer<passwd>?
         let status = getpwuid_r(identifier, &entry, &buffer, buffer.count, &found)
-        // The name lies in the buffer, which outlives this line.
+        // The name points into the buffer, which outlives this line.
         guard status == 0, found != nil, let name = entry.pw_name else { return "\(identifier)" }
         return String(cString: name)
     }
@@ -141,7 +143,7 @@ private struct FolderState {
             var status = stat()
             return stat(path, &status) == 0 ? status : nil
         }
-        // A name alone says nothing of the folders above it.
+        // A relative path that does not exist says nothing about the folders above it.
         guard let (path, status) = nearest, path == wanted || wanted.hasPrefix("/") else { return nil }
         self.path = path
         kind = status.st_mode & S_IFMT

@@ -20,7 +20,7 @@ package final class LogSettings: Sendable {
 
     package var current: Logger.Level { Logger.Level.allCases[level.load(ordering: .relaxed)] }
 
-    /// Each line is a JSON object.
+    /// True if each line is a JSON object.
     package var isJSON: Bool { json.load(ordering: .relaxed) }
 
     package func set(_ log: LogConfiguration) {
@@ -33,7 +33,7 @@ package final class LogSettings: Sendable {
     }
 }
 
-/// Writes `2026-01-31T12:00:00Z info daemon: message key=value` to standard error, or the same as an object:
+/// Writes each line as text to standard error, `2026-01-31T12:00:00Z info daemon: message key=value`, or as JSON:
 /// `{"time":"2026-01-31T12:00:00.123Z","level":"info","message":"message","key":"value"}`.
 package struct StandardErrorLog: LogHandler {
     private let label: String
@@ -45,7 +45,7 @@ package struct StandardErrorLog: LogHandler {
         self.settings = settings
     }
 
-    /// The shared level; it is set for all at once.
+    /// The level that all loggers of the daemon share; setting it on one of them has no effect.
     package var logLevel: Logger.Level {
         get { settings.current }
         set {}
@@ -67,31 +67,31 @@ package struct StandardErrorLog: LogHandler {
             message: "\(event.message)",
             fields: fields.map { ($0.key, "\($0.value)") }.sorted { $0.0 < $1.0 }
         )
-        // Clients cause many lines: drop a line below warning if the reader of standard error is behind, or a loop
-        // waits for it.
+        // Requests of clients can cause many lines: a line below warning is dropped if the reader of standard error is
+        // behind, since a loop would wait for it.
         var readiness = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         if event.level < .warning, poll(&readiness, 1, 0) == 0 { return }
         let bytes = settings.isJSON ? line.json : line.text(label)
-        // One write a line, so that lines of several threads do not mix.
+        // Each line is written with one call, so that lines of several threads do not mix.
         _ = bytes.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 }
 
 /// One line of the daemon's own log, in both of its forms.
 struct DaemonLine {
-    /// Seconds since 1970, and milliseconds.
+    /// The time of the line in seconds since 1970, with milliseconds.
     let time: (seconds: Int64, milliseconds: Int64)
     let level: String
     let message: String
     let fields: [(name: String, value: String)]
 
-    /// With its LF.
+    /// The line as text, with its LF.
     func text(_ label: String) -> [UInt8] {
         let pairs = fields.map { " \($0.name)=\(Self.escaped($0.value))" }.joined()
         return Array("\(Timestamp.text(time.seconds)) \(level) \(label): \(message)\(pairs)\n".utf8)
     }
 
-    /// With its LF. A field whose name is that of another part has a `_` behind it.
+    /// The line as a JSON object, with its LF. A field whose name is that of a fixed member gets a `_` appended.
     var json: [UInt8] {
         let digits = String(1000 + time.milliseconds).dropFirst()
         var json = JSONText()
@@ -107,10 +107,10 @@ struct DaemonLine {
         return json.bytes + [0x0A]
     }
 
-    /// Whether a terminal would obey it; there are controls beyond ASCII, too.
+    /// True for a control character, also beyond ASCII: a terminal would obey it.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.generalCategory == .control }
 
-    /// Controls stand as `\xHH`: a line break that a client sent would begin a line of its own otherwise.
+    /// Writes control characters as `\xHH`: otherwise a line break from a client would begin a line of its own.
     private static func escaped(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isControl) else { return text }
         return text.unicodeScalars.map { scalar in
@@ -121,7 +121,7 @@ struct DaemonLine {
 }
 
 enum Timestamp {
-    /// `2026-01-31T12:00:00Z` for seconds since 1970.
+    /// A time as `2026-01-31T12:00:00Z`, from seconds since 1970.
     static func text(_ seconds: Int64) -> String {
         var time = time_t(seconds)
         var parts = tm()

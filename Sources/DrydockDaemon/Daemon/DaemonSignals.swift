@@ -4,8 +4,8 @@ import EventLoop
 import Glibc
 import Synchronization
 
-/// SIGHUP, heard from before a port is open: without a watch it ends the process, and a client that finds the port open
-/// may be followed at once by an operator's reload.
+/// Requests for a reload by SIGHUP, watched from before a port is open: an unwatched SIGHUP ends the process, and an
+/// operator may send one as soon as a client finds the port open.
 ///
 /// Sendable: its state is under its own mutex.
 final class ReloadRequests: Sendable {
@@ -16,7 +16,7 @@ final class ReloadRequests: Sendable {
 
     private let state = Mutex(State())
 
-    /// The watch never ends: a reload that comes late is refused, and must not end the process.
+    /// Starts to watch SIGHUP. The watch never ends: a late reload is refused, and must not end the process.
     func watch(on loop: isolated EventLoop) {
         let watches = SignalWatches()
         watches.reload = SignalWatch(on: loop, signal: SIGHUP) { [self] in ask() }
@@ -31,7 +31,7 @@ final class ReloadRequests: Sendable {
         handler?()
     }
 
-    /// Called once: `handler` is called for each request from now on, and once for all those before.
+    /// Sets the handler, once: it is called for each request from now on, and once for all earlier ones.
     func hear(_ handler: @escaping @Sendable () -> Void) {
         let isAsked = state.withLock { state in
             state.handler = handler
@@ -41,26 +41,26 @@ final class ReloadRequests: Sendable {
     }
 }
 
-/// The watches of one daemon; loop-bound, they live as long as the process.
+/// The signal watches of one daemon; used on their loop only, and alive as long as the process.
 private final class SignalWatches {
     var ends: [SignalWatch] = []
     var reload: SignalWatch?
     var keepAlive: SignalWatches?
 }
 
-/// The order to end the daemon; given once, waited for once, in any order.
+/// The order to end the daemon: given once and waited for once, in either order.
 ///
 /// Sendable: its state is under its own mutex.
 final class EndRequest: Sendable {
     private struct State {
-        /// The signal that asked for it.
+        /// The signal that asked for the end.
         var signal: Int32?
         var waiter: UnsafeContinuation<Int32, Never>?
     }
 
     private let state = Mutex(State())
 
-    /// SIGTERM and SIGINT ask for the end from now on.
+    /// Lets SIGTERM and SIGINT ask for the end from now on.
     func watchSignals(on loop: isolated EventLoop) {
         let watches = SignalWatches()
         for signal in [SIGTERM, SIGINT] {
@@ -68,8 +68,8 @@ final class EndRequest: Sendable {
                 SignalWatch(on: loop, signal: signal) { [self] in
                     // The watches end with the first signal, so that a second one ends the process at once.
                     watches.ends = []
-                    // A shell has SIGINT ignored in what it runs in the background: set the default action, not the one
-                    // before.
+                    // A shell ignores SIGINT in what it runs in the background: the default action is set, not the
+                    // previous one.
                     for number in [SIGTERM, SIGINT] { Glibc.signal(number, SIG_DFL) }
                     set(signal)
                 }

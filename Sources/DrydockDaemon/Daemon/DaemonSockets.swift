@@ -11,12 +11,14 @@ import Synchronization
 struct DaemonSockets: Sendable {
     var proxy: [ListeningSocket] = []
     var admin: [ListeningSocket] = []
-    /// Of the files of `admin`: their permissions, and the group that owns them.
+    /// The permissions of unix sockets in ``admin``; ``adminGroup`` is the group that owns them, nil for the process's
+    /// own.
     var adminMode: UInt32 = 0o660
     var adminGroup: String?
     /// Lines for the log, one for each socket that systemd has passed.
     var passed: [String] = []
-    /// Why no commands are taken although the configuration does not forbid them; nil if they are taken, or forbidden.
+    /// The reason why no commands are taken although the configuration does not forbid them; nil if they are taken or
+    /// forbidden.
     var noAdmin: String?
 
     func discard() {
@@ -47,10 +49,10 @@ extension DaemonSockets {
 }
 
 extension DaemonSockets {
-    /// Binds the addresses of the configuration. Sockets that systemd has passed for the same purpose are used instead.
-    /// - Parameter ownsProcess: the process is the daemon, which takes commands for its user unless the configuration
-    ///   says otherwise.
-    /// - Throws: `DaemonError.start` if an address that an operator has named cannot be had; nothing is bound then.
+    /// Binds the addresses of the configuration; sockets that systemd has passed for the same purpose are used instead.
+    /// - Parameter ownsProcess: true if the process exists for this daemon only; it takes commands for its user then,
+    ///   unless the configuration says otherwise.
+    /// - Throws: `DaemonError.start` if an address that an operator has named cannot be bound; nothing is bound then.
     static func bind(
         _ configuration: Configuration,
         environment: [String: String],
@@ -103,13 +105,14 @@ extension DaemonSockets {
                 problem = error.reason.code == EADDRINUSE ? "unix:\(path) is the socket of another daemon" : "\(error)"
             }
         }
-        // No operator has named this address: a daemon that cannot have it serves its clients all the same.
+        // If the default address cannot be bound, the daemon serves its clients all the same: no operator has named it.
         sockets.noAdmin = problem.map {
             "no commands are taken: \($0); name an address for this daemon with 'admin: unix:/PATH' in its configuration, or with DRYDOCK_ADMIN=unix:/PATH for it and its commands"
         }
     }
 
-    /// - Parameter key: what names the addresses in the configuration.
+    /// Binds `addresses`, or explains why one of them cannot be bound.
+    /// - Parameter key: the configuration key, or the variable, that names the addresses.
     private static func listen(
         _ addresses: [ListenAddress],
         key: String,
@@ -144,22 +147,22 @@ extension DaemonSockets {
 
 /// A descriptor that the service manager has passed, and what it is for.
 struct PassedSocket: Sendable, Equatable {
-    /// 3 or above.
+    /// The number of the descriptor, 3 or above.
     let descriptor: Int32
-    /// `FileDescriptorName=` of its socket unit; without one the unit's own name, and `unknown` where
-    /// there are no names at all.
+    /// `FileDescriptorName=` of the socket unit; the unit's own name without it, and `unknown` if systemd passed no
+    /// names.
     let name: String
     let role: ListenerRole
 }
 
 extension PassedSocket {
-    /// The kernel's default limit of open files of a process.
+    /// The kernel's default limit of open files in a process, as the most sockets that are believed to be passed.
     private static let most: Int32 = 1024
 
     /// The sockets that the service manager has passed to this process, in the order of the descriptors; none if the
     /// variables name another process. Reads variables only.
     /// - Parameter environment: `LISTEN_PID`, `LISTEN_FDS` and, with names between colons, `LISTEN_FDNAMES`.
-    /// - Throws: `DaemonError.start` for a name that is neither's, or that looks like one for commands; no socket was
+    /// - Throws: `DaemonError.start` for a name that is not known, or that looks like one for commands; no socket is
     ///   taken over then.
     static func all(
         _ environment: [String: String],
@@ -191,20 +194,21 @@ extension PassedSocket {
         return all
     }
 
-    /// nil for a name that is neither's. Without `FileDescriptorName=`, systemd takes the name of the socket unit.
+    /// The role that a socket's name stands for; nil for an unknown name. Without `FileDescriptorName=`, systemd passes
+    /// the name of the socket unit.
     private static func role(of name: String) -> ListenerRole? {
         switch name {
         case "admin": .admin
         case "proxy", "unknown", "": .proxy
-        // A unit whose name has 'admin' in it is meant for commands; without FileDescriptorName=admin it would serve
+        // A unit with 'admin' in its name is meant for commands; without FileDescriptorName=admin it would serve
         // clients.
         default: name.hasSuffix(".socket") && !name.contains("admin") ? .proxy : nil
         }
     }
 
-    /// Takes the sockets over, in the same order; they no longer reach programs that this process becomes.
-    /// - Throws: `DaemonError.start` for one that does not listen, or that the admin API must not
-    ///   be on; all are closed then.
+    /// Takes the sockets over, in the same order; programs that this process executes do not inherit them.
+    /// - Throws: `DaemonError.start` for a socket that does not listen, or that the admin API must not use; all are
+    ///   closed then.
     static func take(_ passed: [PassedSocket]) throws(DaemonError) -> [ListeningSocket] {
         do throws(DaemonError) {
             var sockets: [ListeningSocket] = []
@@ -234,7 +238,7 @@ extension PassedSocket {
         return socket
     }
 
-    /// Nil where the descriptor is no socket.
+    /// The value of a socket option; nil if the descriptor is not a socket.
     private func option(_ name: Int32) -> Int32? {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)

@@ -1,4 +1,4 @@
-// The files of a configuration, watched: which of them have changed, for whoever reads them again.
+// Watches the files of a configuration, and tells which of them have changed.
 
 import EventLoop
 import Files
@@ -6,7 +6,7 @@ import Glibc
 import Logging
 import Synchronization
 
-/// What a file was when it was last looked at.
+/// The identity of a file's content at one time: device, inode, size and modification time.
 struct FileSignature: Equatable, Sendable {
     private let device: UInt64
     private let inode: UInt64
@@ -14,7 +14,7 @@ struct FileSignature: Equatable, Sendable {
     private let seconds: Int
     private let nanoseconds: Int
 
-    /// Follows symbolic links; nil where nothing is there. Blocks.
+    /// Looks at the file, through symbolic links; nil if there is none. Blocks.
     init?(path: String) {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
@@ -25,7 +25,7 @@ struct FileSignature: Equatable, Sendable {
         nanoseconds = status.st_mtim.tv_nsec
     }
 
-    /// Of each file that is there. Blocks.
+    /// The signature of each of the files that exists. Blocks.
     static func all(of paths: [String]) -> [String: FileSignature] {
         var signatures: [String: FileSignature] = [:]
         for path in paths { signatures[path] = FileSignature(path: path) }
@@ -33,13 +33,15 @@ struct FileSignature: Equatable, Sendable {
     }
 }
 
-/// Sendable: what changes is under a mutex; the watch is used on its loop alone.
+/// Watches the folders of the files of a configuration.
+///
+/// Sendable: the mutable state is under a mutex; the watch is used on its loop only.
 final class FileWatcher: Sendable {
     private struct State {
         var paths: [String] = []
         var signatures: [String: FileSignature] = [:]
         var watch: LoopBox<FolderWatch>?
-        /// Folders that are known to have no watch: each is logged once.
+        /// Folders that cannot be watched; each is logged once.
         var unwatched: Set<String> = []
     }
 
@@ -47,14 +49,14 @@ final class FileWatcher: Sendable {
     private let logger: Logger
     private let state = Mutex(State())
 
-    /// - Parameter pool: looks at the files.
+    /// - Parameter pool: the threads on which the files are looked at.
     init(pool: IOPool, logger: Logger) {
         self.pool = pool
         self.logger = logger
     }
 
-    /// From now on these files are watched, and no others. Any thread; blocks.
-    /// - Parameter signatures: what they were before they were read.
+    /// Watches these files from now on, and no others. Any thread; blocks.
+    /// - Parameter signatures: the signatures of the files before they were read.
     func follow(_ paths: [String], _ signatures: [String: FileSignature]) {
         let watch = state.withLock { state in
             state.paths = paths
@@ -64,7 +66,8 @@ final class FileWatcher: Sendable {
         watch?.submit { [self] watch, _ in place(watch) }
     }
 
-    /// - Parameter changed: called on an I/O thread with the files that have changed, those that are gone among them.
+    /// Starts to watch.
+    /// - Parameter changed: called on an I/O thread with the files that have changed or are gone.
     func start(on loop: isolated EventLoop, changed: @escaping @Sendable ([String]) -> Void) {
         do throws(SystemError) {
             let watch = try FolderWatch(on: loop) { [weak self] in
@@ -77,11 +80,11 @@ final class FileWatcher: Sendable {
             logger.warning("changed files are not noticed: \(error); 'drydock reload' reads them")
             return
         }
-        // What has changed since it was read.
+        // The first look finds what has changed since the files were read.
         pool.submit { [self] in look(changed) }
     }
 
-    /// Before the loop ends.
+    /// Ends the watch; called before the loop ends.
     func stop(on loop: isolated EventLoop) {
         let box = state.withLock { state in
             defer { state.watch = nil }
@@ -90,7 +93,7 @@ final class FileWatcher: Sendable {
         _ = box?.take(on: loop)
     }
 
-    /// On the loop of the watch.
+    /// Watches the folders of the files. On the loop of the watch.
     private func place(_ watch: FolderWatch) {
         let paths = state.withLock { $0.paths }
         for (folder, error) in watch.watch(filesAt: paths) {
@@ -100,7 +103,7 @@ final class FileWatcher: Sendable {
         }
     }
 
-    /// On an I/O thread.
+    /// Compares the files with their signatures, and reports the changed ones. On an I/O thread.
     private func look(_ changed: @Sendable ([String]) -> Void) {
         let (paths, before, watch) = state.withLock { ($0.paths, $0.signatures, $0.watch) }
         let now = FileSignature.all(of: paths)
@@ -111,9 +114,9 @@ final class FileWatcher: Sendable {
             state.signatures = now
             return true
         }
-        // Another look has told it, or a reload has read the files.
+        // If the state has changed meanwhile, another look has reported the change, or a reload has read the files.
         guard isCurrent else { return }
-        // A folder that was put into the place of another one is to be watched itself.
+        // A folder that was replaced by another one has to be watched itself.
         watch?.submit { [self] watch, _ in place(watch) }
         changed(different)
     }

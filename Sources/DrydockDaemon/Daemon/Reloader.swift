@@ -1,4 +1,4 @@
-// A reload: reads the configuration again, and puts it in force in every part of a running daemon, or in none.
+// A reload: it reads the configuration again, and puts it in force in every part of a running daemon, or in none.
 
 import Configuration
 import DownloadCore
@@ -8,7 +8,9 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: one reload at a time has the mutex; what it changes protects itself.
+/// Reloads the configuration of a running daemon.
+///
+/// Sendable: one reload at a time has the mutex; the parts that it changes protect themselves.
 final class Reloader: Sendable {
     private let context: DaemonContext
     private let notifier: ServiceManagerNotifier
@@ -16,11 +18,12 @@ final class Reloader: Sendable {
     private let switches: OperatorSwitches
     private let schedules: DaemonSchedules
     private let watcher: FileWatcher
-    /// The files of the configuration are watched, and not only those that answers are made of.
+    /// True if the files of the configuration are watched, and not only the files that answers are made of.
     private let watchesConfiguration: Bool
-    /// A file of the configuration has changed, and could not be put in force.
+    /// True after a changed file of the configuration was refused.
     private let wasRefused = Mutex(false)
-    /// Keeps reloads apart, whole and on I/O threads: the file that was read last is the one in force.
+    /// Lets one reload run at a time, as a whole and on I/O threads: the configuration that was read last is the one in
+    /// force.
     private let reloading = Mutex(())
 
     init(
@@ -51,7 +54,7 @@ final class Reloader: Sendable {
         defer { if !context.isStopping { notifier.ready(context.statusLine) } }
         let parts = context.parts
         do throws(DaemonError) {
-            // The admin API calls this on a loop, where no file may be read and no other reload waited for.
+            // The admin API calls this on a loop, which must not read files or wait for another reload.
             let result = await withUnsafeContinuation {
                 (waiter: UnsafeContinuation<Result<Int, DaemonError>, Never>) in
                 parts.files.submit { [self] in
@@ -59,7 +62,7 @@ final class Reloader: Sendable {
                 }
             }
             let ended = try result.get()
-            // Each loop takes jobs in their order: once all have counted, all have the new plan.
+            // A loop takes its jobs in their order: once all loops have counted, all have the new plan.
             await context.untilLoopsTurned()
             letGo()
             parts.logger.info("configuration reloaded", metadata: ["services": "\(context.plan.services.count)"])
@@ -72,22 +75,23 @@ final class Reloader: Sendable {
         }
     }
 
-    /// Gives back what services have that are in no plan any more, or in one that was refused.
+    /// Releases the runtime state of services that are in no plan in force any more.
     private func letGo() {
         let (plan, keepsLatencies) = context.state.withLock { ($0.plan, $0.configuration.learnedLatencies != nil) }
         context.parts.compiler.registry.keep(only: plan, keepsLatencies: keepsLatencies)
     }
 
-    /// On an I/O thread.
+    /// Loads the configuration and puts it in force. On an I/O thread.
     private func readAgain() throws(DaemonError) -> Int {
         let (before, ended) = try reloading.withLock { _ throws(DaemonError) in
             try putInForce(try context.parts.source.loadAgain(environment: context.parts.environment))
         }
-        // Released without any mutex: the release of a plan may run code of any module.
+        // The old plan is released without any mutex: its release may run code of any module.
         withExtendedLifetime(before) {}
         return ended
     }
 
+    /// Puts a configuration in force.
     /// - Returns: the plan that was in force before, and how many changes of demo mode ended.
     private func putInForce(_ configuration: Configuration) throws(DaemonError) -> (before: RoutePlan, ended: Int) {
         let parts = context.parts
@@ -117,7 +121,7 @@ final class Reloader: Sendable {
         }
         if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
         switches.switchOffline(configuration.offline)
-        // Before the handlers, which look only once whether requests are logged and recorded.
+        // The settings come before the handlers, which look only once whether requests are logged and recorded.
         parts.logSettings.set(configuration.log)
         parts.journal.update(JournalSettings(configuration.journal), now: EventHub.wallTime())
         context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
@@ -131,12 +135,11 @@ final class Reloader: Sendable {
 
     // MARK: - Changes of demo mode
 
-    /// Puts the configuration that is in force there again, with other changes of demo mode. Returns when every loop
-    /// answers by it.
+    /// Puts the configuration in force again with other changes of demo mode; returns when every loop answers by it.
     /// - Parameters:
     ///   - renews: services that stay as they were are made anew, too.
-    ///   - change: changes the changes, or refuses to; called on an I/O thread, while no reload is under way.
-    /// - Throws: the refusal, or that a demo file cannot be read; then nothing has changed.
+    ///   - change: changes the overlay, or refuses to; called on an I/O thread, while no reload is under way.
+    /// - Throws: the refusal, or an error if a demo file cannot be read; nothing has changed then.
     func change(
         renews: Bool = false,
         _ change: @escaping @Sendable (inout DemoOverlay, Configuration) -> Problem?
@@ -150,11 +153,11 @@ final class Reloader: Sendable {
             }
         }
         try result.get()
-        // Each loop takes jobs in their order: once all have counted, all have the new plan.
+        // A loop takes its jobs in their order: once all loops have counted, all have the new plan.
         await context.untilLoopsTurned()
     }
 
-    /// On an I/O thread.
+    /// Makes the plan with changed demo answers, and puts it in force. On an I/O thread.
     private func changeDemo(
         _ renews: Bool,
         _ change: (inout DemoOverlay, Configuration) -> Problem?
@@ -166,7 +169,7 @@ final class Reloader: Sendable {
             if let problem = change(&changed, configuration) { throw problem }
             let now = overlay.applied(to: configuration)
             let next = changed.applied(to: configuration)
-            // A service that stays as it was keeps its route, so that its demo files and seeds are not read again.
+            // A service that stays as it is keeps its route, so that its demo files and seeds are not read again.
             let same = Set(zip(now.services, next.services).filter { $0 == $1 }.map(\.0.name))
             let plan: RoutePlan
             do throws(DaemonError) {
@@ -187,22 +190,22 @@ final class Reloader: Sendable {
             seeds.use(plan)
             return old
         }
-        // Released without any mutex: the release of a plan may run code of any module.
+        // The old plan is released without any mutex: its release may run code of any module.
         withExtendedLifetime(before) {}
     }
 
     // MARK: - Files that change
 
-    /// The files whose changes are noticed.
+    /// The files that are watched for changes.
     func watchedFiles(_ configuration: Configuration) -> [String] {
         watchesConfiguration ? configuration.files : configuration.answerFiles
     }
 
-    /// Reads again what has changed: the whole configuration where a file of its own is among the files, and else only
-    /// what answers are made of. On an I/O thread.
+    /// Reads changed files again: the whole configuration if one of its own files is among them, else only the files
+    /// that answers are made of. On an I/O thread.
     func filesChanged(_ paths: [String]) {
         let answers = Set(context.configuration.answerFiles)
-        // What was refused may be right together with this change.
+        // A configuration that was refused may be valid together with this change.
         guard paths.allSatisfy(answers.contains), !wasRefused.withLock({ $0 }) else {
             Task { await reloadChanged() }
             return
@@ -223,11 +226,12 @@ final class Reloader: Sendable {
             try await reload()
             wasRefused.withLock { $0 = false }
         } catch {
-            // The log has it.
+            // The error is dropped here: the reload has logged it.
             wasRefused.withLock { $0 = true }
         }
     }
 
+    /// Reads the files again that answers are made of, and puts the plan with them in force.
     /// - Returns: the plan that was in force before.
     private func putAnswersInForce() throws(DaemonError) -> RoutePlan {
         let (configuration, overlay) = context.state.withLock { ($0.configuration, $0.demo) }

@@ -1,13 +1,13 @@
-// What systemd is told (sd_notify), without libsystemd.
+// The notifications to systemd (sd_notify(3)), without libsystemd.
 
 import EventLoop
 import Glibc
 
-/// Sends state to the service manager, if there is one.
+/// Sends the daemon's state to the service manager; does nothing if there is none.
 struct ServiceManagerNotifier: Sendable {
     private let address: String?
-    /// Nanoseconds within which the service manager wants to hear that all is well (`WatchdogSec=`); nil where it
-    /// does not ask this process.
+    /// Nanoseconds within which the service manager expects a sign of life (`WatchdogSec=`); nil if it expects none
+    /// from this process.
     let watchdog: UInt64?
 
     /// - Parameter environment: `NOTIFY_SOCKET` names a unix datagram socket; a leading `@` means the abstract
@@ -20,18 +20,18 @@ struct ServiceManagerNotifier: Sendable {
             address != nil && isMeant && wanted > 0 ? wanted.multipliedReportingOverflow(by: 1000).partialValue : nil
     }
 
-    /// All is well; once within ``watchdog``, or the service manager restarts the daemon.
+    /// Tells that all is well; if that is not told within ``watchdog``, the service manager restarts the daemon.
     func alive() { send("WATCHDOG=1") }
 
-    /// The sockets listen, or a reload has ended.
+    /// Tells that the sockets listen, or that a reload has ended.
     func ready(_ status: String) { send("READY=1\nSTATUS=\(status)") }
 
-    /// A reload has begun; the time lets systemd tell it from an older one.
+    /// Tells that a reload has begun; the time lets systemd tell it from an older one.
     func reloading() { send("RELOADING=1\nMONOTONIC_USEC=\(Monotonic.now() / 1000)") }
 
     func stopping() { send("STOPPING=1\nSTATUS=finishing the answers under way") }
 
-    /// Best effort: a service manager that does not listen is no reason to stop.
+    /// Sends a message, and ignores a failure: a service manager that does not listen is no reason to stop.
     private func send(_ message: String) {
         guard let address else { return }
         var target = sockaddr_un()
