@@ -1,18 +1,19 @@
-// Lists of what to download: a URL a line, or a JSON object a line.
+// The lists of downloads that commands read: one URL a line, or one JSON object a line.
 
 import EventLoop
 import Files
 import Glibc
 import ProxyServer
 
-/// Reads lists. Empty lines, and lines that begin with `#`, count for nothing.
+/// Reads lists of downloads. Empty lines, and lines that begin with `#`, are ignored.
 package enum BatchList {
     /// The error in a list, with its line.
     package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
         package var description: String
     }
 
-    /// - Throws: ``Malformed`` with file and line; an item is never left out in silence.
+    /// Parses a list.
+    /// - Throws: ``Malformed`` with file and line; no item is ever left out silently.
     package static func parse(_ text: String, name: String) throws(Malformed) -> [AdminJobItem] {
         var items: [AdminJobItem] = []
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
@@ -39,20 +40,21 @@ package enum BatchList {
         return items
     }
 
-    /// Reads a file. It blocks: not on a loop.
-    /// - Throws: ``Malformed``, also where the file cannot be read or is no UTF-8.
+    /// Reads and parses a file. Blocks: not on a loop.
+    /// - Throws: ``Malformed``, also if the file cannot be read or is not UTF-8.
     package static func read(_ path: String) throws(Malformed) -> [AdminJobItem] {
         try parse(try text(of: path), name: path)
     }
 
-    /// The text of a file. It blocks: not on a loop.
-    /// - Throws: ``Malformed`` where it cannot be read, with what the system says, or where it is no UTF-8.
+    /// Reads the text of a file. Blocks: not on a loop.
+    /// - Throws: ``Malformed`` with the system's reason if it cannot be read, or if it is not UTF-8.
     package static func text(of path: String) throws(Malformed) -> String {
         try text(path) { () throws(SystemError) in try WholeFile.read(path) }
     }
 
-    /// The text of standard input; as ``text(of:)``.
-    /// - Parameter name: what errors call it.
+    /// Reads the text of standard input. Blocks: not on a loop.
+    /// - Parameter name: the name of the input in errors.
+    /// - Throws: ``Malformed`` as ``text(of:)`` does.
     package static func textOfInput(_ name: String) throws(Malformed) -> String {
         try text(name) { () throws(SystemError) in try WholeFile.rest(of: STDIN_FILENO, name) }
     }
@@ -71,16 +73,16 @@ package enum BatchList {
     }
 }
 
-/// What `drydock size` and `drydock prefetch` ask for, before it is a document.
+/// The arguments of `drydock size` and `drydock prefetch`, from which the request is made.
 package struct BatchOrder: Sendable {
-    /// As they were given, before those of the lists.
+    /// The URLs of the command line, as they were given; they come before those of the lists.
     package var urls: [String] = []
-    /// The text of each list, and what messages call it.
+    /// The text of each list, and its name in error messages.
     package var lists: [(name: String, text: String)] = []
-    /// Further fields of every request; an item's own win.
+    /// Fields that are added to every request; an item's own field of the same name wins.
     package var headers: [String: String] = [:]
     package var force = false
-    /// Nil leaves it to the daemon, like the next.
+    /// The number of downloads at a time; nil leaves it to the daemon.
     package var concurrency: Int?
     package var onError: AdminJobRequest.OnError?
     package var save = false
@@ -88,7 +90,7 @@ package struct BatchOrder: Sendable {
     package init() {}
 
     /// The body of `POST /v1/size` or `POST /v1/prefetch`.
-    /// - Throws: ``BatchList/Malformed`` with the place of what is wrong.
+    /// - Throws: ``BatchList/Malformed`` with the place of the mistake.
     package func body() throws(BatchList.Malformed) -> [UInt8] {
         var items = urls.map { AdminJobItem(url: $0) }
         for list in lists { items += try BatchList.parse(list.text, name: list.name) }

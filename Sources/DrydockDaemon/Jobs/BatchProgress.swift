@@ -1,4 +1,4 @@
-// How far a batch is, as a line of text: a bar for terminals, a sentence for everything else.
+// The progress of a batch as a line of text: a bar for terminals, a sentence for everything else.
 
 import ProxyServer
 
@@ -8,16 +8,17 @@ package struct BatchProgress: Sendable, Equatable {
 
     package init(_ totals: AdminJob.Totals) { self.totals = totals }
 
-    /// Items that have come to an end of their own: what is cancelled has not.
+    /// The number of items that are done or have failed; cancelled ones are not counted.
     package var ended: Int { totals.done + totals.failed }
 
-    /// Nothing more comes.
+    /// True if no item is queued or running any more.
     private var isOver: Bool { totals.queued + totals.running == 0 }
 
-    /// From 0 to 1: how many items have been looked at.
+    /// The share of items whose sizes have been looked up, from 0 to 1.
     private var checkedShare: Double { totals.items == 0 ? 1 : Double(totals.checked) / Double(totals.items) }
 
-    /// From 0 to 1: of the bytes where all sizes are known, else of the items; an empty batch is done.
+    /// The share that is done, from 0 to 1: of the bytes if all sizes are known, else of the items; 1 for an empty
+    /// batch.
     package var share: Double {
         if totals.unknownSize == 0, totals.bytes > 0, totals.remaining > 0 {
             return Double(totals.bytes - totals.remaining) / Double(totals.bytes)
@@ -25,11 +26,11 @@ package struct BatchProgress: Sendable, Equatable {
         return totals.items == 0 ? 1 : Double(ended) / Double(totals.items)
     }
 
-    /// `[########------------]  40%  1.2 of 3.0 MiB  12/30 items  1 failed  512.0 KiB/s`, cut to the width.
+    /// The line `[########------------]  40%  1.2 of 3.0 MiB  12/30 items  1 failed  512.0 KiB/s`, cut to the width.
     /// - Parameters:
-    ///   - columns: of the terminal.
-    ///   - seconds: since the first line.
-    ///   - before: bytes that had come by the first line.
+    ///   - columns: the width of the terminal.
+    ///   - seconds: seconds since the first line.
+    ///   - before: bytes that had been received by the first line.
     package func bar(columns: Int, seconds: Double, since before: Int64) -> String {
         var parts = [Self.percent(share)]
         if totals.bytes > 0 || totals.received > 0 { parts.append(amount) }
@@ -46,7 +47,7 @@ package struct BatchProgress: Sendable, Equatable {
         return Self.bar(share, text, columns)
     }
 
-    /// The same while sizes are looked for: `[########]  100%  30/30 items  1.2 MiB to download  1 failed`.
+    /// The line while sizes are looked up: `[########]  100%  30/30 items  1.2 MiB to download  1 failed`.
     package func checkBar(columns: Int) -> String {
         var parts = [Self.percent(checkedShare), "\(totals.checked)/\(totals.items) items"]
         if totals.remaining > 0 { parts.append("\(Self.size(totals.remaining)) to download") }
@@ -63,7 +64,7 @@ package struct BatchProgress: Sendable, Equatable {
             + text
     }
 
-    /// `12 of 30 items, 1.2 of 3.0 MiB, 1 failed`.
+    /// The progress as a sentence: `12 of 30 items, 1.2 of 3.0 MiB, 1 failed`.
     package var sentence: String {
         var parts = ["\(ended) of \(totals.items) items"]
         if totals.bytes > 0 || totals.received > 0 { parts.append(amount) }
@@ -71,7 +72,7 @@ package struct BatchProgress: Sendable, Equatable {
         return (parts + losses).joined(separator: ", ")
     }
 
-    /// `12 of 30 items looked at, 1.2 MiB to download, 1 failed`.
+    /// The progress of looking up sizes as a sentence: `12 of 30 items looked at, 1.2 MiB to download, 1 failed`.
     package var checkSentence: String {
         var parts = ["\(totals.checked) of \(totals.items) items looked at"]
         if totals.remaining > 0 { parts.append("\(Self.size(totals.remaining)) to download") }
@@ -79,7 +80,7 @@ package struct BatchProgress: Sendable, Equatable {
         return parts.joined(separator: ", ")
     }
 
-    /// What `drydock size` ends with.
+    /// The last line of `drydock size`.
     package var sizes: String {
         let wanted = totals.queued + totals.running
         var parts = [
@@ -91,7 +92,7 @@ package struct BatchProgress: Sendable, Equatable {
         return "\(Self.count(totals.items, "item")): " + parts.joined(separator: ", ")
     }
 
-    /// What `drydock prefetch` ends with.
+    /// The last line of `drydock prefetch`.
     package var summary: String {
         let came = totals.done - totals.valid - totals.duplicates
         var parts = [
@@ -103,7 +104,7 @@ package struct BatchProgress: Sendable, Equatable {
         return "\(Self.count(totals.items, "item")): " + (parts + rest).joined(separator: ", ")
     }
 
-    /// What `drydock run` ends with.
+    /// The last line of `drydock run`.
     package var calls: String {
         let parts = ["\(totals.done) done"] + (totals.queued > 0 ? ["\(totals.queued) not begun"] : []) + losses
         return "\(Self.count(totals.items, "call")): " + parts.joined(separator: ", ")
@@ -129,20 +130,20 @@ package struct BatchProgress: Sendable, Equatable {
 
     private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
-    /// Bytes as people read them.
+    /// A number of bytes for people, in the largest binary unit that fits: `12 B`, `1.2 MiB`.
     package static func size(_ bytes: Int64) -> String {
         let units = ["B", "KiB", "MiB", "GiB", "TiB"]
         var (unit, one): (Int, Int64) = (0, 1)
         while bytes / one >= 1024, unit < units.count - 1 { (unit, one) = (unit + 1, one * 1024) }
         guard unit > 0 else { return "\(bytes) B" }
         let (tenths, rest) = (bytes % one * 10).quotientAndRemainder(dividingBy: one)
-        // To the nearest tenth; of two that are as near, to the even one.
+        // The number is rounded to the nearest tenth, and to the even one if two are equally near.
         let isMore = rest * 2 > one || rest * 2 == one && tenths % 2 == 1
         let rounded = bytes / one * 10 + tenths + (isMore ? 1 : 0)
         return "\(rounded / 10).\(rounded % 10) \(units[unit])"
     }
 
-    /// `3:07`, or `1:02:03` from an hour on.
+    /// A duration as `3:07`, or as `1:02:03` from an hour on.
     static func time(_ seconds: Double) -> String {
         let seconds = Int(min(seconds.rounded(.up), 359_999))
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60)
@@ -150,7 +151,7 @@ package struct BatchProgress: Sendable, Equatable {
         return hours == 0 ? "\(minutes):\(rest)" : "\(hours):\(padded(minutes, 2, "0")):\(rest)"
     }
 
-    /// ` 40%`: the bars of all shares begin in one column.
+    /// A percentage of three digits, ` 40%`, so that the bars of all lines begin in one column.
     private static func percent(_ share: Double) -> String { padded(Int(share * 100), 3, " ") + "%" }
 
     private static func padded(_ number: Int, _ width: Int, _ filler: String) -> String {

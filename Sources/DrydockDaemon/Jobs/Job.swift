@@ -1,4 +1,4 @@
-// One batch of the daemon: its record, who runs it, and who waits for its end.
+// One batch of the daemon: its record, its runner, and the tasks that wait for its end.
 
 import DownloadCore
 import Policies
@@ -6,30 +6,30 @@ import ProxyServer
 import Synchronization
 
 struct Job: Sendable {
-    /// The record without its batch, which the runner has.
+    /// The record of the job, with an empty batch: the runner has the batch.
     var record: JobRecord
     let runner: BatchRunner
-    /// The job is written to the jobs folder, and goes on after a restart.
+    /// True if the job is written to the jobs folder, and goes on after a restart.
     let isKept: Bool
-    /// Something has changed since it was written.
+    /// Set if the job has changed since it was last written.
     let isChanged: Flag
-    /// Monotonic nanoseconds; when it was last asked to be written.
+    /// The time at which the job was last submitted for writing, in monotonic nanoseconds.
     var savedAt: UInt64 = 0
-    /// The part of the totals that the metrics have counted already.
+    /// The numbers of items that the metrics have counted already.
     var counted = (done: 0, failed: 0)
-    /// A task runs it.
+    /// True while a task runs the job.
     var isBegun = false
-    /// The tasks that wait for its end.
+    /// The tasks that wait for the end of the job.
     var waiters: [UnsafeContinuation<Void, Never>] = []
 
-    /// As it is to be written down.
+    /// The record with the runner's batch, as it is written to the disk.
     var current: JobRecord {
         var record = record
         record.batch = runner.batch
         return record
     }
 
-    /// As the admin API tells it.
+    /// The job as a document of the admin API.
     func document(withItems: Bool) -> AdminJob {
         let (now, totals) = runner.progress
         var job = AdminJob(
@@ -69,17 +69,17 @@ extension JobCenter.State {
     }
 }
 
-/// A flag that something has happened; any thread.
+/// A flag that something has happened. Any thread.
 final class Flag: Sendable {
     private let value = Atomic<Bool>(false)
 
     func set() { value.store(true, ordering: .relaxed) }
 
-    /// Whether it was set; it is not any more.
+    /// Takes the flag back, and returns whether it was set.
     func take() -> Bool { value.exchange(false, ordering: .relaxed) }
 }
 
-/// The counts of batches for the metrics; any thread.
+/// The counts of batches for the metrics. Any thread.
 final class JobCounts: Sendable {
     private let bytes = Atomic<Int>(0)
     private let done = Atomic<Int>(0)
@@ -93,8 +93,8 @@ final class JobCounts: Sendable {
         if case .received(_, let count) = change { bytes.wrappingAdd(count, ordering: .relaxed) }
     }
 
-    /// Of a job that has ended.
-    /// - Parameter before: what was done and had failed when it began.
+    /// Counts the items of a job that has ended.
+    /// - Parameter before: the numbers that were done and failed when it began.
     func note(_ totals: BatchTotals, since before: (done: Int, failed: Int)) {
         done.wrappingAdd(max(0, totals.done - before.done), ordering: .relaxed)
         failed.wrappingAdd(max(0, totals.failed - before.failed), ordering: .relaxed)
@@ -102,7 +102,7 @@ final class JobCounts: Sendable {
 }
 
 extension AdminJobItem {
-    /// With the defaults of a list.
+    /// The item of a batch, with defaults for the members that are missing.
     var item: BatchItem {
         BatchItem(
             url: url,

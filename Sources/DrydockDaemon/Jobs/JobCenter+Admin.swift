@@ -1,4 +1,4 @@
-// The batches of a daemon as the admin API and the schedules of the configuration ask for them.
+// The batches of a daemon in the admin API, in schedules and in the metrics.
 
 import Configuration
 import DownloadCore
@@ -12,7 +12,7 @@ import Synchronization
 
 extension JobCenter: DaemonFeature {
     func submit(_ request: AdminRequest, _ kind: AdminJob.Kind) async throws(Problem) -> AdminJob {
-        // On an I/O thread: a long list takes long to decode.
+        // A long list takes long to decode, so that is done on an I/O thread.
         let read = try? await files.run { Result { () throws(Problem) in try Self.read(request, kind) } }
         guard let order = try read?.get() else {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending; ask again when it is back")
@@ -60,7 +60,7 @@ extension JobCenter: DaemonFeature {
 
     func cancel(job id: String) async throws(Problem) -> AdminJob {
         let job = try cancel(id)
-        // The document counts the bytes that come until the last transfer has ended.
+        // The job has to settle first: its document counts the bytes that come until the last transfer has ended.
         await settled(id)
         await settleOnDisk(id)
         return ((try? find(id)) ?? job).document(withItems: false)
@@ -75,7 +75,7 @@ extension JobCenter: DaemonFeature {
     func job(_ id: String, withItems: Bool) async throws(Problem) -> AdminJob {
         let job = try find(id)
         guard withItems else { return job.document(withItems: false) }
-        // On an I/O thread: a document with many items takes long to make.
+        // A document with many items takes long to make, so that is done on an I/O thread.
         let document = try? await files.run { job.document(withItems: true) }
         return document ?? job.document(withItems: true)
     }
@@ -86,7 +86,7 @@ extension JobCenter: DaemonFeature {
 
     // MARK: - Schedules
 
-    /// The batches that a configuration orders by schedule.
+    /// The schedules of the configuration that prefetch.
     func schedules(_ configuration: Configuration) -> [Schedules.Plan] {
         configuration.prefetch.map { prefetch in
             Schedules.Plan(
@@ -97,7 +97,7 @@ extension JobCenter: DaemonFeature {
         }
     }
 
-    /// One turn of a schedule: waits for the end of its batch.
+    /// Prefetches once, and returns when the batch has ended.
     private func prefetch(_ wanted: PrefetchConfiguration) async {
         do {
             var items: [AdminJobItem] = wanted.urls.map { AdminJobItem(url: $0) }
@@ -138,11 +138,10 @@ extension JobCenter: DaemonFeature {
     }
 }
 
-/// Bytes of a list of items at most.
+/// The most bytes that the body of a request with a list of items may have.
 private let longestList = 64 << 20
 
 extension JobCenter {
-    /// What begins batches, and what follows them.
     var routes: [AdminRoute] {
         [
             AdminRoute(.post, .size, bodyLimit: longestList) { request async throws(Problem) in

@@ -1,4 +1,4 @@
-// The batches of a daemon: which there are, which run, how they end, and what of them is kept over a restart.
+// The batches of a daemon: which exist, which run, how they end, and which are kept over a restart.
 
 import DownloadCore
 import EventLoop
@@ -8,24 +8,27 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: what changes is under a mutex; a runner has its own.
+/// Keeps the jobs, and runs a few of them at a time.
+///
+/// Sendable: the mutable state is under mutexes; a runner has its own.
 final class JobCenter: Sendable {
-    /// Jobs that are remembered; the oldest that have ended make room.
+    /// The number of jobs that are remembered; the oldest ended ones make room for new ones.
     static let limit = 100
-    /// Jobs under way at a time; further ones wait.
+    /// The number of jobs that run at a time; further ones wait.
     static let running = 8
-    /// Items of one job.
+    /// The largest number of items in a job.
     static let items = 100_000
 
     struct State {
         var jobs: [Job] = []
         var last = 0
-        /// Jobs that are being written for the first time.
+        /// The number of new jobs that are not in ``jobs`` yet, since they are still being written.
         var coming = 0
         var isStopping = false
     }
 
-    /// Where items go. A closure right under a mutex would be wrapped once more with each look.
+    /// The functions that route the items of jobs. They are in an object, since a closure directly under a mutex would
+    /// be wrapped once more at each look.
     private final class Routing: Sendable {
         let resolve: BatchResolver
         let follow: BatchFollower
@@ -47,13 +50,14 @@ final class JobCenter: Sendable {
     private let routing = Mutex<Routing?>(nil)
     private let saving = Mutex<Schedule?>(nil)
 
-    /// - Parameter tier: the folder of the disk tier, in which `jobs` and the `files` of items are; nil: there is none.
+    /// - Parameter tier: the folder of the disk tier, in which the folders `jobs` and `files` lie; nil if there is no
+    ///   disk tier.
     init(loops: LoopGroup, core: DownloadCore, files: IOPool, logger: Logger, tier: String?) {
         self.loops = loops
         self.core = core
         self.files = files
         self.logger = logger
-        // The tier marks its folder before anything is made in it.
+        // The disk tier has to mark its folder before anything else is made in it.
         let prepare: @Sendable () throws -> Void = { try core.makeFoldersWhole() }
         folder = tier.map { JobFolder(path: "\($0)/jobs", prepare: prepare) }
         itemFiles = tier.map { BatchFiles(folder: "\($0)/files", drafts: "\($0)/tmp", pool: files, prepare: prepare) }
@@ -61,7 +65,7 @@ final class JobCenter: Sendable {
 
     // MARK: - Beginning and ending
 
-    /// Takes up what was kept, and goes on with what was under way.
+    /// Loads the jobs that were kept, and goes on with the unfinished ones.
     func start(_ resolve: @escaping BatchResolver, _ follow: @escaping BatchFollower) async {
         routing.exchange(Routing(resolve, follow))
         guard let folder else { return }
@@ -79,7 +83,7 @@ final class JobCenter: Sendable {
         pump()
     }
 
-    /// Writes down how far everything is; what is under way goes on after the next start. Blocks: not on a loop.
+    /// Writes the progress of all kept jobs; unfinished ones go on after the next start. Blocks: not on a loop.
     func stop() {
         saving.withLock { $0 }?.cancel()
         let jobs = state.withLock { state in
@@ -97,7 +101,7 @@ final class JobCenter: Sendable {
     }
 
     /// Makes a job that ends with the daemon, and begins it when its turn comes.
-    /// - Parameter resolve: finds the routes of its items; nil takes those of clients' requests.
+    /// - Parameter resolve: finds the routes of its items; nil takes the routes of clients' requests.
     func submit(
         _ batch: Batch,
         kind: AdminJob.Kind,
@@ -107,8 +111,8 @@ final class JobCenter: Sendable {
         begin(try order(batch, kind, name), isKept: false, resolve)
     }
 
-    /// The same for a job that outlives the daemon, where there is a folder for it: it has reached the disk when this returns.
-    /// - Throws: why it cannot be made or kept; it is not begun then.
+    /// Makes a job that outlives the daemon, if there is a folder for jobs: it has reached the disk when this returns.
+    /// - Throws: the reason why it cannot be made or kept; it is not begun then.
     func submitKept(_ batch: Batch, kind: AdminJob.Kind, name: String?) async throws(Problem) -> Job {
         let record = try order(batch, kind, name)
         do throws(Problem) { try await keep(record) } catch {
@@ -118,7 +122,8 @@ final class JobCenter: Sendable {
         return begin(record, isKept: true)
     }
 
-    /// Takes a place for a job, which ``begin(_:isKept:_:)`` fills.
+    /// Reserves a slot for a job, which ``begin(_:isKept:_:)`` fills.
+    /// - Throws: a refusal of too many items or too many jobs.
     private func order(_ batch: Batch, _ kind: AdminJob.Kind, _ name: String?) throws(Problem) -> JobRecord {
         guard batch.entries.count <= Self.items else {
             throw .badQuery("\(batch.entries.count) items are too many; give at most \(Self.items), in several jobs")
@@ -155,13 +160,13 @@ final class JobCenter: Sendable {
         return job
     }
 
-    /// Lets a job go on that is at rest.
-    /// - Parameter retrying: the items that have failed or were cancelled are queued again.
+    /// Lets a job that has ended go on.
+    /// - Parameter retrying: items that failed or were cancelled are queued again.
     func goOn(_ id: String, retrying: Bool) throws(Problem) -> Job {
         let job = try find(id)
         let now = job.runner.progress.state
         guard now.isEnd else { throw Self.busy(id) }
-        // Nothing is left to be tried again.
+        // A retry of a job without failures has nothing to do.
         if retrying, now == .done { return job }
         guard retrying || now == .checked || now == .stopped else {
             throw Problem(
@@ -192,7 +197,7 @@ final class JobCenter: Sendable {
         return try find(id)
     }
 
-    /// Returns when a job that was cancelled has ended; after five seconds all the same.
+    /// Waits until a cancelled job has ended, five seconds at most.
     func settled(_ id: String) async {
         for _ in 0..<500 {
             guard let job = try? find(id), job.isBegun else { return }
@@ -214,7 +219,7 @@ final class JobCenter: Sendable {
         return job
     }
 
-    /// Waits until a job has ended; a cancelled task cancels it.
+    /// Waits until a job has ended; if the waiting task is cancelled, the job is cancelled too.
     func wait(for id: String) async {
         await withTaskCancellationHandler {
             await withUnsafeContinuation { waiter in
@@ -273,7 +278,7 @@ final class JobCenter: Sendable {
         )
         var record = record
         let counted = record.batch.totals
-        // The runner has them.
+        // The items are left out of the record, since the runner has them.
         record.batch = Batch([], options: record.batch.options)
         var job = Job(record: record, runner: runner, isKept: isKept && folder != nil, isChanged: isChanged)
         job.counted = (counted.done, counted.failed)
@@ -294,7 +299,7 @@ final class JobCenter: Sendable {
         }
     }
 
-    /// Begins the jobs whose turn it is.
+    /// Begins queued jobs while fewer than ``running`` run.
     private func pump() {
         let begun: [Job] = state.withLock { state in
             guard !state.isStopping else { return [] }
@@ -322,7 +327,7 @@ final class JobCenter: Sendable {
         }
     }
 
-    /// Any thread.
+    /// Records the end of a job, resumes the tasks that wait for it, and begins the next job. Any thread.
     private func ended(_ id: String) {
         let ended: (job: Job, waiters: [UnsafeContinuation<Void, Never>])? = state.withLock { state in
             guard !state.isStopping, let index = state.jobs.firstIndex(where: { $0.record.id == id }) else {
@@ -361,8 +366,8 @@ final class JobCenter: Sendable {
 }
 
 extension JobCenter {
-    /// Returns when a job that is to be made is on the disk.
-    /// - Throws: why it is not, and what helps.
+    /// Writes a new job to the disk, and returns when it is there.
+    /// - Throws: the reason why it cannot be written, with advice.
     func keep(_ record: JobRecord) async throws(Problem) {
         guard let folder else { return }
         do {
@@ -379,14 +384,14 @@ extension JobCenter {
         }
     }
 
-    /// Returns when a job is on the disk as it is now; the log says where it cannot be. An order that has changed it may be
-    /// acknowledged then.
+    /// Writes a job as it is now, and returns when it is on the disk: the command that changed it may be acknowledged
+    /// then. A failure is logged.
     func settleOnDisk(_ id: String) async {
         guard folder != nil, (try? find(id))?.isKept == true else { return }
         _ = try? await files.run { [self] in write(id) }
     }
 
-    /// Returns when a job that was removed is gone from the disk, too.
+    /// Removes the file of a removed job, and returns when it is gone from the disk.
     func forgetOnDisk(_ job: Job) async {
         guard job.isKept, let folder else { return }
         _ = try? await files.run { folder.remove(job.record.id) }
@@ -398,7 +403,8 @@ extension JobCenter {
         files.submit { folder.remove(job.record.id) }
     }
 
-    /// The longer a list, the less often it is written: a thousand items more are a second more.
+    /// Writes the changed jobs that are due: a job is written at most once a second for each thousand items of its
+    /// list.
     func saveChanged() {
         let now = Monotonic.now()
         let due = state.withLock { state in
@@ -421,7 +427,8 @@ extension JobCenter {
     func write(_ id: String) {
         guard let folder else { return }
         do {
-            // Looked up at the moment of writing: a job that was removed meanwhile would come back otherwise.
+            // The job is looked up at the moment of writing: a job that was removed meanwhile would come back
+            // otherwise.
             try folder.write { (try? find(id))?.current }
         } catch {
             logger.error("job \(id) is not kept: \(error); make room, or see to the folder's permissions")

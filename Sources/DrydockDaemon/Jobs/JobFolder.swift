@@ -8,23 +8,25 @@ import Glibc
 import ProxyServer
 import Synchronization
 
-/// Sendable: the mutex lets one write happen at a time. Its methods block: they are called on the I/O pool.
+/// The folder in which jobs are kept over a restart. Its functions block: they are called on the I/O pool.
+///
+/// Sendable: the mutex lets one write happen at a time.
 final class JobFolder: Sendable {
     let path: String
     private let prepare: @Sendable () throws -> Void
     private let writing = Mutex(())
 
     /// - Parameters:
-    ///   - path: made when something is written.
-    ///   - prepare: called before: makes the folder above it, and marks it.
+    ///   - path: the jobs folder, which is made when something is written.
+    ///   - prepare: called before that; makes the folder above it, and marks it.
     init(path: String, prepare: @escaping @Sendable () throws -> Void) {
         self.path = path
         self.prepare = prepare
     }
 
-    /// Writes what `record` is by the time the turn comes, so that of two writes the later one never
-    /// loses; nil writes nothing. It has reached the disk when this returns.
-    /// - Throws: what the file system refuses, in words.
+    /// Writes the record that `record` returns when the turn comes, so that of two writes the later one wins; nil
+    /// writes nothing. The file has reached the disk when this returns.
+    /// - Throws: the error of the file system, as a text.
     func write(_ record: () -> JobRecord?) throws {
         try prepare()
         try writing.withLock { _ in
@@ -32,7 +34,7 @@ final class JobFolder: Sendable {
             try Folders.makeLast(path, mode: 0o700)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            // For the daemon's user alone: items may carry credentials.
+            // Only the daemon's user may read the file: items may carry credentials.
             try WholeFile.replace(file(record.id), with: Array(try encoder.encode(record)))
         }
     }
@@ -41,14 +43,14 @@ final class JobFolder: Sendable {
         writing.withLock { _ in _ = unlink(file(id)) }
     }
 
-    /// The kept jobs in the order of their identifiers, and a line for each file that cannot be read. Removes temporary
-    /// files.
+    /// Loads the kept jobs in the order of their identifiers, with an error line for each file that cannot be read.
+    /// Removes temporary files.
     func load() -> (records: [JobRecord], errors: [String]) {
         var records: [JobRecord] = []
         var errors: [String] = []
         for name in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] {
             let file = "\(path)/\(name)"
-            // The first ones are of earlier versions.
+            // Earlier versions wrote drafts with the suffix `.tmp`.
             if name.hasSuffix(".tmp") || name.hasSuffix(".json.new") { unlink(file) }
             guard name.hasSuffix(".json") else { continue }
             let bytes: [UInt8]
@@ -77,18 +79,18 @@ final class JobFolder: Sendable {
 
 /// The content of one file of the jobs folder.
 struct JobRecord: Codable, Sendable, Equatable {
-    /// Of this format.
+    /// The version of the format that this code writes and reads.
     static let currentVersion = 1
 
     var version = JobRecord.currentVersion
     var id: String
     var kind: AdminJob.Kind
     var name: String?
-    /// Seconds since 1970.
+    /// The time at which the job was made, in seconds since 1970.
     var created: Int64
     var started: Int64?
     var ended: Int64?
-    /// The next step is to download, and not to look for sizes.
+    /// True if the next step is to download, false if it is to look up sizes.
     var downloads: Bool
     var batch: Batch
 }

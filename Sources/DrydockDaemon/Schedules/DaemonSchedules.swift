@@ -1,11 +1,13 @@
-// What a configuration wants done again and again, begun and ended as configurations come and go.
+// The schedules of a daemon: purges, prefetches, groups and saves that a configuration asks for.
 
 import Configuration
 import EventLoop
 import ProxyServer
 import Synchronization
 
-/// Sendable: the running schedules protect themselves; whether they have ended is under a mutex.
+/// Begins and ends schedules as configurations come into force.
+///
+/// Sendable: the running schedules protect themselves; the flag of the end is under a mutex.
 final class DaemonSchedules: Sendable {
     private let schedules: Schedules
     private let purges: PurgeService
@@ -22,20 +24,21 @@ final class DaemonSchedules: Sendable {
         self.latencies = latencies
     }
 
-    /// Purges first: a prefetch that begins at the same moment then fills what a purge has emptied.
+    /// The schedules of a configuration. Purges are first, so that a prefetch of the same moment fills what a purge has
+    /// removed.
     func plans(_ configuration: Configuration) -> [Schedules.Plan] {
         purges.schedules(configuration) + jobs.schedules(configuration) + groups.schedules(configuration)
             + latencies.schedules(!configuration.learnedPlaces.isEmpty)
     }
 
-    /// Ends the schedules that a configuration does not have, and begins those that it adds.
-    /// After ``stop()``, none begins any more: a reload may come to its end while the daemon does.
+    /// Ends the schedules that a configuration does not have, and begins those that it adds. After ``stop()`` none
+    /// begins: a reload may finish while the daemon ends.
     func update(_ configuration: Configuration) {
         let plans = plans(configuration)
         if !isOver.withLock({ $0 }) { schedules.update(plans) }
     }
 
-    /// Ends all of them, for good.
+    /// Ends all schedules for good.
     func stop() {
         isOver.withLock { $0 = true }
         schedules.update([])

@@ -1,10 +1,10 @@
-// What a daemon does again and again: at fixed distances, never twice at a time.
+// Work that is repeated at fixed distances, never twice at a time.
 
 package import EventLoop
 import Synchronization
 
-/// One thing that is done every so often. A turn that comes while the last one still runs is left out; the next keeps
-/// its place. It goes by the monotonic clock, which `drydock clock` does not move.
+/// Work that is done once in each interval. A turn that comes while the last one still runs is left out, and the others
+/// keep their times. The intervals go by the monotonic clock, which `drydock clock` does not move.
 ///
 /// Sendable: its task is under a mutex.
 package final class Schedule: Sendable {
@@ -15,12 +15,12 @@ package final class Schedule: Sendable {
 
     private let state = Mutex(State())
 
-    /// Begins at once; any thread.
+    /// Begins at once. Any thread.
     /// - Parameters:
     ///   - every: nanoseconds from turn to turn, at least 1 ms.
-    ///   - atStart: whether the first turn is now, and not after `every`.
-    ///   - loop: where the time is waited for, and where `work` begins.
-    ///   - work: one turn; it returns when the turn is over, and hears of ``cancel()`` as a cancelled task.
+    ///   - atStart: true if the first turn is now, false if it is after `every`.
+    ///   - loop: the loop that waits for the time, and on which `work` begins.
+    ///   - work: one turn; it returns when the turn is over, and ``cancel()`` cancels its task.
     package init(
         every: UInt64,
         atStart: Bool = false,
@@ -39,7 +39,7 @@ package final class Schedule: Sendable {
         }
     }
 
-    /// Ends it, also in the midst of a turn; any thread.
+    /// Ends the schedule, also in the middle of a turn. Any thread.
     package func cancel() {
         let task = state.withLock { state in
             state.isCancelled = true
@@ -65,7 +65,7 @@ package final class Schedule: Sendable {
         }
     }
 
-    /// The first turn that is still to come.
+    /// The time of the first turn that is still to come.
     static func turn(after last: UInt64, _ every: UInt64, now: UInt64) -> UInt64 {
         let passed = now > last ? (now - last) / every : 0
         let (distance, overflow) = every.multipliedReportingOverflow(by: passed + 1)
@@ -75,11 +75,11 @@ package final class Schedule: Sendable {
 
 /// The schedules that a configuration asks for; a reload leaves those running that it does not change.
 ///
-/// Sendable: what runs is under a mutex.
+/// Sendable: the running schedules are under a mutex.
 package final class Schedules: Sendable {
-    /// A schedule that the configuration asks for.
+    /// A schedule that a configuration asks for.
     package struct Plan: Sendable {
-        /// All settings as one text: a running schedule of the same text stays.
+        /// All settings of the schedule as one text: a running schedule with the same text stays.
         package var identity: String
         /// Nanoseconds from turn to turn.
         package var every: UInt64
@@ -115,7 +115,7 @@ package final class Schedules: Sendable {
             }
             return unwanted
         }
-        // Cancelled without the mutex: a cancellation runs the code of the task that waits.
+        // Schedules are cancelled without the mutex: a cancellation runs the code of the task that waits.
         for schedule in unwanted.values { schedule.cancel() }
     }
 }
