@@ -1,5 +1,5 @@
-// Gives memory back: what is free when the daemon rests after work, and of the memory tier as long as the kernel says that
-// there is too little.
+// Gives memory back to the kernel: free memory when the daemon rests after work, and a part of the memory tier while
+// the kernel reports a shortage.
 
 import CacheStore
 import Configuration
@@ -9,7 +9,9 @@ import Logging
 import ProxyServer
 import Synchronization
 
-/// Sendable: what it remembers is under a mutex.
+/// Looks at the kernel's memory pressure and at the daemon's rest, and gives memory back.
+///
+/// Sendable: the mutable state is under a mutex.
 final class MemoryGuard: DaemonFeature {
     private struct State {
         var gauge = PressureGauge()
@@ -21,15 +23,15 @@ final class MemoryGuard: DaemonFeature {
 
     private let state = Mutex(State())
 
-    /// Bytes given back so far.
+    /// The number of bytes given back so far.
     var bytes: Int { state.withLock { $0.bytes } }
-    /// How often memory was found to be short.
+    /// The number of times that memory was found to be short.
     var times: Int { state.withLock { $0.times } }
 
-    /// Reads the kernel's files once a second, on the pool.
+    /// Starts to read the kernel's files once a second, on the pool.
     /// - Parameters:
-    ///   - givesFreed: freed memory goes back to the kernel when the process rests; for the daemon's own.
-    ///   - isOn: whether memory of the tier may be given back; asked each time.
+    ///   - givesFreed: freed memory goes back to the kernel when the process rests; true for the daemon's own process.
+    ///   - isOn: returns whether the memory tier may be shrunk; called each time.
     func start(
         _ core: DownloadCore,
         pressure: MemoryPressure,
@@ -49,7 +51,8 @@ final class MemoryGuard: DaemonFeature {
         state.withLock { $0.schedule = schedule }
     }
 
-    /// What transfers and waiting requests have freed stays with the process otherwise, in pages between those in use.
+    /// Gives freed memory back if the process rests: memory of ended transfers and requests would stay with the process
+    /// otherwise, in pages between those in use.
     private func rest(_ logger: Logger) {
         guard state.withLock({ $0.rest.rests(cpu: Monotonic.cpu(), now: Monotonic.now()) }) else { return }
         let before = ProcessMemory.anonymous

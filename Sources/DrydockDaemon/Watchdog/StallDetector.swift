@@ -1,33 +1,33 @@
-// The heartbeats of the loops and pools of a daemon, and the search for those that stand still.
+// Finds the loops and pools of a daemon that are stalled, by their heartbeats.
 
 import EventLoop
 import Synchronization
 
-/// Asks every heartbeat for a sign of life. One thread calls ``look(now:)``, any thread may ask what was found.
+/// Asks every heartbeat for a sign of life. One thread calls ``look(now:)``; any thread may ask for the findings.
 ///
-/// Something stands still when what it was asked has not had its turn for as long as its bound, nothing else of it has
-/// been done meanwhile, and whenever it was looked at it neither waited for a disk nor computed. So a disk that takes a
-/// minute for an fsync is slow, and threads that wait for one another stand still.
+/// A loop or pool is stalled if its question was not answered within its bound, nothing else of it was done meanwhile,
+/// and it neither waited for a disk nor computed at any look. So a disk that takes a minute for an fsync is slow, and
+/// threads that wait for one another are stalled.
 ///
-/// Sendable: what changes is under a mutex or atomic; heartbeats are called without the mutex.
+/// Sendable: the mutable state is under a mutex or atomic; heartbeats are called without the mutex.
 final class StallDetector: Sendable {
-    /// A finding of one look; seconds are those of silence.
+    /// A finding of one look; `seconds` is the time without a sign of life.
     enum Finding: Sendable, Equatable {
         case still(String, seconds: Int)
-        /// It waits for a disk, or computes, and nothing else of it is done.
+        /// The loop or pool waits for a disk, or computes, and does nothing else.
         case slow(String, seconds: Int)
-        /// It had stood still, or was slow, and goes on.
+        /// The loop or pool was stalled or slow, and goes on.
         case goesOn(String)
     }
 
     private struct Subject {
-        /// The question waits for its turn.
+        /// True while a question waits for its turn.
         var isAsked = false
         var isOver = false
         var progress = 0
-        /// Nanoseconds of silence in which it should have gone on.
+        /// Nanoseconds of silence for which there is no reason.
         var silence: UInt64 = 0
-        /// Nanoseconds of silence that a disk, or long work, is the reason of.
+        /// Nanoseconds of silence for which a disk or a long computation is the reason.
         var slowness: UInt64 = 0
         var isStill = false
         var isSlow = false
@@ -40,7 +40,7 @@ final class StallDetector: Sendable {
         var stalls = 0
     }
 
-    /// A flag that the turn of a question has come.
+    /// The answer to a question: set when its turn has come, taken back by the next look.
     private final class Answer: Sendable {
         private let isThere = Atomic<Bool>(false)
         func give() { isThere.store(true, ordering: .relaxed) }
@@ -50,7 +50,8 @@ final class StallDetector: Sendable {
     private let heartbeats: [Heartbeat]
     private let answers: [Answer]
     private let state: Mutex<State>
-    /// Nanoseconds that one look counts at most: a process that was stopped for a while finds nothing still for that.
+    /// The most nanoseconds that one look counts: a process that was stopped for a while finds nothing stalled for
+    /// that.
     private let maximumPerLook: UInt64
 
     /// - Parameter interval: nanoseconds from look to look.
@@ -61,18 +62,19 @@ final class StallDetector: Sendable {
         state = Mutex(State(subjects: heartbeats.map { _ in Subject() }))
     }
 
-    /// What stands still now.
+    /// The names of the loops and pools that are stalled now.
     var standing: [String] { state.withLock { state in names(of: state) { $1.isStill } } }
 
-    /// A loop stands still now.
+    /// True while a loop is stalled.
     var hasStillLoop: Bool {
         state.withLock { state in heartbeats.indices.contains { heartbeats[$0].isLoop && state.subjects[$0].isStill } }
     }
 
-    /// How often something was found to stand still.
+    /// The number of times that a loop or pool was found stalled.
     var stalls: Int { state.withLock { $0.stalls } }
 
-    /// What holds up the end of the daemon, and has given no sign of life for `nanoseconds`, whatever its bound.
+    /// The names of the heartbeats that hold up the end of the daemon, and were silent for `nanoseconds`, whatever
+    /// their bound.
     func silent(for nanoseconds: UInt64) -> [String] {
         state.withLock { state in names(of: state) { $0.holdsUpEnd && $1.isAsked && $1.silence >= nanoseconds } }
     }
@@ -86,10 +88,10 @@ final class StallDetector: Sendable {
         return names
     }
 
-    /// Leaves the loops out of all later looks: they are about to end, and would seem to stand still.
+    /// Leaves the loops out of all later looks: they are about to end, and would seem stalled.
     func leaveOutLoops() { state.withLock { $0.leavesOutLoops = true } }
 
-    /// Looks at everything once.
+    /// Looks at every heartbeat once.
     /// - Parameter now: monotonic nanoseconds.
     func look(now: UInt64) -> [Finding] {
         let (elapsed, leavesOutLoops) = state.withLock { state in
@@ -128,7 +130,7 @@ final class StallDetector: Sendable {
         }
     }
 
-    /// The question of the last look has not had its turn.
+    /// Counts the silence of a heartbeat whose last question was not answered.
     private func note(_ index: Int, _ elapsed: UInt64, _ progress: Int, isSlow: Bool) -> [Finding] {
         let heartbeat = heartbeats[index]
         return state.withLock { state in
@@ -160,36 +162,36 @@ final class StallDetector: Sendable {
     private static func seconds(_ nanoseconds: UInt64) -> Int { Int(nanoseconds / 1_000_000_000) }
 }
 
-/// Something that has to go on for the daemon to do its work. Any thread may call its closures.
+/// A loop or pool that has to go on for the daemon to do its work. Any thread may call its closures.
 struct Heartbeat: Sendable {
-    /// What the log calls it, such as `loop 1`.
+    /// The name in the log, such as `loop 1`.
     let name: String
-    /// Nanoseconds without a sign of life after which it stands still.
+    /// Nanoseconds without a sign of life after which it is stalled.
     let bound: UInt64
-    /// It ends before the daemon does, and is not asked any more when the daemon is about to end it.
+    /// True for a loop: loops end before the daemon does, and are not asked any more from then on.
     var isLoop = false
-    /// A daemon that is to end does so without it where it stands still.
+    /// True if the end of the daemon waits for it; while it is stalled, the daemon ends without it.
     var holdsUpEnd = true
-    /// Has it call the closure when its turn comes.
-    /// - Returns: false where it has ended in order, and does nothing any more.
+    /// Submits a closure that is called when its turn comes.
+    /// - Returns: false if the loop or pool has ended regularly, and does nothing any more.
     let ask: @Sendable (@escaping @Sendable () -> Void) -> Bool
-    /// A number that changes where it goes on, although the turn of what it was asked has not come yet.
+    /// A number that changes if other work goes on while the question waits for its turn.
     var progress: @Sendable () -> Int = { 0 }
-    /// It waits for a disk, or computes what takes long: it is slow, and does not stand still.
+    /// True while it waits for a disk or does a long computation: it is slow then, and not stalled.
     var isSlow: @Sendable () -> Bool = { false }
 }
 
 extension Heartbeat {
-    /// Nanoseconds: a loop does nothing that takes as long, short of waiting for a disk.
+    /// The bound of a loop in nanoseconds: nothing that a loop does takes as long, except a wait for a disk.
     static let loopBound: UInt64 = 10_000_000_000
-    /// Nanoseconds: work of a pool may wait for a pipe or for another thread, and is done again soon.
+    /// The bound of a pool in nanoseconds: its work may wait for a pipe or for another thread for a while.
     static let poolBound: UInt64 = 30_000_000_000
-    /// Nanoseconds: a question for a name waits for name servers that do not answer, one after the
-    /// other, each again and again.
+    /// The bound of the pool that resolves names, in nanoseconds: a lookup asks unresponsive name servers one after the
+    /// other, and each several times.
     static let namesBound: UInt64 = 120_000_000_000
 
-    /// A loop comes to what is submitted to it in its next turn. It may wait for a disk where the kernel has taken
-    /// pages of a file that were there a moment ago.
+    /// The heartbeat of a loop, which comes to a submitted job in its next turn. It may wait for a disk if the kernel
+    /// has evicted pages of a file that were in memory a moment ago.
     init(_ loop: EventLoop, bound: UInt64 = Heartbeat.loopBound) {
         name = "loop \(loop.index)"
         self.bound = bound
@@ -201,7 +203,7 @@ extension Heartbeat {
         isSlow = { loop.waitsForDisk }
     }
 
-    /// A pool comes to what is submitted to it when all before it has been begun.
+    /// The heartbeat of a pool, which comes to a submitted job when all earlier ones have begun.
     init(_ pool: IOPool, bound: UInt64 = Heartbeat.poolBound) {
         name = "the I/O pool '\(pool.name)'"
         self.bound = bound

@@ -1,4 +1,4 @@
-// The thread beside the loops and the pools: it looks whether they go on, tells the service manager so, and ends a
+// The watchdog of a daemon: it watches the loops and pools, tells the service manager that all is well, and ends a
 // daemon that does not end by itself.
 
 import CacheStore
@@ -9,15 +9,16 @@ import Logging
 import ProxyServer
 import Synchronization
 
-/// Looks once a second, on a thread that nothing else uses.
+/// Looks for stalled loops and pools once a second, on a thread of its own.
 ///
-/// Sendable: what changes is under a mutex; the watch protects itself.
+/// Sendable: the mutable state is under a mutex; the detector protects itself.
 final class Watchdog: DaemonFeature {
-    /// The means by which a watchdog acts on its process; tests have others.
+    /// The means by which the watchdog acts on its process; tests replace them.
     struct Actions: Sendable {
         /// Tells the service manager that all is well.
         var notify: @Sendable () -> Void = {}
-        /// The loops cannot be told of signals any more, or can again.
+        /// Called with true when a loop has stalled, since signals are not handled then, and with false when all loops
+        /// go on.
         var loopsStand: @Sendable (_ isSo: Bool) -> Void = { _ in }
         /// Ends the process at once.
         var exit: @Sendable (Int32) -> Void = { _exit($0) }
@@ -25,33 +26,34 @@ final class Watchdog: DaemonFeature {
 
     private struct State {
         var isStopped = false
-        /// Monotonic nanoseconds after which a daemon that is to end, and of which something stands still, is ended.
+        /// The time, in monotonic nanoseconds, after which a daemon that is ending is killed if a part of it is
+        /// stalled.
         var deadline: UInt64?
-        /// Monotonic nanoseconds after which a daemon that is to end is ended, whatever it still does.
+        /// The time, in monotonic nanoseconds, after which a daemon that is ending is killed in any case.
         var lastDeadline: UInt64?
         var lastNotice: UInt64?
         var loopsStand = false
     }
 
-    /// Nanoseconds from look to look, at most.
+    /// The most nanoseconds between two looks.
     static let interval: UInt64 = 1_000_000_000
-    /// Nanoseconds that a daemon has, after its `shutdown`, to write what is to be written.
+    /// Nanoseconds that a daemon has after its `shutdown` time for its last writes.
     static let lastWrites: UInt64 = 10_000_000_000
-    /// Nanoseconds of silence that count as standing still, once the daemon is to end.
+    /// Nanoseconds of silence after which a part counts as stalled once the daemon is ending.
     static let endingSilence: UInt64 = 1_000_000_000
 
     let watch: StallDetector
     private let logger: Logger
     private let actions: Actions
-    /// Nanoseconds from look to look.
+    /// Nanoseconds between two looks.
     private let interval: UInt64
-    /// Nanoseconds within which the service manager wants to hear; nil where none does.
+    /// Nanoseconds within which the service manager expects a notice; nil if it expects none.
     private let noticeEvery: UInt64?
     private let state = Mutex(State())
-    /// Written by ``stop()``, to wake the thread; both ends belong to the object.
+    /// The pipe that wakes the thread: ``stop()`` writes to it, and this object closes both ends.
     private let wake: (read: Int32, write: Int32)
 
-    /// - Parameter noticeEvery: nanoseconds from notice to notice that the service manager wants at most.
+    /// - Parameter noticeEvery: nanoseconds within which the service manager expects a notice; nil if it expects none.
     init(_ heartbeats: [Heartbeat], noticeEvery: UInt64?, logger: Logger, actions: Actions) {
         interval = min(Self.interval, max(10_000_000, (noticeEvery ?? .max) / 4))
         watch = StallDetector(heartbeats, interval: interval)
@@ -67,7 +69,7 @@ final class Watchdog: DaemonFeature {
         for end in [wake.read, wake.write] where end >= 0 { close(end) }
     }
 
-    /// Begins to look; the first look, and the first notice, come at once.
+    /// Starts the thread; the first look and the first notice come at once.
     func start() {
         DetachedThread.run { [self] in
             while !state.withLock({ $0.isStopped }) {
@@ -78,7 +80,7 @@ final class Watchdog: DaemonFeature {
         }
     }
 
-    /// One look, and what follows from it; on the watchdog's thread.
+    /// Looks once, and acts on the findings. On the watchdog's thread.
     /// - Parameter now: monotonic nanoseconds.
     func turn(now: UInt64) {
         for finding in watch.look(now: now) { tell(finding) }
@@ -109,8 +111,8 @@ final class Watchdog: DaemonFeature {
 
     // MARK: - The end
 
-    /// The daemon is to end within `grace` nanoseconds: when they are over, the process is ended where something stands
-    /// still, and a while later in any case.
+    /// Sets the time of the daemon's end. After `grace` nanoseconds the process is killed if a part of it is stalled,
+    /// and ``lastWrites`` later in any case.
     func expectEnd(within grace: UInt64, now: UInt64 = Monotonic.now()) {
         let deadline = now &+ min(grace, .max - now)
         state.withLock { state in
@@ -119,7 +121,7 @@ final class Watchdog: DaemonFeature {
         }
     }
 
-    /// All clients have their answers: from now on the end waits no longer for a part that stands still.
+    /// Notes that all clients have their answers: from now on the end does not wait for a stalled part.
     func clientsAreServed(now: UInt64 = Monotonic.now()) {
         state.withLock { state in state.deadline = state.deadline.map { min($0, now) } }
     }
@@ -140,7 +142,7 @@ final class Watchdog: DaemonFeature {
         actions.exit(1)
     }
 
-    /// The loops are about to end.
+    /// Leaves the loops out of later looks: they are about to end.
     func leaveOutLoops() { watch.leaveOutLoops() }
 
     /// Ends the thread.
@@ -163,9 +165,9 @@ final class Watchdog: DaemonFeature {
 
 extension Watchdog {
     /// A watchdog over every loop and pool of a daemon.
-    /// - Parameter ownsProcess: signals are this daemon's, and the process may be ended.
+    /// - Parameter ownsProcess: true if the signals of the process are this daemon's, and it may be killed.
     convenience init(_ parts: DaemonParts, notifier: ServiceManagerNotifier, ownsProcess: Bool) {
-        // Slow machines need longer bounds, and tests shorter ones.
+        // The variable is for slow machines, which need longer bounds, and for tests, which need shorter ones.
         let wanted = parts.environment["DRYDOCK_STANDSTILL_SECONDS"].flatMap { Double($0) }.flatMap { seconds in
             seconds >= 0.1 && seconds <= 86_400 ? UInt64(seconds * 1_000_000_000) : nil
         }
@@ -185,9 +187,9 @@ extension Watchdog {
     }
 }
 
-/// Lets SIGTERM and SIGINT end the process at once while the loop that hears them stands still.
+/// Lets SIGTERM and SIGINT end the process at once while the loop that handles them is stalled.
 ///
-/// Sendable: the actions that were in force before are under a mutex.
+/// Sendable: the previous actions are under a mutex.
 private final class EndingSignals: Sendable {
     private let before = Mutex<[(number: Int32, action: sigaction)]>([])
 
