@@ -1,4 +1,4 @@
-// Ends fetches for an operator, or drops who waits for them, and logs how many there were.
+// An operator's command to end fetches, or to drop the requests that wait for them.
 
 import CacheStore
 import DownloadCore
@@ -8,7 +8,9 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: it has no state of its own.
+/// Ends fetches or waits by an operator's command.
+///
+/// Sendable: it has no mutable state of its own.
 final class FetchCanceller: DaemonFeature {
     private let context: DaemonContext
 
@@ -52,7 +54,8 @@ final class FetchCanceller: DaemonFeature {
         return AdminCancelled(fetches: ended.fetches, waiters: ended.waiters)
     }
 
-    /// Service and URL in the keys of the fetches that a request for `url` would join; nil if no client may send it.
+    /// The service and the URL in the key of the fetch that a request for `url` would join; nil if no client may send
+    /// it.
     private func key(of url: String) async -> (service: String, url: String)? {
         guard let result = await context.server?.explain(ExplainQuery(url: url)), case .success(let answer) = result
         else {
@@ -63,15 +66,16 @@ final class FetchCanceller: DaemonFeature {
     }
 }
 
-/// Which fetches are to end.
+/// The fetches that a command ends.
 enum CancelTarget: Sendable, Equatable {
     /// The fetches of a URL, written as a client sends it or as the origin receives it.
     case url(String)
-    /// Those of a service; `forward` are those of forward mode, where no service has that name.
+    /// The fetches of a service; `forward` means those of forward mode if no service has that name.
     case service(String)
     case all
 
-    /// - Throws: a 400 unless the query is just one of `url=`, `service=` and `all`.
+    /// Parses the query of the command.
+    /// - Throws: a 400 unless the query is exactly one of `url=`, `service=` and `all`.
     init(members: [(name: String, value: String)]) throws(Problem) {
         guard members.count == 1, let (name, value) = members.first else { throw Self.misunderstood }
         switch name {
@@ -87,16 +91,15 @@ enum CancelTarget: Sendable, Equatable {
     }
 }
 
-/// What ends.
+/// How much a command ends: the fetches, or only the waits for them.
 enum CancelScope: Sendable, Equatable {
-    /// The fetches, and with them all that waits for them or reads their bodies.
+    /// The fetches end, and with them every request that waits for them or reads their bodies.
     case fetches
-    /// The requests that wait for a head; the fetches go on for the store.
+    /// The requests that wait for a response head are dropped; the fetches go on for the store.
     case waiters
 }
 
 extension FetchCanceller {
-    /// The route that ends fetches.
     var routes: [AdminRoute] {
         [
             AdminRoute(.post, .cancel) { request async throws(Problem) in

@@ -1,4 +1,4 @@
-// Lets an operator switch demo mode while the daemon runs, change its answers and faults, and set it back to its start.
+// The operator's commands about demo mode: switch it, change its answers and faults, reset its counters.
 
 import Configuration
 import DemoMode
@@ -10,7 +10,9 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: the changes are in the context; the timer of their ends is under a mutex.
+/// Changes demo mode by an operator's commands, and ends changes whose time is over.
+///
+/// Sendable: the changes are in the context; the timer for their end is under a mutex.
 final class DemoControl: DaemonFeature {
     private let context: DaemonContext
     private let reloader: Reloader
@@ -60,7 +62,8 @@ final class DemoControl: DaemonFeature {
         return context.demo
     }
 
-    /// A service that is not there, or that has no demo answers to change, is a mistake of the one who asks.
+    /// The refusal of an order that names an unknown service, or a service without demo answers; nil if there is no
+    /// mistake.
     private static func refusal(of order: DemoOrder, _ configuration: Configuration) -> Problem? {
         let services = configuration.services
         for setting in order.settings {
@@ -104,7 +107,7 @@ final class DemoControl: DaemonFeature {
         guard latencies else { return AdminDemoReset(requests: requests, entries: entries) }
         let compiler = context.parts.compiler
         let forgotten = compiler.registry.latencies.forget(service: service)
-        // The answers in force have been made with what was known.
+        // The answers in force were made with the latencies that are forgotten now, so they are made anew.
         try await reloader.change(renews: true) { _, _ in nil }
         _ = try? await context.parts.files.run { compiler.latencyFile.save() }
         return AdminDemoReset(requests: requests, entries: entries, latencies: forgotten)
@@ -134,8 +137,8 @@ final class DemoControl: DaemonFeature {
 
     // MARK: - The ends of changes
 
-    /// Waits for the next end of a change; the timer before is in vain.
-    /// - Parameter pause: nanoseconds that pass in any case.
+    /// Sets the timer for the next end of a change, in place of the previous timer.
+    /// - Parameter pause: nanoseconds that pass at least before it fires.
     private func wait(_ pause: UInt64 = 0) {
         let end = context.state.withLock { $0.demo.nextEnd }
         let next = end.map { next in
@@ -173,7 +176,7 @@ final class DemoControl: DaemonFeature {
         wait()
     }
 
-    /// Nothing ends by itself any more.
+    /// Cancels the timer: no change of demo mode ends by itself after this.
     func stop() {
         let task = timer.exchange(nil)
         task?.cancel()
@@ -181,7 +184,7 @@ final class DemoControl: DaemonFeature {
 }
 
 extension DaemonContext {
-    /// What is played, and what was changed about it.
+    /// The state of demo mode for the admin API: its answers, the changes that hold, and the learned latencies.
     var demo: AdminDemo {
         let (configuration, plan, overlay) = state.withLock { ($0.configuration, $0.plan, $0.demo) }
         var answers: [AdminDemo.Answers] = []
@@ -215,19 +218,19 @@ extension DaemonContext {
 }
 
 extension ServiceConfiguration {
-    /// Of its own, or of its endpoints.
+    /// True if the service or one of its endpoints has demo answers.
     fileprivate var hasDemoAnswers: Bool { demo.hasAnswer || endpoints.contains { $0.demo.hasAnswer } }
 }
 
-/// What `POST /v1/demo` asks for.
+/// A change of demo mode that `POST /v1/demo` asks for.
 struct DemoOrder: Sendable, Equatable {
-    /// Nil: all services.
+    /// The name of the service that is changed; nil for all services.
     var service: String?
-    /// Nil: the whole service.
+    /// The name of the endpoint that is changed; nil for the whole service.
     var endpoint: String?
-    /// What is changed; nothing where what was changed is taken back.
+    /// The settings that are changed; empty for `clear`, which takes all changes back.
     var settings: [DemoSetting] = []
-    /// Seconds; nil: until it is taken back, or the configuration is read again.
+    /// Seconds for which the change holds; nil until it is cleared or the configuration is reloaded.
     var seconds: Int64?
 
     init(service: String? = nil, endpoint: String? = nil) {
@@ -235,8 +238,9 @@ struct DemoOrder: Sendable, Equatable {
         self.endpoint = endpoint
     }
 
-    /// `service=`, `endpoint=` and `for=` with at least one of `enabled=on|off`, `latency=`, `status=`,
-    /// `chance=` and `faults=`; or `clear`.
+    /// Parses the query: `service=`, `endpoint=` and `for=` with at least one of `enabled=on|off`, `latency=`,
+    /// `status=`, `chance=` and `faults=`; or `clear`.
+    /// - Throws: a 400 that names the mistake.
     init(members: [(name: String, value: String)]) throws(Problem) {
         var clears = false
         for (name, value) in members {

@@ -1,42 +1,43 @@
-// What an operator has changed about demo answers and faults, over the configuration.
+// The changes that an operator has made to demo answers and faults, on top of the configuration.
 
 import Configuration
 import ProxyServer
 
-/// Whose demo answers are meant.
+/// The services and endpoints that a change of demo mode is for.
 struct DemoScope: Sendable, Hashable {
-    /// Nil: of all services.
+    /// The name of the service; nil for all services.
     var service: String?
-    /// Nil: of the whole service, with its endpoints.
+    /// The name of the endpoint; nil for the whole service with its endpoints.
     var endpoint: String?
 
     func has(_ service: ServiceConfiguration) -> Bool { self.service == nil || self.service == service.name }
     func has(_ endpoint: EndpointConfiguration) -> Bool { self.endpoint == nil || self.endpoint == endpoint.name }
 
-    /// `shop/order`, `shop`, or `all services`.
+    /// The scope in log lines: `shop/order`, `shop`, or `all services`.
     var text: String { service.map { $0 + (endpoint.map { "/\($0)" } ?? "") } ?? "all services" }
 }
 
-/// Changes in the order in which they were made: a later one counts more, and one of the same scope and key replaces the
-/// earlier.
+/// The changes of demo mode, in the order in which they were made: a later one wins, and one of the same scope and key
+/// replaces the earlier.
 struct DemoOverlay: Sendable {
     struct Change: Sendable {
         var scope: DemoScope
         var setting: DemoSetting
-        /// Monotonic nanoseconds; nil: until it is cleared.
+        /// The end of the change in monotonic nanoseconds; nil if it holds until it is cleared.
         var end: UInt64?
     }
 
-    /// Changes at most.
+    /// The largest number of changes that hold at a time.
     static let most = 256
 
     private(set) var changes: [Change] = []
 
     var isEmpty: Bool { changes.isEmpty }
-    /// When the next change ends, in monotonic nanoseconds.
+    /// The time at which the next change ends, in monotonic nanoseconds; nil if none ends by itself.
     var nextEnd: UInt64? { changes.compactMap(\.end).min() }
 
-    /// - Returns: false where there are as many as may be.
+    /// Adds a change, in place of one of the same scope and key.
+    /// - Returns: false if ``most`` changes hold already.
     mutating func set(_ setting: DemoSetting, for scope: DemoScope, until end: UInt64?) -> Bool {
         changes.removeAll { $0.scope == scope && $0.setting.key == setting.key }
         guard changes.count < Self.most else { return false }
@@ -44,7 +45,7 @@ struct DemoOverlay: Sendable {
         return true
     }
 
-    /// Takes back what was changed for a scope and for what it has.
+    /// Removes the changes of a scope and of everything within it.
     mutating func clear(_ scope: DemoScope) {
         changes.removeAll { change in
             (scope.service == nil || scope.service == change.scope.service)
@@ -52,14 +53,15 @@ struct DemoOverlay: Sendable {
         }
     }
 
-    /// - Returns: the changes that have ended.
+    /// Removes the changes whose end has come.
+    /// - Returns: the removed changes.
     mutating func removeEnded(at now: UInt64) -> [Change] {
         let ended = changes.filter { $0.end.map { $0 <= now } ?? false }
         changes.removeAll { $0.end.map { $0 <= now } ?? false }
         return ended
     }
 
-    /// The configuration with the changes.
+    /// A copy of the configuration with the changes applied.
     func applied(to configuration: Configuration) -> Configuration {
         var result = configuration
         let profiles = configuration.faultProfiles
@@ -78,7 +80,8 @@ struct DemoOverlay: Sendable {
         return result
     }
 
-    /// - Parameter now: monotonic nanoseconds.
+    /// The changes for the admin API.
+    /// - Parameter now: monotonic nanoseconds, from which the remaining time is counted.
     func document(now: UInt64) -> [AdminDemo.Override] {
         changes.map { change in
             AdminDemo.Override(

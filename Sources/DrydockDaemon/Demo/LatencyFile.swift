@@ -1,4 +1,4 @@
-// The file that what origins took is kept in, so that a daemon that starts knows what the one before has learned.
+// The file in which learned latencies of origins are kept over a restart of the daemon.
 
 import DemoMode
 import EventLoop
@@ -10,31 +10,33 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: the mutex lets one read or write happen at a time. What it does blocks, and belongs on an I/O thread.
+/// Reads and writes the file of learned latencies. Its functions block: they belong on an I/O thread.
+///
+/// Sendable: the mutex lets one read or write happen at a time.
 final class LatencyFile: Sendable {
-    /// What the file has, as JSON.
+    /// The content of the file, as JSON.
     private struct Document: Codable {
         static let currentVersion = 1
 
         var version = currentVersion
-        /// How many latencies each bucket has, by name and by the nanoseconds that the bucket begins with.
+        /// The number of latencies in each bucket, by the name of the route and by the first nanosecond of the bucket.
         var latencies: [String: [String: UInt32]]
     }
 
-    /// What there is of a file.
+    /// The outcome of reading the file.
     private enum Finding {
         case absent
         case known([UInt8])
         case unreadable(SystemError)
-        /// It is no document, or one of another version.
+        /// The file is not such a document, or has another version.
         case foreign
     }
 
     private struct State {
         var path: String?
-        /// What was read or written last: the same is not written again.
+        /// The bytes that were read or written last; equal bytes are not written again.
         var known: [UInt8] = []
-        /// Of the configuration that is not in force yet.
+        /// The file of a configuration that is not in force yet, and what was read from it.
         var next: (path: String?, finding: Finding)?
     }
 
@@ -47,8 +49,8 @@ final class LatencyFile: Sendable {
         self.logger = logger
     }
 
-    /// Reads the file of a configuration, which may come into force: what it has is known then, unless something was learned
-    /// since. Nothing is written to it, and no file is changed.
+    /// Reads the file of a configuration that may come into force; its latencies fill in for what was not learned
+    /// since. Writes nothing.
     func prepare(_ path: String?) {
         state.withLock { state in
             state.next = nil
@@ -57,7 +59,7 @@ final class LatencyFile: Sendable {
         }
     }
 
-    /// The configuration is in force: its file is the one that is written from now on. One that cannot be used is told of.
+    /// Makes the prepared file the one that is written from now on; logs a warning if it cannot be used.
     func follow() {
         state.withLock { state in
             guard let next = state.next else { return }
@@ -67,7 +69,7 @@ final class LatencyFile: Sendable {
             case .absent: break
             case .known(let bytes): state.known = bytes
             case .unreadable(let error):
-                // It is not written to either.
+                // A file that cannot be read is not written either.
                 state.path = nil
                 logger.warning(
                     "learned latencies cannot be read, and are not kept: \(error); see to the permissions, and reload"
@@ -99,8 +101,8 @@ final class LatencyFile: Sendable {
         return .known(bytes)
     }
 
-    /// Writes what was learned, where there is a file and something is new. A file that cannot be written is told of, and
-    /// the next turn tries again.
+    /// Writes the learned latencies if there is a file and something is new. A failure is logged, and the next turn
+    /// tries again.
     func save() {
         state.withLock { state in
             guard let path = state.path else { return }
@@ -125,11 +127,11 @@ final class LatencyFile: Sendable {
     }
 }
 
-/// Keeps what was learned: once a minute, and when the daemon ends.
+/// Saves the learned latencies once a minute, and when the daemon ends.
 ///
-/// Sendable: it has no state of its own.
+/// Sendable: it has no mutable state of its own.
 final class LatencyKeeper: DaemonFeature {
-    /// Nanoseconds between two turns.
+    /// Nanoseconds between two saves.
     private static let pause: UInt64 = 60_000_000_000
 
     private let file: LatencyFile
@@ -152,7 +154,8 @@ final class LatencyKeeper: DaemonFeature {
         ]
     }
 
-    /// - Parameter wantsLatencies: some latency is learned.
+    /// The schedule of the saves; none if nothing is learned.
+    /// - Parameter wantsLatencies: true if some route learns the latency of its origin.
     func schedules(_ wantsLatencies: Bool) -> [Schedules.Plan] {
         guard wantsLatencies else { return [] }
         return [
@@ -162,6 +165,6 @@ final class LatencyKeeper: DaemonFeature {
         ]
     }
 
-    /// Blocks.
+    /// Saves for the last time. Blocks.
     func stop() { file.save() }
 }

@@ -1,11 +1,13 @@
-// Lets an operator listen to what becomes of calls.
+// The admin API's stream of events: how the calls of services go on.
 
 import Glibc
 import HTTPWire
 import ProxyServer
 import ServiceCore
 
-/// Sendable: it has no state of its own.
+/// Answers requests for the stream of events.
+///
+/// Sendable: it has no mutable state of its own.
 final class EventFeed: DaemonFeature {
     private let context: DaemonContext
 
@@ -64,6 +66,7 @@ extension EventFeed {
 }
 
 extension EventFilter {
+    /// Parses the query of a listener.
     /// - Throws: a 400 for anything but `service=` and `endpoint=`, each at most once.
     init(members: [(name: String, value: String)]) throws(Problem) {
         self.init()
@@ -77,7 +80,7 @@ extension EventFilter {
     }
 }
 
-/// Events as JSON lines.
+/// An answer that goes on as long as its client reads: each event as a JSON line.
 struct EventStream: AdminStream {
     let reader: EventReader
 
@@ -92,7 +95,7 @@ struct EventStream: AdminStream {
 }
 
 enum EventLine {
-    /// Appends an event with its newline. A member that says nothing is left out.
+    /// Appends an event as one line with its newline. Members without a value are left out.
     static func write(_ event: CallEvent, to bytes: inout [UInt8]) {
         var json = JSONText()
         json.beginObject()
@@ -134,7 +137,7 @@ enum EventLine {
         if let reason = facts.reason { json.member("reason", reason) }
     }
 
-    /// `2026-01-31T12:00:00.123Z` for nanoseconds since 1970.
+    /// A time as `2026-01-31T12:00:00.123Z`, from nanoseconds since 1970.
     static func time(_ nanoseconds: UInt64) -> String {
         var seconds = time_t(clamping: nanoseconds / 1_000_000_000)
         var parts = tm()

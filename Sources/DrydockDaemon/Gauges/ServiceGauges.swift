@@ -1,11 +1,11 @@
-// What the daemon counts and logs of its services: slots, redirects, retries and circuit breakers.
+// The gauges and log lines of services: slots, redirects, retries, quotas and circuit breakers.
 
 import Logging
 import Policies
 import ProxyServer
 import ServiceCore
 
-/// The figures of all services.
+/// The gauges of all services together.
 struct ServiceGauges: DaemonFeature {
     private let context: DaemonContext
 
@@ -92,7 +92,7 @@ struct ServiceGauges: DaemonFeature {
             ]
     }
 
-    /// Services of the plan in force whose breaker is not closed, and origins of forward mode.
+    /// The number of breakers that are not closed: of services of the plan in force, and of origins of forward mode.
     private var openBreakers: Int {
         let forwarded = context.plan.forward.flatMap { forward -> Int? in
             let route = forward.route
@@ -105,7 +105,7 @@ struct ServiceGauges: DaemonFeature {
             }
     }
 
-    /// Logs what services report.
+    /// Lets the reports of services go to the log.
     static func log(_ services: ServiceRegistry, to logger: Logger) {
         services.tell { name, report in
             logger.log(level: report.isWarning ? .warning : .info, "\(report.text(service: name))")

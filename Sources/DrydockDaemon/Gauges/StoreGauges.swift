@@ -1,11 +1,11 @@
-// The figures of the memory tier, the disk tier, the download core and the access log.
+// The gauges of the memory tier, the disk tier, the download core and the access log.
 
 import CacheStore
 import DownloadCore
 import EventLoop
 import ProxyServer
 
-/// The figures of the store and of the fetches for it.
+/// The gauges of the store and of the fetches for it.
 struct StoreGauges: DaemonFeature {
     let core: DownloadCore
     let sink: AccessLogSink
@@ -77,7 +77,7 @@ struct StoreGauges: DaemonFeature {
     }
 }
 
-/// The figures of the disk tier.
+/// The gauges of the disk tier; none if there is no disk tier.
 struct DiskGauges: DaemonFeature {
     let core: DownloadCore
 

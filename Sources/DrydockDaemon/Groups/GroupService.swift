@@ -1,4 +1,4 @@
-// The groups of calls that the configuration has: begun by an operator or by a schedule, and jobs from then on.
+// The groups of calls of the configuration: an operator or a schedule begins one, and it is a job from then on.
 
 import Configuration
 import DownloadCore
@@ -7,7 +7,9 @@ import Logging
 import ProxyServer
 import ServiceCore
 
-/// Sendable: it has no state of its own.
+/// Runs the groups of calls that the configuration has.
+///
+/// Sendable: it has no mutable state of its own.
 final class GroupService: DaemonFeature {
     private let context: DaemonContext
     private let jobs: JobCenter
@@ -30,7 +32,8 @@ final class GroupService: DaemonFeature {
         return try begin(group).document(withItems: false)
     }
 
-    /// Makes a run of the group a job, which is not kept over a restart: the values it has taken are not, either.
+    /// Begins a run of the group as a job. The job is not kept over a restart, since the values that the run has taken
+    /// from answers are not.
     private func begin(_ group: GroupConfiguration) throws(Problem) -> Job {
         guard let server = context.server else {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending; ask again when it is back")
@@ -48,7 +51,7 @@ final class GroupService: DaemonFeature {
 
     // MARK: - Schedules
 
-    /// The groups that a configuration runs by schedule.
+    /// The schedules of the configuration that run groups.
     func schedules(_ configuration: Configuration) -> [Schedules.Plan] {
         configuration.groups.compactMap { group in
             guard let schedule = group.schedule else { return nil }
@@ -60,7 +63,7 @@ final class GroupService: DaemonFeature {
         }
     }
 
-    /// One turn of a schedule: waits for the end of its run.
+    /// Runs the group once, and returns when the run has ended.
     private func turn(_ group: GroupConfiguration) async {
         do throws(Problem) {
             await jobs.wait(for: try begin(group).record.id)
@@ -71,7 +74,7 @@ final class GroupService: DaemonFeature {
 }
 
 extension GroupPlan {
-    /// As a configuration has it.
+    /// Makes the plan of a group in the configuration.
     init(_ group: GroupConfiguration) {
         let calls = group.calls.map { call in
             var made = GroupCall(service: call.service, method: call.method, path: call.path)
@@ -87,7 +90,6 @@ extension GroupPlan {
 }
 
 extension GroupService {
-    /// The route that begins groups.
     var routes: [AdminRoute] {
         [
             AdminRoute(.post, .group) { request async throws(Problem) in

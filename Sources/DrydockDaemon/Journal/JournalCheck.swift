@@ -1,15 +1,16 @@
-// Counts the requests of the journal that are meant, and says whether that is what was expected.
+// The verification of requests: counts the journal's entries that match, and compares the count with what is expected.
 
 import Configuration
 import Content
 import ProxyServer
 import ServiceCore
 
-/// How many requests are expected.
+/// The number of requests that are expected.
 struct JournalExpectation: Sendable, Equatable {
     let range: ClosedRange<Int>
 
-    /// - Throws: a 400 where the numbers exclude each other.
+    /// Takes the numbers of a question.
+    /// - Throws: a 400 if they exclude each other.
     init(_ wanted: AdminVerification) throws(Problem) {
         let bounds = [wanted.times, wanted.atLeast, wanted.atMost].compactMap { $0 }
         guard bounds.allSatisfy({ $0 >= 0 }) else { throw .badQuery("a number of requests is not negative") }
@@ -23,7 +24,7 @@ struct JournalExpectation: Sendable, Equatable {
         range = least...most
     }
 
-    /// `exactly 2`, `at least 1`, `none`.
+    /// The expectation in words: `exactly 2`, `at least 1`, `none`.
     var text: String {
         switch (range.lowerBound, range.upperBound) {
         case (0, 0): "none"
@@ -35,18 +36,18 @@ struct JournalExpectation: Sendable, Equatable {
     }
 }
 
-/// One look through the whole journal.
+/// One verification, in one pass through the whole journal.
 struct JournalCheck {
-    /// Entries that are told as the closest, at most.
+    /// The number of closest entries that are shown at most.
     private static let told = 3
 
     private let pattern: JournalPattern
     private let expectation: JournalExpectation
-    /// In nanoseconds since 1970; 0: all.
+    /// The time from which entries count, in nanoseconds since 1970; 0 counts all.
     private let since: UInt64
 
-    /// - Parameter now: in nanoseconds since 1970.
-    /// - Throws: a 400 that says what is wrong with the question.
+    /// - Parameter now: nanoseconds since 1970.
+    /// - Throws: a 400 that names the mistake in the question.
     init(_ wanted: AdminVerification, redacted: Set<String>, now: UInt64) throws(Problem) {
         pattern = try JournalPattern(wanted, redacted: redacted)
         expectation = try JournalExpectation(wanted)
@@ -62,7 +63,7 @@ struct JournalCheck {
         }
     }
 
-    /// Reads the journal to its end; not on a loop.
+    /// Reads the journal to its end. Not on a loop.
     func run(_ journal: Journal) -> AdminVerdict {
         var (count, unknown) = (0, 0)
         var near: [(entry: NumberedEntry, differences: [String])] = []
@@ -72,7 +73,8 @@ struct JournalCheck {
                 switch pattern.compare(numbered.entry) {
                 case .same:
                     count += 1
-                    // What came too often is what a reader wants to see.
+                    // Matching entries are kept too: if there are too many of them, they are what a reader wants to
+                    // see.
                     keep(numbered, [], in: &near)
                 case .unknown: unknown += 1
                 case .differs(let differences): keep(numbered, differences, in: &near)
@@ -96,7 +98,8 @@ struct JournalCheck {
         )
     }
 
-    /// Keeps those with the fewest differences, the youngest of these: three that differ, and three that do not.
+    /// Keeps the entries with the fewest differences, and the youngest of equals: ``told`` that differ, and ``told``
+    /// that match.
     private func keep(
         _ entry: NumberedEntry,
         _ differences: [String],
@@ -106,19 +109,19 @@ struct JournalCheck {
         for isSame in [true, false] {
             let group = near.indices.filter { near[$0].differences.isEmpty == isSame }
             guard group.count > Self.told else { continue }
-            // The oldest of those with the most differences goes.
+            // The entry with the most differences is dropped, and the oldest of equals.
             var worst = group[0]
             for index in group where near[index].differences.count > near[worst].differences.count { worst = index }
             near.remove(at: worst)
         }
     }
 
-    /// Nil where it is as expected, and that is certain.
+    /// The reason why the expectation is not met, or not certainly met; nil if it certainly is.
     private func reason(_ count: Int, unknown: Int, dropped: UInt64, wasOff: Bool) -> String? {
         let range = expectation.range
         let came = "\(count) came, \(expectation.text) expected"
         if count > range.upperBound { return came }
-        // More may have come.
+        // With an upper bound, requests that are missing in the journal could be too many.
         let isOpen = range.upperBound != Int.max
         if dropped > 0, isOpen || count < range.lowerBound {
             return
@@ -136,13 +139,13 @@ struct JournalCheck {
     }
 }
 
-/// What `POST /v1/verify` says of a request. A pure function of an entry.
+/// The conditions of `POST /v1/verify` on a request, compared with entries of the journal. Pure.
 struct JournalPattern: Sendable {
-    /// What became of a comparison.
+    /// The outcome of comparing an entry with the conditions.
     enum Match: Sendable, Equatable {
         case same
         case differs([String])
-        /// Of what the journal has, nothing differs; it does not have all of the body.
+        /// Nothing that the journal has differs, but it does not have all of the body.
         case unknown
     }
 
@@ -155,11 +158,11 @@ struct JournalPattern: Sendable {
     private let service: String?
     private let endpoint: String?
 
-    /// - Parameter redacted: the fields that the journal has no values of, in lower case.
-    /// - Throws: a 400 where the body is no JSON text, or where a field is one of these.
+    /// - Parameter redacted: the names of the fields whose values the journal hides, in lower case.
+    /// - Throws: a 400 if the expected body is not JSON, or if a condition is on a hidden field.
     init(_ wanted: AdminVerification, redacted: Set<String>) throws(Problem) {
         method = wanted.method?.uppercased()
-        // A query that stands behind the path means its items.
+        // A query in the path stands for conditions on its items.
         let parts = wanted.path?.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         path = parts.map { String($0[0]) }
         let items = parts.flatMap { $0.count > 1 ? JournalEntry.items("?" + $0[1]) : nil } ?? []
@@ -201,7 +204,7 @@ struct JournalPattern: Sendable {
             let name = item.name.lowercased()
             compare(item, entry.fields.filter { $0.name.lowercased() == name }.map(\.value), "field", &differences)
         }
-        // Bodies are long: they are compared where nothing else differs.
+        // Bodies are long, so they are compared only if nothing else differs.
         let isKnown = !differences.isEmpty || compare(body: entry, &differences)
         return differences.isEmpty ? isKnown ? .same : .unknown : .differs(differences)
     }
@@ -217,7 +220,8 @@ struct JournalPattern: Sendable {
         differences.append(found.isEmpty ? "it has no \(kind) \(wanted.name)" : "the \(kind) \(wanted.name) is \(has)")
     }
 
-    /// - Returns: false where more of the body would have to be known.
+    /// Compares the body with the conditions on it.
+    /// - Returns: false if more of the body would have to be known.
     private func compare(body entry: JournalEntry, _ differences: inout [String]) -> Bool {
         var isKnown = true
         if let text, !entry.body.contains(text) {
@@ -236,7 +240,8 @@ struct JournalPattern: Sendable {
 
     // MARK: - Comparisons
 
-    /// What of `wanted` is not so in `found`; members that `wanted` does not name may be anything.
+    /// The first difference between the expected and the found JSON value; members that the expectation does not name
+    /// are ignored.
     private static func difference(_ wanted: ContentTree, _ found: ContentTree, at place: String) -> String? {
         switch (wanted, found) {
         case (.object(let members), .object):
@@ -260,7 +265,8 @@ struct JournalPattern: Sendable {
         }
     }
 
-    /// Whether a text is of a form in which `*` stands for any characters. The time is bounded by the product of both.
+    /// True if the text matches the pattern, in which `*` stands for any characters. The time is at most the product of
+    /// both lengths.
     static func glob(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
         let star = UInt8(ascii: "*")
         var (p, t, lastStar, mark) = (0, 0, -1, 0)

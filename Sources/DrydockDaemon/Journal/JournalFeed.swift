@@ -1,11 +1,13 @@
-// Lets an operator read the journal, and verify what was asked.
+// The commands that read, follow and clear the journal, and that verify requests with it.
 
 import Content
 import HTTPWire
 import ProxyServer
 import ServiceCore
 
-/// Sendable: it has no state of its own.
+/// Answers the commands about the journal.
+///
+/// Sendable: it has no mutable state of its own.
 final class JournalFeed: DaemonFeature {
     private let context: DaemonContext
 
@@ -32,7 +34,7 @@ final class JournalFeed: DaemonFeature {
             var cursor = journal.start
             while case let page = journal.page(&cursor), !page.isEmpty {
                 entries += page.filter { query.admits($0.entry) }
-                // The youngest are wanted.
+                // A limit means the youngest entries.
                 if let limit = query.limit, entries.count > limit { entries.removeFirst(entries.count - limit) }
             }
             let extent = journal.extent
@@ -71,14 +73,16 @@ final class JournalFeed: DaemonFeature {
         return await behind { check.run(journal) }
     }
 
-    /// - Throws: that there is no such service: whoever misspells one would take it for one that nobody has asked.
+    /// Checks the name of a service: a misspelt one would be taken for one without requests.
+    /// - Throws: a 404 if there is no such service.
     private func known(_ service: String?) throws(Problem) {
         let plan = context.plan
         let names = plan.services.map(\.label) + (plan.forward.map { [$0.route.label] } ?? [])
         if let service, !names.contains(service) { throw .unknown(service: service, among: names) }
     }
 
-    /// The journal with every answer whose last byte has left.
+    /// The journal, once every answer whose last byte has been sent is in it.
+    /// - Throws: ``Problem/journalOff``.
     private var recorded: Journal {
         get async throws(Problem) {
             let journal = try journal
@@ -95,24 +99,25 @@ final class JournalFeed: DaemonFeature {
         }
     }
 
-    /// Reads off the loop.
+    /// Runs `read` in a task of its own, off the loop.
     private func behind<Value: Sendable>(_ read: @escaping @Sendable () -> Value) async -> Value {
         await Task.detached { read() }.value
     }
 }
 
-/// Which entries of the journal are wanted.
+/// The query of `GET /v1/journal`: which entries are asked for.
 struct JournalQuery: Sendable, Equatable {
-    /// Nil: of all services.
+    /// The name of the service whose entries are asked for; nil for all services.
     var service: String?
-    /// The youngest of them, at most so many; nil: all.
+    /// The largest number of entries, of which the youngest are taken; nil for all.
     var limit: Int?
-    /// What is recorded from now on follows, until the client leaves.
+    /// True if new entries follow until the client leaves.
     var follows = false
 
     init() {}
 
-    /// `service=`, `limit=` and `follow`, each at most once.
+    /// Parses `service=`, `limit=` and `follow`, each at most once.
+    /// - Throws: a 400 that names the mistake.
     init(members: [(name: String, value: String)]) throws(Problem) {
         for (name, value) in members {
             switch name {
@@ -155,13 +160,13 @@ extension JournalFeed {
 }
 
 private enum VerificationMembers {
-    /// A member that is not understood would make a question that everything answers.
+    /// Refuses unknown members: if they were ignored, every request would match the question.
     static func check(_ body: [UInt8]) throws(Problem) {
         let known = [
             "method", "path", "query", "fields", "body_json", "body_contains", "service", "endpoint", "since", "times",
             "at_least", "at_most",
         ]
-        // What is no JSON at all is refused when it is decoded.
+        // A body that is not JSON is refused later, when it is decoded.
         guard let members = (try? JSONReader.read(body))?.members else { return }
         if let unknown = members.first(where: { !known.contains($0.name) }) {
             throw .badQuery("'\(unknown.name)' is not known; there are \(known.joined(separator: ", "))")
@@ -169,7 +174,7 @@ private enum VerificationMembers {
     }
 }
 
-/// Entries as JSON lines: those that were there, then those that come.
+/// An answer of JSON lines: the entries that are in the journal, then each new one.
 struct JournalStream: AdminStream {
     private let reader: JournalReader
     private let query: JournalQuery
@@ -194,7 +199,7 @@ struct JournalStream: AdminStream {
 }
 
 extension Problem {
-    /// No journal is kept.
+    /// The refusal of commands about the journal while none is kept.
     static let journalOff = Problem(
         status: 409,
         title: "Journal off",
@@ -222,7 +227,7 @@ extension AdminJournalEntry {
         isBodyCut = entry.isBodyCut ? true : nil
         isAborted = entry.isAborted ? true : nil
         guard !entry.body.isEmpty else { return }
-        // A cut may be within a character, which is then left out.
+        // A cut body may end within a character, which is left out then.
         let text = entry.isBodyCut ? entry.body.withoutPartialCharacter : entry.body[...]
         body = String(validating: text, as: UTF8.self)
         if body == nil { bodyBase64 = Base64.encode(entry.body) }
@@ -230,7 +235,7 @@ extension AdminJournalEntry {
 }
 
 extension [UInt8] {
-    /// Without the first bytes of a character whose last bytes are missing.
+    /// The bytes without an incomplete UTF-8 character at their end.
     fileprivate var withoutPartialCharacter: ArraySlice<UInt8> {
         for length in 1...3 where length <= count {
             let byte = self[count - length]

@@ -1,4 +1,4 @@
-// Shows an operator the calls that wait for an origin that is away, and replays or ends them.
+// The commands about parked calls, which wait for an origin that is unreachable: list, replay and end them.
 
 import EventLoop
 import HTTPWire
@@ -6,7 +6,9 @@ import Logging
 import ProxyServer
 import ServiceCore
 
-/// Sendable: it has no state of its own.
+/// Answers the commands about parked calls.
+///
+/// Sendable: it has no mutable state of its own.
 final class ParkingControl: DaemonFeature {
     private let context: DaemonContext
 
@@ -100,13 +102,14 @@ final class ParkingControl: DaemonFeature {
     }
 }
 
-/// Which parked calls are meant.
+/// The parked calls that a command is for.
 enum ParkedTarget: Sendable, Equatable {
     case call(UInt64)
     case service(String)
     case all
 
-    /// - Throws: a 400 unless the query is just one of `id=`, `service=` and `all`.
+    /// Parses the query of a command.
+    /// - Throws: a 400 unless the query is exactly one of `id=`, `service=` and `all`.
     init(members: [(name: String, value: String)]) throws(Problem) {
         guard members.count == 1, let (name, value) = members.first else { throw Self.misunderstood }
         switch name {

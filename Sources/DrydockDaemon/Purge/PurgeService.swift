@@ -1,4 +1,4 @@
-// Purges and pins: what an operator orders by a command, and what the configuration orders by schedule.
+// Purges and pins, by an operator's command or by a schedule of the configuration.
 
 import CacheStore
 import Configuration
@@ -9,7 +9,9 @@ import Logging
 import ProxyServer
 import Synchronization
 
-/// Sendable: it has no state of its own.
+/// Answers the commands that purge and pin, and runs the scheduled purges.
+///
+/// Sendable: it has no mutable state of its own.
 final class PurgeService: DaemonFeature {
     private let context: DaemonContext
     private let stored: StoredEntries
@@ -32,7 +34,7 @@ final class PurgeService: DaemonFeature {
         }
     }
 
-    /// Purges, and logs what was purged or why it was not.
+    /// Purges, and logs what was purged or why it failed.
     private func purge(_ rules: [PurgeRule]) async throws(PurgeError) -> Int {
         let what = rules.prefix(3).map(\.description).joined(separator: "; ") + (rules.count > 3 ? "; …" : "")
         do throws(PurgeError) {
@@ -55,7 +57,7 @@ final class PurgeService: DaemonFeature {
                 targets += (keys + others).map { .url($0) }
             }
         case .prefixes(let prefixes):
-            // A form without a scheme has any host in its place.
+            // A stored form without a scheme matches any host, so it becomes a pattern.
             for prefix in prefixes {
                 targets += await storedForms(prefix).map { $0.hasPrefix(":") ? .glob("*\($0)*") : .prefix($0) }
             }
@@ -70,15 +72,16 @@ final class PurgeService: DaemonFeature {
         return targets.map { PurgeRule($0, service: question.service, isSoft: question.isSoft) }
     }
 
-    /// The beginnings, or patterns, of stored URLs that a command means by `text`. A path of this daemon begins no
-    /// stored URL, so that only its other forms are meant.
+    /// The stored prefixes or patterns that `text` stands for. A path of this daemon is not a prefix of any stored URL,
+    /// so that only its stored forms are taken.
     private func storedForms(_ text: String) async -> [String] {
         let forms = await stored.forms(of: text)
         return text.hasPrefix("/") && !forms.isEmpty ? forms : [text] + forms
     }
 
-    /// The URLs of the stored responses that `url` means: its own, and the origin's if it is a URL of this daemon.
-    /// - Throws: that it is a path that leads to no service.
+    /// The URLs of the stored responses that `url` stands for: itself, and the origin's URL if it is a URL of this
+    /// daemon.
+    /// - Throws: a refusal if it is a path that leads to no service.
     private func keys(of url: String) async throws(Problem) -> [String] {
         let isPath = url.hasPrefix("/")
         do throws(Problem) {
@@ -93,8 +96,8 @@ final class PurgeService: DaemonFeature {
     }
 
     func setPinned(_ url: String, _ isPinned: Bool) async throws(Problem) -> AdminPin {
-        // Only pinning checks the text: an older daemon may have pinned one that is no URL, and it must be possible to
-        // unpin it.
+        // Only pinning checks the URL: an older daemon may have pinned an invalid one, and it must be possible to unpin
+        // it.
         if isPinned, !Self.isURL(url) {
             throw .badQuery(
                 "'\(url)' is not a URL; give a path, or http://HOST/PATH, or a URL as 'drydock list' prints it"
@@ -115,7 +118,7 @@ final class PurgeService: DaemonFeature {
         }
     }
 
-    /// Whether a text is a path of this daemon, or a URL with a scheme that cache keys have.
+    /// True if the text is a path of this daemon, or a URL with a scheme that cache keys have.
     private static func isURL(_ text: String) -> Bool {
         if text.hasPrefix("/") { return true }
         guard let parsed = try? RequestTarget.parse(text, method: .get),
@@ -126,7 +129,7 @@ final class PurgeService: DaemonFeature {
 
     func pins() async -> AdminPins { AdminPins(urls: parts.core.invalidations.pins.all) }
 
-    /// The purges that a configuration orders by schedule.
+    /// The schedules of the configuration that purge.
     func schedules(_ configuration: Configuration) -> [Schedules.Plan] {
         configuration.purge.map { wanted in
             Schedules.Plan(
@@ -137,7 +140,7 @@ final class PurgeService: DaemonFeature {
         }
     }
 
-    /// One turn of a schedule.
+    /// Purges once, by a schedule.
     private func purge(_ wanted: PurgeConfiguration) async {
         let cutoff = wanted.olderThan.map { parts.core.clock.now() - $0 }
         let targets: [PurgeRule.Target?] = [
@@ -166,27 +169,27 @@ final class PurgeService: DaemonFeature {
     }
 }
 
-/// What `DELETE /v1/entries` asks for.
+/// The responses that `DELETE /v1/entries` is to purge.
 struct PurgeQuery: Sendable, Equatable {
     enum Target: Sendable, Equatable {
-        /// As a client would send them, or of origins.
+        /// URLs, as a client sends them or as the origin receives them.
         case urls([String])
         case prefixes([String])
         case globs([String])
         case tags([String])
-        /// In seconds.
+        /// Responses that are older than so many seconds.
         case olderThan(Int64)
         case all
     }
 
     var target: Target
-    /// Only of this service, empty for forward mode; nil for all.
+    /// The service whose responses are purged; empty for forward mode, nil for all services.
     var service: String?
     var isSoft: Bool
 
-    /// URLs, prefixes, patterns or tags of one request at most.
+    /// The largest number of URLs, prefixes, patterns or tags in one request.
     static let most = 100
-    /// Bytes of one of them at most.
+    /// The largest length of one URL, prefix, pattern or tag, in bytes.
     static let longest = 8192
 
     init(_ target: Target, service: String? = nil, isSoft: Bool = false) {
@@ -195,8 +198,9 @@ struct PurgeQuery: Sendable, Equatable {
         self.isSoft = isSoft
     }
 
-    /// `url=`, `prefix=`, `glob=` or `tag=`, each as often as there are values, or `older_than=`, or `all`; with
-    /// `service=` and `soft` where they are wanted.
+    /// Parses `url=`, `prefix=`, `glob=` or `tag=`, each once for each value, or `older_than=`, or `all`; and
+    /// optionally `service=` and `soft`.
+    /// - Throws: a 400 that names the mistake.
     init(members: [(name: String, value: String)]) throws(Problem) {
         var values: [String: [String]] = [:]
         for (name, value) in members {
@@ -244,7 +248,6 @@ struct PurgeQuery: Sendable, Equatable {
 }
 
 extension PurgeService {
-    /// What purges, and what pins.
     var routes: [AdminRoute] {
         [
             AdminRoute(.delete, .entries) { request async throws(Problem) in
@@ -265,7 +268,8 @@ extension PurgeService {
 }
 
 extension AdminRequest {
-    /// The URL of a pin.
+    /// The URL of a pin, which is the only item of the query.
+    /// - Throws: a 400 for any other query.
     fileprivate var url: String {
         get throws(Problem) {
             guard queryItems.count == 1, let url = query["url"], !url.isEmpty else {

@@ -1,4 +1,5 @@
-// Recordings by command: made of what is stored, exported, and compared with what origins answer now.
+// The commands about recordings: make them from stored responses, export them, and compare them with what origins
+// answer now.
 
 import CacheStore
 import EventLoop
@@ -7,9 +8,11 @@ import Logging
 import ProxyServer
 import ServiceCore
 
-/// Sendable: it has no state of its own.
+/// Answers the commands about recordings.
+///
+/// Sendable: it has no mutable state of its own.
 final class RecordingService: DaemonFeature {
-    /// Recordings that are checked at the same time.
+    /// The number of recordings that are compared at the same time.
     private static let atOnce = 4
 
     private let context: DaemonContext
@@ -22,8 +25,9 @@ final class RecordingService: DaemonFeature {
         detail: "the daemon is ending, and takes no orders any more"
     )
 
-    /// The services that are meant.
-    /// - Parameter name: nil: all.
+    /// The services that a command is for.
+    /// - Parameter name: the name of one service; nil for all.
+    /// - Throws: a 404 for an unknown name.
     private func services(named name: String?) throws(Problem) -> [ServiceRoute] {
         let services = context.plan.services
         guard let name else { return services }
@@ -33,7 +37,7 @@ final class RecordingService: DaemonFeature {
         return [route]
     }
 
-    // MARK: - Made of what is stored
+    // MARK: - Recordings of stored responses
 
     func keep(_ question: ExplainQuery) async throws(Problem) -> AdminRecording {
         guard let result = await context.server.map(RecordedRequests.init)?.keep(question) else { throw Self.ending }
@@ -48,7 +52,7 @@ final class RecordingService: DaemonFeature {
         )
     }
 
-    // MARK: - Exported
+    // MARK: - Export
 
     func exportRecordings(to path: String, service: String?) async throws(Problem) -> AdminSeedExport {
         let services = try services(named: service)
@@ -94,7 +98,7 @@ final class RecordingService: DaemonFeature {
         }
     }
 
-    // MARK: - Compared
+    // MARK: - Comparison
 
     func drift(_ question: DriftQuestion) async throws(Problem) -> AdminDrift {
         let services = try services(named: question.service)
@@ -117,7 +121,8 @@ final class RecordingService: DaemonFeature {
         return report
     }
 
-    /// Checks what a folder has, a few at a time; the rest is left out when the daemon ends.
+    /// Compares the recordings of a folder with the origin's answers, a few at a time; the rest is left out if the
+    /// daemon ends.
     private func check(
         _ folder: RecordingFolder,
         of service: String,
@@ -154,7 +159,7 @@ final class RecordingService: DaemonFeature {
 }
 
 extension ServiceRoute {
-    /// The folders of its recordings and of those of its endpoints, each once.
+    /// The folders of the recordings of the service and of its endpoints, each once.
     fileprivate var recordingFolders: [RecordingFolder] {
         var seen: Set<String> = []
         let plans = [itself.request] + endpoints.map(\.request)
@@ -163,6 +168,7 @@ extension ServiceRoute {
 }
 
 extension AdminDrift {
+    /// Counts a compared recording, and lists it if it differs.
     /// - Parameter recording: nil for one that is the same.
     fileprivate mutating func add(_ recording: Recording?) {
         guard let recording else { return same += 1 }
@@ -178,7 +184,7 @@ extension AdminDrift {
 }
 
 extension AdminDrift.Recording {
-    /// Nil for one that is the same.
+    /// The document of a compared recording; nil if it is the same.
     fileprivate init?(_ recording: Recording, of service: String, _ outcome: DriftOutcome) {
         self.init(service: service, request: recording.key.request, state: .changed)
         (recordedStatus, recordedAt) = (recording.status, recording.recordedAt)
@@ -195,7 +201,6 @@ extension AdminDrift.Recording {
 }
 
 extension RecordingService {
-    /// What makes recordings, and looks at them.
     var routes: [AdminRoute] {
         [
             AdminRoute(.post, .recordings) { request async throws(Problem) in
@@ -223,7 +228,8 @@ extension RecordingService {
 }
 
 extension DriftQuestion {
-    /// `service=` once at most; `field=Name: value` and `compare=NAME` as often as there are fields.
+    /// Parses `service=`, at most once, and `field=Name: value` and `compare=NAME`, once for each field.
+    /// - Throws: a 400 that names the mistake.
     init(members: [(name: String, value: String)]) throws(Problem) {
         self.init()
         for (name, value) in members {

@@ -1,5 +1,5 @@
-// Seed folders in the daemon: what of them is logged and counted, what a new configuration has copied, and what commands
-// copy into a folder and from one.
+// The seed folders of the daemon: their gauges and log lines, their import by a configuration, and the commands that
+// import and export.
 
 import CacheStore
 import DownloadCore
@@ -12,7 +12,9 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: it has no state of its own.
+/// Imports and exports seed folders.
+///
+/// Sendable: it has no mutable state of its own.
 final class SeedService: DaemonFeature {
     let context: DaemonContext
     let stored: StoredEntries
@@ -34,8 +36,8 @@ final class SeedService: DaemonFeature {
         ]
     }
 
-    /// Logs which folders a plan has opened. Then, in a task of its own, copies the folders that are to be imported
-    /// into the store, and writes the files of `store_as` that are missing.
+    /// Logs the folders that a plan has opened. Then, in a task of its own, copies the folders to be imported into the
+    /// store, and writes the missing files of `store_as`.
     func use(_ plan: RoutePlan) {
         for folder in plan.seeds {
             parts.logger.info(
@@ -50,7 +52,7 @@ final class SeedService: DaemonFeature {
         if importing.isEmpty, files.isEmpty { return }
         Task {
             for folder in importing { _ = await importAll(folder, isOwn: true) }
-            // What was stored before the configuration asked for a file.
+            // These files are of responses that were stored before the configuration asked for files.
             for file in files { await parts.core.keepAsFile(file.key, as: file.name) }
         }
     }
@@ -102,8 +104,8 @@ extension SeedService {
         }
     }
 
-    /// Stores each response of a folder of which none is stored yet.
-    /// - Parameter isOwn: only routes whose own seed folder this is get its responses.
+    /// Stores each response of a folder for which none is stored yet.
+    /// - Parameter isOwn: true if only routes with this seed folder get its responses.
     func importAll(_ folder: SeedFolder, parents: [String] = [], isOwn: Bool) async -> AdminSeedImport {
         let (context, plan) = (context, context.plan)
         let copies = await SeedCopies(
@@ -145,20 +147,19 @@ extension AdminSeedImport {
     }
 }
 
-/// What `POST /v1/seed?import=` asks for.
+/// The import that `POST /v1/seed?import=` asks for.
 struct SeedImportOrder: Sendable, Equatable {
-    /// Absolute.
+    /// The absolute path of the folder.
     var path: String
-    /// Nil detects the layout by the names in the folder.
+    /// The layout of the folder; nil to detect it by the names in the folder.
     var layout: SeedLayout?
-    /// URLs of folders that names of layout `docker` may come from.
+    /// The URLs of the folders to which the names of a folder with the layout `docker` may belong.
     var parents: [String] = []
 
     init(path: String) { self.path = path }
 }
 
 extension SeedService {
-    /// What copies into a folder, and from one.
     var routes: [AdminRoute] {
         [
             AdminRoute(.post, .seed) { request async throws(Problem) in

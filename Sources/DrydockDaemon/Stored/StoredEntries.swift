@@ -10,14 +10,16 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
-/// Sendable: it has no state of its own.
+/// Lists stored responses, and finds them by the names that commands use.
+///
+/// Sendable: it has no mutable state of its own.
 final class StoredEntries: Sendable {
     private let context: DaemonContext
 
     init(_ context: DaemonContext) { self.context = context }
 
     /// One page of the listing.
-    /// - Throws: that the query names an unknown service, or that the index cannot be read.
+    /// - Throws: an error if the query names an unknown service, or if the index cannot be read.
     func entries(_ query: AdminEntryQuery) async throws(Problem) -> AdminEntries {
         let plan = context.plan
         let now = context.parts.core.clock.now()
@@ -36,9 +38,9 @@ final class StoredEntries: Sendable {
         }
     }
 
-    /// The name in cache keys of the service that a command names. `forward` is forward mode if no service has that
-    /// name. A service that is no longer configured is found as long as a response is stored for it.
-    /// - Throws: that there is no such service, and no response of one.
+    /// The name that cache keys have for the service of a command; `forward` is forward mode if no service has that
+    /// name. A service that is no longer configured is found while a response is stored for it.
+    /// - Throws: a 404 if there is no such service, and no response of one.
     func stored(service name: String) async throws(Problem) -> String {
         let names = context.plan.services.map(\.plan.name)
         if name.isEmpty || names.contains(name) { return name }
@@ -66,19 +68,19 @@ final class StoredEntries: Sendable {
         context.parts.core.listing(on: context.parts.files)
     }
 
-    /// Patterns for the other names of what a query names: a client's URL and an origin's URL may be those of one
+    /// Patterns for the other forms of a query's URL: a client's URL and an origin's URL may belong to the same
     /// response.
     private func alternatives(_ query: ListQuery) async -> [String] {
         if let pattern = query.pattern {
             guard query.prefix.isEmpty else { return [] }
-            // A form with a star stands for a whole URL; one without may be any part of it.
+            // A form with a star stands for a whole URL, and one without for any part of it.
             return await forms(of: pattern).map { $0.contains("*") && !pattern.contains("*") ? "*\($0)*" : $0 }
         }
         return query.prefix.isEmpty
             ? [] : await forms(of: query.prefix).map { $0.hasPrefix(":") ? "*\($0)*" : "\($0)*" }
     }
 
-    /// Other forms of a URL under which it may be stored, or of the beginning of one.
+    /// The other forms of a URL, or of a prefix of one, under which responses may be stored.
     func forms(of text: String) async -> [String] { await context.server?.listedForms(of: text) ?? [] }
 
     /// Seconds of freshness left under the policy in force; nil if the service is no longer configured.
@@ -107,19 +109,20 @@ final class StoredEntries: Sendable {
     }
 }
 
-/// Which stored responses to list.
+/// The query of the listing: which stored responses are listed.
 struct AdminEntryQuery: Sendable, Equatable {
-    /// All but what needs a clock or a policy.
+    /// The part of the query that needs neither a clock nor a policy.
     var list = ListQuery()
     /// True lists only fresh responses, false only others; nil lists both.
     var isFresh: Bool?
-    /// Only what arrived, or was last found current, longer ago; in seconds.
+    /// Lists only responses that were received or last validated longer ago than this, in seconds; nil lists all.
     var olderThan: Int64?
 
     init() {}
 
-    /// `pattern=`, `prefix=`, `service=`, `tier=memory|disk`, `fresh`, `stale`, `pinned`, `min_size=`, `older_than=`,
-    /// `limit=` and `after=`, each once at most.
+    /// Parses `pattern=`, `prefix=`, `service=`, `tier=memory|disk`, `fresh`, `stale`, `pinned`, `min_size=`,
+    /// `older_than=`, `limit=` and `after=`, each at most once.
+    /// - Throws: a 400 that names the mistake.
     init(query: [String: String]) throws(Problem) {
         for (name, value) in query {
             switch name {
