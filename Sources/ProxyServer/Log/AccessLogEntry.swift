@@ -4,12 +4,12 @@ import Glibc
 import HTTPWire
 import ServiceCore
 
-/// A text that is owned, or that lives in a buffer for the length of one call.
+/// A text that is owned, or that lies in a buffer which is valid for one call.
 enum LogText {
     case string(String)
-    // Valid while the entry is written; `AccessEntry.own` copies it where it must last longer.
+    // The bytes are valid while the entry is written; `AccessEntry.own` copies them for longer use.
     case bytes(UnsafeRawBufferPointer)
-    /// Sixteen hexadecimal digits, of an id that was made.
+    /// The sixteen hexadecimal digits of an id that the daemon has made.
     case digits(UInt64)
 
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
@@ -33,34 +33,34 @@ enum LogText {
     }
 }
 
-/// The facts about one answer. The configuration's secrets are never part of it: of the request's fields only Host,
-/// Referer without secrets in its query, and User-Agent. The target is as the client sent it.
+/// The facts about one answer for the access log. It has no secrets of the configuration: of the request's fields only
+/// Host, User-Agent, and Referer without secret query items. The target is as the client sent it.
 struct AccessEntry {
-    /// Valid by ``RequestID``'s rules; empty if the format has no id.
+    /// The request id, valid by the rules of ``RequestID``; empty if the format has no id.
     var id = LogText.string("")
     var client: String
-    /// The value of Host.
+    /// The value of the Host field.
     var host: LogText?
     var method: String
     var target: LogText
     var status: Int
     var version = HTTPVersion.http11
-    /// Of the body.
+    /// The number of body bytes that were sent.
     var bytes = 0
-    /// From the complete head of the request to the last byte of the answer, in nanoseconds.
+    /// Nanoseconds from the complete head of the request to the last byte of the answer.
     var duration: UInt64 = 0
     var route = ""
-    /// The endpoint's name; empty where no endpoint names the request.
+    /// The name of the endpoint; empty if the request is not for a named endpoint.
     var endpoint = ""
     var cacheStatus = LogText.string("")
     var upstreamStatus: Int?
-    /// In nanoseconds.
+    /// Nanoseconds that the origin took; nil if no origin was asked.
     var upstreamTime: UInt64?
-    /// The answer did not reach the client as a whole.
+    /// True if the answer did not reach the client as a whole.
     var isAborted = false
-    /// Why there was no answer, or why it ends early; empty where all went well.
+    /// The reason why there was no answer, or why it ended early; empty if all went well.
     var error = ""
-    /// What was done to the answer on purpose; empty: nothing.
+    /// The fault that the configuration injected into the answer; empty for none.
     var fault = ""
     var referer: LogText?
     var userAgent: LogText?
@@ -72,7 +72,7 @@ struct AccessEntry {
         self.status = status
     }
 
-    /// Copies the texts that point into buffers.
+    /// Copies the texts that point into buffers, so that the entry can be kept.
     mutating func own() {
         id = id.owned
         host = host?.owned
@@ -83,9 +83,9 @@ struct AccessEntry {
     }
 }
 
-/// Writes entries; keeps the text of the present second.
+/// Writes entries as lines, and keeps the text of the current second.
 struct AccessLineWriter {
-    /// How a line looks.
+    /// The format of a line.
     enum Format: UInt8 {
         case json = 1
         case combined, text
@@ -97,7 +97,7 @@ struct AccessLineWriter {
 
     init(_ format: Format) { self.format = format }
 
-    /// Appends one line, its LF included.
+    /// Appends one line with its LF.
     /// - Parameter time: nanoseconds since 1970.
     mutating func write(_ entry: AccessEntry, time: UInt64, to bytes: inout [UInt8]) {
         refresh(Int64(time / 1_000_000_000))
@@ -113,7 +113,7 @@ struct AccessLineWriter {
     // MARK: - Formats
 
     private func writeJSON(_ entry: AccessEntry, _ millisecond: UInt64, _ bytes: inout [UInt8]) {
-        // The buffer travels through the JSON writer and back, so that it is never copied.
+        // The buffer is moved into the JSON writer and back, so that it is never copied.
         var taken: [UInt8] = []
         swap(&taken, &bytes)
         var json = JSONText(continuing: consume taken)
@@ -123,7 +123,7 @@ struct AccessLineWriter {
         json.write("\"")
         if !entry.id.isEmpty {
             json.write(",\"id\":\"")
-            // Of letters, digits and the like.
+            // The id needs no escapes: it has letters, digits and a few signs.
             entry.id.withBytes { id in json.write { $0.append(contentsOf: id) } }
             json.write("\"")
         }
@@ -172,7 +172,7 @@ struct AccessLineWriter {
         bytes = json.take()
     }
 
-    /// As Apache and nginx write it, so that the usual tools read it.
+    /// The combined format of Apache and nginx, which the usual tools read.
     private func writeCombined(_ entry: AccessEntry, _ bytes: inout [UInt8]) {
         append(entry.client, &bytes)
         append(" - - [" as StaticString, &bytes)
@@ -191,7 +191,7 @@ struct AccessLineWriter {
         appendQuoted(entry.userAgent, &bytes)
     }
 
-    /// One line for a person to read.
+    /// The format `text`: one line for a person to read.
     private func writeText(_ entry: AccessEntry, _ millisecond: UInt64, _ bytes: inout [UInt8]) {
         writeTime(millisecond, &bytes)
         bytes.append(0x20)
@@ -205,7 +205,7 @@ struct AccessLineWriter {
         bytes.append(0x20)
         appendDecimal(entry.bytes, &bytes)
         append("B " as StaticString, &bytes)
-        // Milliseconds with three digits, as the other format has them.
+        // Milliseconds have three decimals, as in the JSON format.
         let microseconds = Int(clamping: entry.duration / 1000)
         appendDecimal(microseconds / 1000, &bytes)
         bytes.append(contentsOf: ".\(String(microseconds % 1000 + 1000).dropFirst())ms".utf8)
@@ -239,7 +239,7 @@ struct AccessLineWriter {
 
     // MARK: - Pieces
 
-    /// `2026-11-21T01:44:05.123Z`
+    /// Appends the time as `2026-11-21T01:44:05.123Z`.
     private func writeTime(_ millisecond: UInt64, _ bytes: inout [UInt8]) {
         bytes.append(contentsOf: secondText)
         bytes.append(0x2E)
@@ -280,7 +280,7 @@ struct AccessLineWriter {
     /// Writes quotes, backslashes, control characters and non-ASCII bytes as `\xHH`.
     private func appendEscaped(_ text: LogText, _ bytes: inout [UInt8]) {
         text.withBytes { raw in
-            // What needs no escape is copied piece by piece.
+            // Bytes that need no escape are copied piece by piece.
             var start = 0
             for (index, byte) in raw.enumerated() where byte < 0x20 || byte >= 0x7F || byte == 0x22 || byte == 0x5C {
                 bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: raw[start..<index]))
@@ -312,16 +312,18 @@ extension JSONText {
 }
 
 enum LoggedReferer {
+    /// The Referer for the log, without secret query items.
     /// - Parameters:
-    ///   - value: the value of the field; without a query it is not copied.
-    ///   - secrets: the secret query items that services add; they must not get into a line.
+    ///   - value: the value of the field; it is not copied if it has no query.
+    ///   - secrets: the secret query items that services add.
     static func text(_ value: UnsafeRawBufferPointer, _ secrets: SecretQuery) -> LogText {
         guard value.contains(UInt8(ascii: "?")) else { return .bytes(value) }
         return .string(text(Latin1.string(value), secrets))
     }
 
+    /// The Referer for the log, without secret query items.
     /// - Parameters:
-    ///   - value: of the field.
-    ///   - secrets: the secret query items that services add; they must not get into a line.
+    ///   - value: the value of the field.
+    ///   - secrets: the secret query items that services add.
     static func text(_ value: String, _ secrets: SecretQuery) -> String { ShownQuery.text(value, secrets) }
 }

@@ -1,20 +1,21 @@
-// Where access log lines go: one row of them for all loops, and one writer on the I/O pool.
+// The destination of access log lines: one queue for all loops, and one writer on the I/O pool.
 
 package import Configuration
 package import EventLoop
 import Glibc
 import Synchronization
 
-/// Gathers the lines of all loops in the order in which they come, and writes them in that order on the I/O pool, so
-/// that a slow disk or a stuck pipe never holds a loop.
+/// Collects the lines of all loops in the order in which they come, and writes them on the I/O pool, so that a slow
+/// disk or a stuck pipe never holds a loop.
 ///
-/// Sendable: the state is under a mutex; one job on the pool writes at a time, and only it changes the descriptor.
+/// Sendable: the state is under a mutex; one job on the pool writes at a time, and only that job changes the
+/// descriptor.
 package final class AccessLogSink: Sendable {
     private struct Target {
         var descriptor: Int32
-        /// The file that the descriptor is ours for; nil for standard output and standard error.
+        /// The path of the file that this sink has opened; nil for standard output and standard error.
         var path: String?
-        /// A write can take as long as its reader likes: a pipe, a terminal, a socket.
+        /// True if a write can block for as long as the reader likes: for a pipe, a terminal or a socket.
         var mayBlock = true
 
         func close() {
@@ -24,25 +25,25 @@ package final class AccessLogSink: Sendable {
 
     private struct State {
         var target: Target
-        /// Takes the target's place before the next write.
+        /// The target that replaces the current one before the next write.
         var next: Target?
-        /// Lines that no write job has been submitted for.
+        /// Lines for which no write job has been submitted.
         var open: [UInt8] = []
         var pending: [[UInt8]] = []
         var pendingBytes = 0
         var spare: [[UInt8]] = []
         var isWriting = false
-        /// Nothing is waited for without a bound any more.
+        /// True once the daemon ends: no wait for a reader is without a bound then.
         var isEnding = false
-        /// At the end, no reader took bytes for the whole waiting time: the rest is dropped.
+        /// True if no reader took bytes for the whole waiting time at the end: the rest is dropped.
         var isGivenUp = false
         var dropped: UInt64 = 0
         var idle: [UnsafeContinuation<Void, Never>] = []
     }
 
-    /// Lines beyond this, in bytes, are dropped and counted.
+    /// The most bytes of lines that wait for the writer; lines beyond it are dropped and counted.
     private static let pendingLimit = 8 << 20
-    /// Bytes of lines that are handed to the writer without waiting for more.
+    /// The number of bytes of lines that are handed to the writer without waiting for more.
     private static let handOver = 32 << 10
     private let state: Mutex<State>
     private let formatCode: Atomic<UInt8>
@@ -50,9 +51,9 @@ package final class AccessLogSink: Sendable {
     private let pool: IOPool
     private let lastWaits: Int
 
-    /// - Parameter lastWaits: at the end, half seconds in which the reader of a pipe reads nothing, until the rest is
-    ///   dropped; 6 by default.
-    /// - Throws: `SystemError` naming the file where it cannot be opened.
+    /// - Parameter lastWaits: half seconds for which the end waits for a pipe whose reader reads nothing, before the
+    ///   rest is dropped; 6 by default.
+    /// - Throws: `SystemError` with the path if the file cannot be opened.
     package init(_ configuration: LogConfiguration, pool: IOPool, lastWaits: Int = 6) throws(SystemError) {
         self.pool = pool
         self.lastWaits = lastWaits
@@ -69,7 +70,7 @@ package final class AccessLogSink: Sendable {
     }
 
     /// Changes destination and format. The file is always opened again, because log rotation may have moved it.
-    /// - Throws: `SystemError` naming the file where it cannot be opened; then nothing changes.
+    /// - Throws: `SystemError` with the path if the file cannot be opened; nothing changes then.
     package func update(_ configuration: LogConfiguration) throws(SystemError) {
         let next = try Self.open(configuration.access)
         let unused = state.withLock { state in
@@ -82,7 +83,7 @@ package final class AccessLogSink: Sendable {
         start()
     }
 
-    /// Buffers of lines that were dropped because nothing could be written.
+    /// The number of buffers of lines that were dropped because nothing could be written.
     package var droppedBuffers: UInt64 { state.withLock { $0.dropped } }
 
     /// Waits until all lines have been written; if the reader of a pipe reads nothing for three seconds, the rest is
@@ -101,13 +102,13 @@ package final class AccessLogSink: Sendable {
 
     // MARK: - For the loops
 
-    /// Nil if nothing is logged.
+    /// The format of lines; nil if nothing is logged.
     var format: AccessLineWriter.Format? { AccessLineWriter.Format(rawValue: formatCode.load(ordering: .relaxed)) }
 
-    /// Requests go to origins with their ids.
+    /// True if request ids are forwarded to origins.
     var passesIDs: Bool { isPassingIDs.load(ordering: .relaxed) }
 
-    /// Appends a line, with its LF, to those of all loops.
+    /// Adds a line, with its LF, to the queue of all loops.
     func append(_ line: [UInt8]) {
         let isMuch = state.withLock { state in
             state.open.append(contentsOf: line)
@@ -116,7 +117,7 @@ package final class AccessLogSink: Sendable {
         if isMuch { flush() }
     }
 
-    /// Hands all lines to the writer.
+    /// Hands all lines of the queue to the writer.
     func flush() {
         let hasLines = state.withLock { state in
             if state.open.isEmpty { return false }
@@ -159,8 +160,8 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// The lines to write now, and their destination. No lines end the job; then the result has the tasks that waited
-    /// for its end, and later ones wait for another job.
+    /// Takes the lines to write now, and their destination. No lines end the job; the result then has the tasks that
+    /// waited for its end, and later ones wait for another job.
     private func take() -> (work: [[UInt8]], target: Target, idle: [UnsafeContinuation<Void, Never>]) {
         let (taken, old) = state.withLock { state in
             var old: Target?
@@ -194,8 +195,9 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// - Returns: false if a part could not be written: the daemon ends and the reader of the pipe does not
-    ///   read, or the file takes no more.
+    /// Writes the bytes to the target.
+    /// - Returns: false if a part could not be written: the daemon ends and the reader of the pipe does not read, or
+    ///   the file takes no more.
     private func write(_ bytes: [UInt8], to target: Target) -> Bool {
         let descriptor = target.descriptor
         guard descriptor >= 0 else { return true }
@@ -216,19 +218,20 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    /// A pipe that is ready takes as much as PIPE_BUF without blocking and as one piece: one of whole lines, so
-    /// that those of the daemon's own log, which may go to the same pipe, come between lines. Only a line that is
-    /// longer than PIPE_BUF is cut.
+    /// The number of bytes that the next write to a pipe may have. A ready pipe takes PIPE_BUF bytes as one piece
+    /// without blocking. The piece ends with a line, so that lines of the daemon's own log in the same pipe come
+    /// between lines; only a line longer than PIPE_BUF is cut.
     static func pieceLength(_ bytes: UnsafeRawBufferPointer) -> Int {
         let most = Int(PIPE_BUF)
         guard bytes.count > most, let start = bytes.baseAddress else { return bytes.count }
-        // Reads within the first `most` bytes of the buffer.
+        // The index stays below `most`, so every read is within the buffer.
         var end = most
         while end > 0, start.load(fromByteOffset: end &- 1, as: UInt8.self) != 0x0A { end &-= 1 }
         return end > 0 ? end : most
     }
 
-    /// Waits for the reader of a pipe; false if it does not read and the daemon ends.
+    /// Waits until the pipe has room.
+    /// - Returns: false if its reader reads nothing, and the daemon ends.
     private func waitForRoom(_ descriptor: Int32) -> Bool {
         var waits = 0
         while true {
@@ -251,7 +254,7 @@ package final class AccessLogSink: Sendable {
         case .stdout: return Target(descriptor: STDOUT_FILENO, mayBlock: mayBlock(STDOUT_FILENO))
         case .stderr: return Target(descriptor: STDERR_FILENO, mayBlock: mayBlock(STDERR_FILENO))
         case .file(let path):
-            // Non-blocking: opening a named pipe without a reader then fails, instead of waiting forever.
+            // The open is non-blocking: opening a named pipe without a reader fails then, instead of waiting forever.
             let descriptor = Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o640)
             guard descriptor >= 0 else { throw SystemError("open the access log \(path)") }
             return Target(descriptor: descriptor, path: path, mayBlock: mayBlock(descriptor))
@@ -263,7 +266,8 @@ package final class AccessLogSink: Sendable {
         return fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG
     }
 
-    /// Ids are forwarded to origins only if lines of a log have them: an id without its line is of no use.
+    /// True if request ids are forwarded to origins: only if a log has the ids, since an id without its line is of no
+    /// use.
     private static func passesIDs(_ configuration: LogConfiguration) -> Bool {
         let isLogged = code(configuration) == AccessLineWriter.Format.json.rawValue
         return configuration.requestID && (isLogged || [.trace, .debug].contains(configuration.level))
@@ -281,7 +285,7 @@ package final class AccessLogSink: Sendable {
     }
 }
 
-/// Writes a line as soon as its answer is complete, in the order in which that happens; loop-bound.
+/// The access log of one loop: writes a line as soon as its answer is complete. Loop-bound.
 final class AccessLogBuffer {
     private static let delay: UInt64 = 500_000_000
     private let sink: AccessLogSink
@@ -294,20 +298,21 @@ final class AccessLogBuffer {
         self.sink = sink
         writer = AccessLineWriter(sink.format ?? .json)
         line.reserveCapacity(1024)
-        // Unowned: the timer is this object's own and ends with it. A weak reference would slow down every use of it.
+        // The timer is this object's own and ends with it, so the reference is unowned; a weak one would slow down
+        // every use.
         timer = LoopTimer(on: loop) { [unowned self] in flush() }
     }
 
-    /// Lines are wanted at all.
+    /// True if lines are logged.
     var isOn: Bool { sink.format != nil }
 
-    /// The format names the client's program, and where its user came from.
+    /// True if the format has User-Agent and Referer.
     var needsAgent: Bool { sink.format == .combined || sink.format == .json }
 
-    /// The format has the request id and the host.
+    /// True if the format has the request id and the host.
     var needsID: Bool { sink.format == .json }
 
-    /// Requests go to origins with their ids.
+    /// True if request ids are forwarded to origins.
     var passesIDs: Bool { sink.passesIDs }
 
     func write(_ entry: AccessEntry) {

@@ -1,30 +1,30 @@
-// Records an answer: one access log line, and the counters.
+// The record of an answer: one access log line, one journal entry, and the counters.
 
 import EventLoop
 import HTTPWire
 import ServiceCore
 
-/// How much of an answer there was, and when it began.
+/// The size of an answer, and the time at which it began.
 struct AnswerExtent {
-    /// Of the body, those still queued included.
+    /// The number of body bytes, those that are still queued included.
     let bytes: Int
-    /// Bytes that were queued and did not go out.
+    /// The number of queued bytes that were not sent.
     let unsent: Int
-    /// Monotonic nanoseconds.
+    /// The beginning of the answer in monotonic nanoseconds.
     let began: UInt64
 }
 
-/// Counts and logs the answers of one connection; loop-bound.
+/// Counts and logs the answers of one connection. Loop-bound.
 struct AnswerRecords {
     /// The peer's address as the access log writes it.
     let client: String
-    /// Answers of this listener are logged and counted.
+    /// True if answers of this listener are logged and counted.
     let isRecorded: Bool
     let context: LoopContext
 
-    /// What the log says of an answer of the hot path: nothing is copied, and it is valid as long
-    /// as the request's bytes are.
-    // The parser is the connection's own, and holds during the call.
+    /// The log entry of an answer of the hot path: nothing is copied, so it is valid as long as the request's bytes
+    /// are.
+    // The pointer is valid during the call: the parser belongs to the connection.
     func borrowedEntry(
         _ record: HotRecord,
         _ parser: UnsafeMutablePointer<RequestParser>,
@@ -51,11 +51,11 @@ struct AnswerRecords {
         return entry
     }
 
-    /// Once for each exchange; the second time nothing happens.
+    /// Records an answer, once for each exchange: a second call does nothing.
     func record(_ exchange: Exchange, _ extent: AnswerExtent, isAborted: Bool) {
         guard !exchange.isRecorded else { return }
         exchange.isRecorded = true
-        // As nginx writes it: a client that left before there was an answer.
+        // Status 499 is nginx's status for a client that left before there was an answer.
         let status = exchange.status ?? 499
         exchange.draft?.record(exchange, status: status, isAborted: isAborted)
         guard context.isLogging || exchange.trace != nil else {
@@ -114,7 +114,8 @@ struct AnswerRecords {
 @available(*, unavailable) extension AnswerRecords: Sendable {}
 
 extension RequestParser {
-    /// The bytes of the client's request id in the read buffer; nil if there is none, or it may not be used.
+    /// The bytes of the client's request id in the read buffer; nil if there is none, or if it is not safe in a log
+    /// line.
     fileprivate func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         guard present.contains(.other) else { return nil }
         for entry in entries where entry.known == .other {
@@ -127,7 +128,7 @@ extension RequestParser {
 }
 
 extension RequestTrace {
-    /// Says how an answer ended; the last line about a request.
+    /// Logs how an answer ended, as the last line about a request.
     func tellEnd(_ entry: AccessEntry) {
         say(
             "answered",

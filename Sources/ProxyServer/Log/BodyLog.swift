@@ -1,4 +1,4 @@
-// The bodies of one request and its answer, for the daemon's log: made only where a route says so.
+// The bodies of a request and of its answer for the daemon's log, if the route asks for them.
 
 import CacheStore
 import Content
@@ -6,23 +6,23 @@ import EventLoop
 import HTTPWire
 import Upstream
 
-/// Loop-bound, made for one request.
+/// Collects the excerpts of both bodies of one request. Loop-bound.
 final class BodyLog {
     private var request: BodyExcerpt
     private var response: BodyExcerpt
 
-    /// - Parameter limit: bytes that are shown of each body at most.
+    /// - Parameter limit: the most bytes that are shown of each body.
     init(limit: Int) {
         request = BodyExcerpt(limit: limit)
         response = BodyExcerpt(limit: limit)
     }
 
-    /// The body of the request, whose bytes are seen here as the origin gets them.
+    /// Wraps the request's body, so that its bytes are seen as the origin gets them.
     func watching(_ body: any RequestBodySource) -> any RequestBodySource {
         SeenBody(body) { [weak self] in self?.request.append($0) }
     }
 
-    /// Sees a piece of the answer; what of a file is shown is read on the I/O pool.
+    /// Adds a piece of the answer's body; a part of a file is read on the I/O pool.
     func see(_ piece: BodyPiece, on loop: isolated EventLoop) async {
         var shown: [UInt8] = []
         if response.room > 0, let part = try? await piece.prefix(response.room).load(on: loop) {
@@ -31,10 +31,10 @@ final class BodyLog {
         response.append(shown, of: piece.count)
     }
 
-    /// Names and values of the line.
+    /// The names and values of the log line.
     /// - Parameters:
-    ///   - head: of the answer; nil where a problem document has answered.
-    ///   - secrets: what is hidden.
+    ///   - head: the head of the answer; nil if a problem document was the answer.
+    ///   - secrets: the parts of contents that are hidden.
     func facts(_ asked: RequestHead, _ head: ResponseHead?, _ secrets: SecretContent = SecretContent()) -> [(
         String, String
     )] {
@@ -63,7 +63,7 @@ final class BodyLog {
 @available(*, unavailable) extension BodyLog: Sendable {}
 
 extension BodyPiece {
-    /// Its first bytes, at most so many.
+    /// The first bytes of the piece, at most `most`.
     fileprivate func prefix(_ most: Int) -> BodyPiece {
         switch self {
         case .bytes(let chunk, let range): .bytes(chunk, range.prefix(most))
@@ -72,13 +72,13 @@ extension BodyPiece {
     }
 }
 
-/// Passes a body on and shows what was read of it. Loop-bound.
+/// Passes a request body on, and shows each part to a closure as it is read. Loop-bound.
 final class SeenBody: RequestBodySource {
     private let body: any RequestBodySource
     private let see: (UnsafeRawBufferPointer) -> Void
     private let ended: () -> Void
 
-    /// - Parameter ended: called when there is no more of it.
+    /// - Parameter ended: called when the body has ended.
     init(
         _ body: any RequestBodySource,
         _ see: @escaping (UnsafeRawBufferPointer) -> Void,

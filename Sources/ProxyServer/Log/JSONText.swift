@@ -1,4 +1,4 @@
-// JSON written straight into bytes: problem documents and access log lines, without Foundation.
+// A JSON writer into bytes, without Foundation, for problem documents and log lines.
 
 import HTTPWire
 
@@ -9,10 +9,10 @@ package struct JSONText {
 
     package init() {}
 
-    /// Continues `bytes`, which must end where a value may begin; the capacity is kept.
+    /// Continues `bytes`, which must end at a position for a value; their capacity is kept.
     init(continuing bytes: consuming [UInt8]) { self.bytes = bytes }
 
-    /// Gives the bytes away.
+    /// Takes the bytes out, without a copy.
     mutating func take() -> [UInt8] {
         var taken: [UInt8] = []
         swap(&taken, &bytes)
@@ -33,20 +33,20 @@ package struct JSONText {
         needsComma = false
     }
 
-    /// A name that is known no sooner than now.
+    /// Writes a member's name that is not a literal.
     package mutating func name(text name: String) {
         value(name)
         bytes.append(0x3A)
         needsComma = false
     }
 
-    /// Appends JSON text, commas included. The text must end where a value may begin, or after the last value.
+    /// Appends JSON text with its commas. The text must end at a position for a value, or after the last value.
     mutating func write(_ text: StaticString) {
         append(text)
         needsComma = false
     }
 
-    /// The same, as the callee appends it.
+    /// Appends JSON text that `body` writes.
     mutating func write(_ body: (inout [UInt8]) -> Void) {
         body(&bytes)
         needsComma = false
@@ -57,7 +57,7 @@ package struct JSONText {
         text.withUTF8 { value(utf8: UnsafeRawBufferPointer($0)) }
     }
 
-    /// Appends a string in UTF-8; a byte that is no valid UTF-8 becomes the scalar of the same number.
+    /// Appends a string in UTF-8; each byte of invalid UTF-8 becomes the scalar of the same number.
     package mutating func value(utf8 raw: UnsafeRawBufferPointer) {
         separate()
         bytes.append(0x22)
@@ -87,7 +87,7 @@ package struct JSONText {
         append(flag ? "true" : "false")
     }
 
-    /// Nanoseconds as milliseconds with three decimals.
+    /// Appends nanoseconds as milliseconds with three decimals.
     package mutating func value(milliseconds nanoseconds: UInt64) {
         separate()
         let micros = nanoseconds / 1000
@@ -111,11 +111,12 @@ package struct JSONText {
 
     // MARK: - Pieces
 
-    /// Whether nothing has to be escaped: visible ASCII and spaces, but for quotes and backslashes.
+    /// True if nothing has to be escaped: all bytes are visible ASCII or spaces, without quotes and backslashes.
     private static func isPlain(_ raw: UnsafeRawBufferPointer) -> Bool {
         var position = 0
-        // Eight bytes at a time: the top bit of a byte of `odd` is set if that byte needs an escape. A borrow or a carry
-        // from such a byte may set that of the next one, too, which does no harm: the text is not plain in any case.
+        // Eight bytes are checked at a time: the top bit of a byte of `odd` is set if that byte needs an escape. A
+        // borrow or carry from such a byte may also set the bit of the next one, which does no harm: the text is not
+        // plain in any case.
         while raw.count &- position >= 8 {
             let word = raw.loadUnaligned(fromByteOffset: position, as: UInt64.self)
             let (quotes, slashes) = (word ^ 0x2222_2222_2222_2222, word ^ 0x5C5C_5C5C_5C5C_5C5C)

@@ -1,16 +1,16 @@
-// The id of a request: the client's own if it is safe in a log line, otherwise one that is made here.
+// The id of a request: the client's own if it is safe in a log line, otherwise one that the daemon makes.
 
 import HTTPWire
 
-/// By which the lines of both logs, and the origin's, are known to be about one request.
+/// The id that shows which lines of both logs, and of the origin's, belong to one request.
 enum RequestID: Sendable, Equatable {
     case taken(String)
     case made(UInt64)
 
-    /// The field that it comes and goes in.
+    /// The name of the field that carries the id.
     static let field: StaticString = "X-Request-Id"
     static let fieldName = "X-Request-Id"
-    /// Bytes of one that is taken.
+    /// The largest length of a client's id in bytes; a longer one is replaced.
     static let longest = 128
 
     var text: String {
@@ -20,8 +20,8 @@ enum RequestID: Sendable, Equatable {
         }
     }
 
-    /// Whether an id may be taken over: neither empty nor long, of letters, digits and `-_.:=+/@`, so that
-    /// no line needs it escaped.
+    /// True if a client's id may be used: it is neither empty nor too long, and has only letters, digits and
+    /// `-_.:=+/@`, so that no log line has to escape it.
     static func isSafe(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard 1...longest ~= bytes.count else { return false }
         return bytes.allSatisfy { byte in
@@ -35,7 +35,7 @@ enum RequestID: Sendable, Equatable {
         }
     }
 
-    /// Calls `body` with the sixteen hexadecimal digits of a number that was made.
+    /// Calls `body` with the sixteen hexadecimal digits of an id that the daemon has made.
     static func withText<Result>(of number: UInt64, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         withUnsafeTemporaryAllocation(byteCount: 16, alignment: 8) { buffer in
             buffer.storeBytes(of: digits(number >> 32).littleEndian, toByteOffset: 0, as: UInt64.self)
@@ -44,19 +44,19 @@ enum RequestID: Sendable, Equatable {
         }
     }
 
-    /// The eight digits of a number of 32 bits, the first in the lowest byte.
+    /// The eight hexadecimal digits of a number of 32 bits as bytes, the first one in the lowest byte.
     private static func digits(_ number: UInt64) -> UInt64 {
-        // Halves, bytes and half bytes change places, so that each half byte has a byte of its own.
+        // Halves, bytes and half bytes are moved, so that each half byte gets a byte of its own.
         var word = (number & 0xFFFF) << 32 | number >> 16
         word = (word & 0x0000_FF00_0000_FF00) >> 8 | (word & 0x0000_00FF_0000_00FF) << 16
         word = (word & 0x00F0_00F0_00F0_00F0) >> 4 | (word & 0x000F_000F_000F_000F) << 8
-        // One in each byte of a letter.
+        // A byte of `letters` is 1 if its digit is a letter.
         let letters = (word &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
         return word &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
     }
 }
 
-/// Makes ids that do not come again, by the generator SplitMix64.
+/// Makes ids that do not repeat, with the generator SplitMix64.
 struct RequestIDs {
     private var state = UInt64.random(in: 0 ... .max)
 
@@ -70,7 +70,7 @@ struct RequestIDs {
 }
 
 extension RequestHead {
-    /// The client's request id; nil if there is none, or it may not be used.
+    /// The client's request id; nil if there is none, or if it is not safe in a log line.
     var takenID: String? {
         guard fields.present.contains(.other), var text = fields.first(RequestID.fieldName) else { return nil }
         return text.withUTF8 { RequestID.isSafe(UnsafeRawBufferPointer($0)) } ? text : nil

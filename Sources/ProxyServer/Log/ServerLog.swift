@@ -1,29 +1,29 @@
-// The server's lines in the daemon's own log: a bounded number about what clients cause, and at debug level one for each
-// decision.
+// The server's lines in the daemon's log: a bounded number about errors that clients cause, and one for each decision
+// at debug level.
 
 import EventLoop
 import HTTPWire
 package import Logging
 import Synchronization
 
-/// What clients cause, and an operator may want to know of.
+/// An error that a client causes, and that an operator may want to know of.
 enum ClientTrouble: Int, Sendable, CaseIterable {
-    /// The bytes are no request, or break a rule of HTTP/1.1.
+    /// The bytes are not a request, or break a rule of HTTP/1.1.
     case malformed
     case tls, http2
     /// The client may not connect, or too many connections are open.
     case refusedClient
-    /// No rule allows the target.
+    /// The rules allow no tunnel to the target.
     case refusedTunnel
-    /// The target could not be reached.
+    /// The target of a tunnel could not be reached.
     case failedTunnel
     case failedUpgrade
-    /// The request is none that the document of its service describes.
+    /// The request does not match the OpenAPI document of its service.
     case undescribed
-    /// Connections cannot be accepted, mostly for want of descriptors.
+    /// Connections cannot be accepted, mostly because descriptors have run out.
     case accept
 
-    /// Clients may do what they like; the daemon should be able to accept.
+    /// The level of the line: clients cannot cause warnings, except by leaving the daemon unable to accept.
     var level: Logger.Level { self == .accept ? .warning : .notice }
 
     var text: Logger.Message {
@@ -47,9 +47,9 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
         self = problem.proxyError.map(refusals.contains) == true ? .refusedTunnel : .failedTunnel
     }
 
-    /// What the first bytes of a connection that were refused are; nil where they are nothing that is known here.
+    /// Recognises the first bytes of a refused connection; nil for a protocol that is not known here.
     init?(firstBytes bytes: UnsafeRawBufferPointer) {
-        // A TLS record: a handshake, of a version that is written 3.x.
+        // A TLS record begins with a handshake, and with a version that is written 3.x.
         if bytes.first == 0x16, bytes.count < 2 || bytes[1] == 0x03 {
             self = .tls
         } else if bytes.starts(with: "PRI * HTTP/2.0\r\n".utf8) {
@@ -60,16 +60,17 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
     }
 }
 
-/// The daemon's own log, as the server uses it.
+/// The daemon's own log as the server uses it.
 ///
-/// Sendable: the reports are under a mutex.
+/// Sendable: the counts are under a mutex.
 package final class ServerLog: Sendable {
-    /// Lines about one kind of trouble within ``period``; the rest is counted, so that no client can fill a disk.
+    /// The most lines about one kind of trouble within ``period``; the others are counted only, so that no client can
+    /// fill a disk.
     static let most = 10
-    /// In nanoseconds.
+    /// The length of a period in nanoseconds.
     static let period: UInt64 = 120_000_000_000
 
-    /// The reports of one kind in the current period.
+    /// The lines about one kind of trouble in the current period.
     private struct Told {
         var began: UInt64 = 0
         var lines = 0
@@ -81,15 +82,15 @@ package final class ServerLog: Sendable {
 
     package init(_ logger: Logger) { self.logger = logger }
 
-    /// Writes nothing.
+    /// A log that writes nothing.
     package static var nowhere: ServerLog { ServerLog(Logger(label: "drydock") { _ in SwiftLogNoOpLogHandler() }) }
 
-    /// Whether the decisions about each request are logged. Not for the hot path.
+    /// True if the decisions about each request are logged. Not for the hot path.
     var tellsDecisions: Bool { logger.logLevel <= .debug }
 
-    /// Any thread.
+    /// Logs a trouble, or counts it if there were too many lines in this period. Any thread.
     /// - Parameters:
-    ///   - facts: names and values behind the text.
+    ///   - facts: names and values that follow the text.
     ///   - now: monotonic nanoseconds.
     func tell(_ trouble: ClientTrouble, _ facts: [(String, String)], now: UInt64 = Monotonic.now()) {
         tellLeftOut(now: now)
@@ -105,7 +106,7 @@ package final class ServerLog: Sendable {
         if isTold { logger.log(level: trouble.level, trouble.text, metadata: Self.metadata(facts)) }
     }
 
-    /// Says how many lines were left out in periods that are over; called from time to time.
+    /// Logs how many lines were left out in periods that are over; called from time to time.
     /// - Parameter now: monotonic nanoseconds.
     func tellLeftOut(now: UInt64) {
         let leftOut = told.withLock { told in
@@ -127,12 +128,12 @@ package final class ServerLog: Sendable {
         }
     }
 
-    /// The bodies of a request and of its answer, where their route wants them logged.
+    /// Logs the bodies of a request and of its answer, for a route that asks for it.
     func tellBodies(_ id: String, _ facts: [(String, String)]) {
         logger.info("bodies", metadata: Self.metadata([("id", id)] + facts))
     }
 
-    /// One line of what becomes of a request.
+    /// Logs one decision about a request.
     func debug(_ text: String, _ id: String, _ facts: [(String, String)]) {
         logger.debug("\(text)", metadata: Self.metadata([("id", id)] + facts))
     }
