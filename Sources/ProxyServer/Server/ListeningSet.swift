@@ -1,10 +1,11 @@
-// The addresses to listen on, as bound sockets: TCP, `localhost` as both families, unix sockets with mode and group.
+// The bound sockets for the addresses of a configuration: TCP, `localhost` in both families, unix sockets with mode and
+// group.
 
 package import Configuration
 package import EventLoop
 import Glibc
 
-/// An address that cannot be listened on, and why.
+/// The error of an address that cannot be bound.
 package struct ListeningError: Error, Sendable, CustomStringConvertible {
     package let address: ListenAddress
     package let reason: SystemError
@@ -12,15 +13,15 @@ package struct ListeningError: Error, Sendable, CustomStringConvertible {
     package var description: String { reason.description }
 }
 
-/// Binds what the configuration names.
+/// Binds the addresses of a configuration.
 package enum ListeningSet {
-    /// One socket for each address; `localhost` is 127.0.0.1 and, where the machine has it, ::1 on the same port, and
-    /// `*` likewise 0.0.0.0 and ::.
+    /// Binds one socket for each address; `localhost` is 127.0.0.1 and, if the machine has it, ::1 on the same port,
+    /// and `*` likewise 0.0.0.0 and ::.
     ///
     /// - Parameters:
-    ///   - mode: the permissions of unix sockets; folders that are missing above them are made.
-    ///   - group: the group that owns unix sockets; nil leaves the process's own.
-    /// - Throws: `ListeningError` with the address; what was bound before is closed.
+    ///   - mode: the permissions of unix sockets; missing folders above them are made.
+    ///   - group: the group that owns unix sockets; nil for the group of the process.
+    /// - Throws: `ListeningError` with the address; all sockets are closed then.
     package static func bind(
         _ addresses: [ListenAddress],
         mode: UInt32 = 0o660,
@@ -38,7 +39,7 @@ package enum ListeningSet {
         return sockets
     }
 
-    /// Makes a unix socket again whose file is gone, while its old one still listens. Blocks.
+    /// Binds a unix socket again whose file is gone, while its old one still listens. Blocks.
     package static func bindAnew(
         _ address: SocketAddress,
         mode: UInt32,
@@ -51,6 +52,7 @@ package enum ListeningSet {
         return socket
     }
 
+    /// Binds the sockets of one address.
     /// - Parameter sockets: gets each socket that was bound, even if a later one fails.
     private static func bind(
         _ address: ListenAddress,
@@ -87,13 +89,14 @@ package enum ListeningSet {
         do throws(SystemError) {
             sockets.append(try bind(six, first.address.port))
         } catch {
-            // A machine without IPv6 has neither ::1 nor ::; with port 0 the kernel's choice may be taken there.
+            // A machine without IPv6 has neither ::1 nor ::; with port 0, the port that the kernel chose may be in use
+            // there.
             let isAbsent = error.code == EAFNOSUPPORT || error.code == EADDRNOTAVAIL
             guard isAbsent || (port == 0 && error.code == EADDRINUSE) else { throw error }
         }
     }
 
-    /// Makes the missing folders of a socket's path; `bind` reports a failure.
+    /// Makes the missing folders above a unix socket; `bind` reports a failure.
     private static func makeFolder(of path: String) {
         guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return }
         try? Folders.make(String(path[..<slash]), mode: 0o755)
@@ -108,7 +111,7 @@ package enum ListeningSet {
         }
     }
 
-    /// Nil where this machine has no such group. It may block.
+    /// The identifier of a group; nil if this machine has no such group. May block.
     package static func identifier(ofGroup name: String) -> UInt32? {
         var entry = Glibc.group()
         var buffer = [CChar](repeating: 0, count: 16384)

@@ -1,14 +1,14 @@
-// What the connections of one loop share: settings, handlers, counters, buffers, the sweep for deadlines.
+// The state that the connections of one loop share: settings, handlers, counters, buffers, deadlines.
 
 import Content
 package import EventLoop
 import HTTPWire
 import ServiceCore
 
-/// Loop-bound, one per loop.
+/// The context of one loop for its connections. Loop-bound.
 package final class LoopContext {
     package nonisolated let loop: EventLoop
-    /// Replaced as a whole by a reload; a connection keeps the head limits it began with.
+    /// The settings in force, replaced as a whole by a reload; a connection keeps the head limits it began with.
     package private(set) var settings: ServerSettings
     package let counters = LoopCounters()
     package let limits: ConnectionLimits
@@ -18,15 +18,15 @@ package final class LoopContext {
     let log: AccessLogBuffer?
     /// The daemon's own log, for the errors of clients and the decisions about requests.
     let daemonLog: ServerLog
-    /// Of all loops.
+    /// The journal of the daemon, which all loops share.
     let journal: Journal
-    /// Answers are logged.
+    /// True if answers are logged.
     var isLogging: Bool { log?.isOn ?? false }
-    /// Requests go to origins with their ids.
+    /// True if request ids are forwarded to origins.
     var passesIDs: Bool { log?.passesIDs ?? false }
-    /// The query items that services add in secret: no log line has them.
+    /// The query items that services add in secret: they are left out of log lines.
     var secrets = SecretQuery()
-    /// What of contents no line and no entry of the journal has.
+    /// The secret parts of contents: they are left out of log lines and journal entries.
     var contents = SecretContent()
     private var requestIDs = RequestIDs()
     private(set) var isDraining = false
@@ -59,15 +59,16 @@ package final class LoopContext {
         self.limits = limits
         blocks = BlockPool(blockSize: Self.blockSize(settings))
         log = sink.map { AccessLogBuffer(on: loop, sink: $0) }
-        // Unowned: the timers are this object's own and end with it. A weak reference would slow down every use of it.
+        // The timers are this object's own and end with it, so the references are unowned; weak ones would slow down
+        // every use.
         soonTimer = LoopTimer(on: loop) { [unowned self] in runQueued() }
         let sweep = LoopTimer(on: loop) { [unowned self] in self.sweep() }
         sweep.start(every: settings.sweepInterval)
         sweepTimer = sweep
     }
 
-    /// The pipe for splicing from an origin's socket to a client's; nil while the kernel has no descriptors for it.
-    /// The next use tries again.
+    /// The pipe for splicing from an origin's socket to a client's; nil while no descriptors can be had for it. The
+    /// next use tries again.
     var pipe: SocketPipe? {
         if ownPipe == nil { ownPipe = SocketPipe() }
         return ownPipe
@@ -76,7 +77,7 @@ package final class LoopContext {
     /// Drops the pipe with the bytes in it, which no other exchange may get.
     func dropPipe() { ownPipe = nil }
 
-    /// As ``JoinedAnswers/write(_:_:_:_:to:)``, without a reference that a connection would have to count.
+    /// Writes as ``JoinedAnswers/write(_:_:_:_:to:)`` does, without a reference that a connection would have to count.
     func writeJoined(
         _ prepared: UnsafeRawBufferPointer,
         _ dynamic: UnsafeRawBufferPointer,
@@ -93,7 +94,7 @@ package final class LoopContext {
 
     package func update(_ settings: ServerSettings) {
         self.settings = settings
-        // A block must hold a whole head; connections that are open keep the blocks that fit their own limits.
+        // A block must hold a whole head; open connections keep the blocks that fit their own limits.
         let size = Self.blockSize(settings)
         if size != blocks.blockSize { blocks = BlockPool(blockSize: size) }
         sweepTimer?.start(every: settings.sweepInterval)
@@ -106,10 +107,10 @@ package final class LoopContext {
         return UInt64(loop.index) << 48 | lastExchange
     }
 
-    /// The number for the id of a request that has none.
+    /// The number for the id of a request without one.
     func nextRequestID() -> UInt64 { requestIDs.next() }
 
-    /// The value of Date for now, by the daemon's clock (RFC 9110 section 6.6.1).
+    /// The value of Date now, by the daemon's clock (RFC 9110 section 6.6.1).
     func dateText() -> String {
         let now = clock.now()
         if now != date.second { date = (now, HTTPDate.format(now)) }
@@ -118,19 +119,19 @@ package final class LoopContext {
 
     // MARK: - Members
 
-    /// Holds a connection or a tunnel until it is removed.
+    /// Keeps a connection or a tunnel until it is removed.
     func add(_ member: any LoopMember) {
         member.position = members.count
         members.append(member)
     }
 
-    /// What connections keep for the next request holds the plan that it was worked out by, and
-    /// another one is in force now.
+    /// Drops the outgoing request that each connection keeps for its next one: it was made from a plan that is not in
+    /// force any more.
     func forgetOutgoing() {
         for connection in connections { connection.lastOutgoing = nil }
     }
 
-    /// Those of clients that are open.
+    /// The open connections of clients.
     var connections: [Connection] { members.compactMap { $0 as? Connection } }
 
     func remove(_ member: any LoopMember) {
@@ -148,13 +149,13 @@ package final class LoopContext {
         let now = Monotonic.now()
         let elapsed = settings.sweepInterval
         if loop.index == 0 { daemonLog.tellLeftOut(now: now) }
-        // From the end, so that one that removes itself does not move those still to come.
+        // The members are visited from the end: one that removes itself does not move those still to come.
         for position in members.indices.reversed() where position < members.count {
             members[position].sweep(now: now, elapsed: elapsed)
         }
     }
 
-    /// Calls the connection back in the loop's next turn, after those sockets that are ready now.
+    /// Calls the connection back in the loop's next turn, after the sockets that are ready now.
     func runSoon(_ connection: Connection) {
         if queue(connection), soon.count == 1 { soonTimer?.start(after: 0) }
     }
@@ -179,15 +180,15 @@ package final class LoopContext {
             connection.runAgain()
         }
         queued.removeAll(keepingCapacity: true)
-        // The capacity goes back, unless somebody queued in the meantime.
+        // The emptied array gives its capacity back, unless a connection was queued in the meantime.
         if soon.isEmpty { swap(&queued, &soon) }
     }
 
     // MARK: - The end
 
     /// Lets every answer under way finish, for at most `grace` nanoseconds, and closes every connection.
-    /// - Parameter began: called at once with those that are waited for.
-    /// - Returns: those that were cut off.
+    /// - Parameter began: called at once with the exchanges that are waited for.
+    /// - Returns: the exchanges that were cut off.
     func drain(
         grace: UInt64,
         on loop: isolated EventLoop,
@@ -230,18 +231,19 @@ package final class LoopContext {
 
 @available(*, unavailable) extension LoopContext: Sendable {}
 
-/// A connection or tunnel of a loop, which checks its deadlines and drains it.
+/// A connection or tunnel of a loop; the loop lets it check its deadlines, and drains it.
 protocol LoopMember: AnyObject {
-    /// Its place in the loop's list; the list's own.
+    /// The index of the member in the loop's list; only the list sets it.
     var position: Int? { get set }
+    /// Checks the deadlines of the member.
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
-    ///   - elapsed: nanoseconds since the sweep before.
+    ///   - elapsed: nanoseconds since the previous sweep.
     func sweep(now: UInt64, elapsed: UInt64)
-    /// The daemon is ending: end after the current exchange.
+    /// Called when the daemon begins to end: the member ends after its current exchange.
     func drainBegan()
     /// The exchange that the daemon waits for at its end; nil if none is under way.
     var waitedFor: WaitedFor? { get }
-    /// End now.
+    /// Ends the member now.
     func cut()
 }

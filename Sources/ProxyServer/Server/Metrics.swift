@@ -1,8 +1,8 @@
-// The daemon's counters: plain integers on each loop, one table of descriptions, summed when somebody asks.
+// The daemon's metrics: counters as plain integers on each loop, gauges, and the text that shows both.
 
 import Policies
 
-/// The counters, in the order of their table.
+/// The counters of a loop.
 package enum Counter: Int, CaseIterable, Sendable {
     case answers1xx, answers2xx, answers3xx, answers4xx, answers5xx
     case cacheHit, cacheMiss, cacheRevalidated, cacheStale, cachePlaceholder, cacheFallback, cacheBypass,
@@ -54,9 +54,9 @@ package enum Counter: Int, CaseIterable, Sendable {
     }
 }
 
-/// The counters of one loop; loop-bound.
+/// The counters of one loop. Loop-bound.
 package final class LoopCounters {
-    // One per case of `Counter`; ours alone, freed in deinit.
+    // The buffer has one integer for each case of `Counter`; it belongs to this object, and is freed in deinit.
     private let values: UnsafeMutableBufferPointer<UInt64>
 
     package init() {
@@ -73,7 +73,7 @@ package final class LoopCounters {
 
 @available(*, unavailable) extension LoopCounters: Sendable {}
 
-/// The counters of one loop or of several, at one moment.
+/// The values of the counters of one loop, or of several, at one moment.
 package struct CounterValues: Sendable, Equatable {
     private var values: [UInt64]
 
@@ -87,26 +87,26 @@ package struct CounterValues: Sendable, Equatable {
         for index in values.indices { values[index] &+= other.values[index] }
     }
 
-    /// Connections that are open.
+    /// The number of open connections.
     package var connections: UInt64 { self[.connectionsAccepted] &- self[.connectionsClosed] }
-    /// Answers of every status.
+    /// The number of answers of every status.
     package var answers: UInt64 {
         self[.answers1xx] &+ self[.answers2xx] &+ self[.answers3xx] &+ self[.answers4xx] &+ self[.answers5xx]
     }
 }
 
-/// A value that is read when somebody asks, such as the bytes of a tier.
+/// A value that is read when the metrics are requested, such as the bytes of a tier.
 package struct Gauge: Sendable {
-    /// In Prometheus spelling, such as `drydock_memory_bytes`.
+    /// The name in Prometheus spelling, such as `drydock_memory_bytes`.
     package let name: String
     package let help: String
     package let isCounter: Bool
-    /// In Prometheus spelling, such as `{class="client"}`; empty where the metric has one series. Gauges of one name
-    /// follow one another.
+    /// The labels in Prometheus spelling, such as `{class="client"}`; empty if the metric has one series. Gauges of one
+    /// name follow one another.
     package let labels: String
     package let read: @Sendable () -> Int
 
-    /// - Parameter read: called on any thread.
+    /// - Parameter read: returns the value; called on any thread.
     package init(
         _ name: String,
         _ help: String,
@@ -191,7 +191,7 @@ package enum MetricsText {
         ),
     ]
 
-    /// - Parameter values: what the loops have counted; nil leaves it out, where a loop does not say.
+    /// - Parameter values: the counters of all loops; nil leaves them out, since a stalled loop does not report them.
     package static func render(_ values: CounterValues?, gauges: [Gauge]) -> String {
         var text = values.map { counted($0) } ?? ""
         var last = ""

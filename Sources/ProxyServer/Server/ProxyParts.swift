@@ -1,21 +1,21 @@
-// A server with the proxy's handler on every loop: the one place where they are put together.
+// The assembly of a server with the proxy's handler on every loop.
 
 package import DownloadCore
 package import EventLoop
 package import ServiceCore
 package import Upstream
 
-/// What the proxy's handlers are made of.
+/// The parts from which the proxy's handlers are made.
 package struct ProxyParts: Sendable {
     package var plan: RoutePlan
     package var core: DownloadCore
     package var resolver: Resolver
-    /// Where this daemon listens for clients.
+    /// The addresses on which this daemon listens for clients.
     package var listeners: [SocketAddress]
     package var adminListeners: [SocketAddress]
-    /// Told what becomes of calls.
+    /// The hub to which the events of calls are sent.
     package var events: EventHub
-    /// Told of each request, where it is on.
+    /// The journal in which requests are recorded if it is on.
     package var journal: Journal
 
     package init(
@@ -38,7 +38,7 @@ package struct ProxyParts: Sendable {
 }
 
 extension Server {
-    /// Makes the parts on every loop; listening begins later.
+    /// Makes the handlers on every loop; listening begins later.
     ///
     /// - Parameters:
     ///   - sink: the destination of access log lines; nil for none.

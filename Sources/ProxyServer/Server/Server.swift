@@ -1,11 +1,13 @@
-// Everything below the cores as one thing to start and stop: listeners on loop 0, connections on all loops.
+// The server as one thing to start and stop: listeners on loop 0, connections on all loops.
 
 import Configuration
 package import EventLoop
 import HTTPWire
 import Synchronization
 
-/// Sendable: loop-bound parts are in boxes, the rest is under a mutex or never changes.
+/// Listens, and hands connections to the loops.
+///
+/// Sendable: loop-bound parts are in boxes; the rest is under a mutex or never changes.
 package final class Server: Sendable {
     /// Makes the handler of one loop.
     package typealias MakeHandler = @Sendable (LoopContext, isolated EventLoop) -> any ExchangeHandler
@@ -29,9 +31,9 @@ package final class Server: Sendable {
     /// - Parameters:
     ///   - sink: the destination of access log lines; nil for none.
     ///   - daemonLog: gets the errors of clients and, at debug level, the decisions about each request.
-    ///   - journal: told of each request, where it is on.
-    ///   - clock: the clock for Date.
-    ///   - makeHandler: called once on each loop.
+    ///   - journal: records each request, if it is on.
+    ///   - clock: the clock for the field Date.
+    ///   - makeHandler: makes the handler of a loop; called once on each loop.
     package init(
         loops: LoopGroup,
         settings: ServerSettings,
@@ -90,7 +92,7 @@ package final class Server: Sendable {
 
     // MARK: - Listening
 
-    /// Begins to accept on a socket, which is taken over.
+    /// Begins to accept on a socket, and takes it over.
     package func listen(on socket: ListeningSocket, role: ListenerRole) async {
         let facts = ListenerInfo(role: role, address: socket.address)
         state.withLock { $0.facts.append(facts) }
@@ -99,14 +101,14 @@ package final class Server: Sendable {
         }
     }
 
-    /// Accepts on a socket of the same address in the place of one whose file is gone; both are taken over. Where the server
-    /// has ended, the new one is discarded.
+    /// Accepts on a new socket in place of one with the same address whose file is gone; both are taken over. If the
+    /// server has ended, the new one is discarded.
     package func listen(on socket: ListeningSocket, insteadOf lost: ListeningSocket, role: ListenerRole) async {
         let isTaken = await listeners.run { [self] listeners, loop in
             guard let place = listeners.all.firstIndex(where: { $0.socket.descriptor == lost.descriptor }) else {
                 return false
             }
-            // The file is the new one's by now.
+            // The file is not removed: it belongs to the new socket by now.
             listeners.all[place].close(keepsFile: true)
             let facts = ListenerInfo(role: role, address: socket.address)
             listeners.all[place] = listener(on: loop, socket, facts)
@@ -124,7 +126,7 @@ package final class Server: Sendable {
         )
     }
 
-    /// Sets the handler of a role on every loop; connections that are open keep theirs.
+    /// Sets the handler of a role on every loop; open connections keep theirs.
     package func setHandler(for role: ListenerRole, _ makeHandler: @escaping MakeHandler) async {
         for context in contexts {
             _ = await context.run { context, loop in context.setHandler(makeHandler(context, loop), for: role) }
@@ -143,24 +145,24 @@ package final class Server: Sendable {
         }
     }
 
-    /// The addresses that are listened on.
+    /// The addresses that the server listens on in a role.
     package func addresses(_ role: ListenerRole) -> [SocketAddress] {
         state.withLock { $0.facts.filter { $0.role == role }.map(\.address) }
     }
 
-    /// Takes new bounds over; connections that are open keep their head limits.
+    /// Takes over new settings; open connections keep their head limits.
     package func update(_ settings: ServerSettings) {
         state.withLock { $0.settings = settings }
         limits.update(total: settings.connections, perClient: settings.perClient)
         for context in contexts { context.submit { context, _ in context.update(settings) } }
     }
 
-    /// Whether large bodies in memory are copied to clients that come over loopback from now on, or sent by `sendfile`.
+    /// Decides whether large bodies in memory are copied to clients on this machine from now on, or sent by `sendfile`.
     package func send(by costs: LoopbackSending) {
         copiesOverLoopback.store(costs.prefersCopies, ordering: .relaxed)
     }
 
-    /// On loop 0, for each accepted socket.
+    /// Admits or refuses an accepted socket, and hands it to a loop. On loop 0.
     private func accepted(_ descriptor: Int32, _ peer: SocketAddress, _ facts: ListenerInfo) {
         var refusal: Problem?
         if facts.role == .proxy {
@@ -229,7 +231,7 @@ package final class Server: Sendable {
 
     // MARK: - Numbers
 
-    /// The counters of all loops together.
+    /// The sums of the counters of all loops.
     package func counters() async -> CounterValues {
         var sum = CounterValues()
         for context in contexts {
@@ -240,9 +242,9 @@ package final class Server: Sendable {
 
     // MARK: - The end
 
-    /// Stops accepting, lets current answers finish for at most `grace` nanoseconds, and closes everything. Afterwards
-    /// the loops can be stopped.
-    /// - Parameter waiting: called on one of the loops with the exchanges that it waits for.
+    /// Stops accepting, lets current answers finish for at most `grace` nanoseconds, and closes everything; the loops
+    /// can be stopped afterwards.
+    /// - Parameter waiting: called on one of the loops with the exchanges that are waited for.
     /// - Returns: the exchanges that were cut off after that time.
     @discardableResult
     package func drain(
@@ -277,7 +279,7 @@ package final class Server: Sendable {
     }
 }
 
-/// The listeners of a server; loop-bound, on loop 0.
+/// The listeners of a server. Loop-bound, on loop 0.
 final class Listeners {
     var all: [Listener] = []
 

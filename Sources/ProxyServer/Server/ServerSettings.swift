@@ -1,26 +1,26 @@
-// The bounds that every client connection keeps, as one immutable value per configuration.
+// The limits of client connections, as one immutable value for each configuration.
 
 package import Configuration
 package import HTTPWire
 
-/// Times are nanoseconds.
+/// The settings of the server; all times are in nanoseconds.
 package struct ServerSettings: Sendable {
-    /// The pseudonym in Via, Cache-Status and Proxy-Status.
+    /// The daemon's name, which is its pseudonym in Via, Cache-Status and Proxy-Status.
     package var name: String
     package var head: HeadLimits
-    /// For a whole head from its first byte; 408 past it.
+    /// The time for a whole head from its first byte; a slower client gets a 408.
     package var headTimeout: UInt64
-    /// Between two requests, and without any progress of a write.
+    /// The time that a connection may be idle between two requests, or that a write may make no progress.
     package var idle: UInt64
-    /// Least bytes per second of a request body, while the client is waited for.
+    /// The least bytes per second of a request body while the daemon waits for the client.
     package var bodyRate: Int
-    /// Nanoseconds of waiting for a request body before its minimum rate applies.
+    /// The time of waiting for a request body before its least rate applies.
     package var bodyGrace: UInt64 = 10_000_000_000
-    /// For the client to take the last answer before the connection is closed.
+    /// The time that a client has to take the last answer before the connection is closed.
     package var linger: UInt64 = 2_000_000_000
-    /// Connections in all.
+    /// The largest number of connections.
     package var connections: Int
-    /// Connections of one client address.
+    /// The largest number of connections of one client address.
     package var perClient: Int
     /// The clients that may connect over IP.
     package var clients: [ClientRule]
@@ -37,8 +37,7 @@ package struct ServerSettings: Sendable {
         clients = configuration.clients
     }
 
-    /// How often deadlines are looked at: often enough for the shortest of them, at most every 10
-    /// ms, at least every second.
+    /// The time between two looks at deadlines: a quarter of the shortest of them, between 10 ms and 1 s.
     var sweepInterval: UInt64 {
         let shortest = min(min(headTimeout, idle), min(linger, bodyGrace))
         return min(max(shortest / 4, 10_000_000), 1_000_000_000)

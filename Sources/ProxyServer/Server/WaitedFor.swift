@@ -1,9 +1,9 @@
-// For whom the end of the daemon waits, and whom it cuts off.
+// The exchanges that the end of the daemon waits for, and those that it cuts off.
 
 import EventLoop
 import Synchronization
 
-/// A client that has not got all of its answer, or has a tunnel.
+/// An exchange whose client has not got all of its answer, or a tunnel.
 package struct WaitedFor: Sendable, Equatable, CustomStringConvertible {
     package enum Kind: String, Sendable, CaseIterable {
         case request, tunnel
@@ -12,13 +12,13 @@ package struct WaitedFor: Sendable, Equatable, CustomStringConvertible {
     }
 
     package let kind: Kind
-    /// The client's address; `unix` where it has none.
+    /// The address of the client; `unix` for a unix socket.
     package let client: String
-    /// Method and target; nil where the head has not come whole.
+    /// The method and target of the request; nil if its head is not complete.
     package var request: String?
-    /// When it began, monotonic nanoseconds.
+    /// The time at which the exchange began, in monotonic nanoseconds.
     package var since: UInt64
-    /// Bytes of the body that the kernel has taken.
+    /// The number of body bytes that the kernel has taken.
     package var sent = 0
 
     package init(kind: Kind, client: String, since: UInt64) {
@@ -27,7 +27,7 @@ package struct WaitedFor: Sendable, Equatable, CustomStringConvertible {
         self.since = since
     }
 
-    /// `127.0.0.1 GET /files/a, 12 s, 4096 bytes sent`
+    /// The exchange in a log line: `127.0.0.1 GET /files/a, 12 s, 4096 bytes sent`.
     package var description: String {
         let now = Monotonic.now()
         let seconds = now > since ? (now - since) / 1_000_000_000 : 0
@@ -35,7 +35,8 @@ package struct WaitedFor: Sendable, Equatable, CustomStringConvertible {
         return "\(client) \(request ?? "with a request that has not come whole"), \(seconds) s, \(bytes) sent"
     }
 
-    /// Method and target without its query, which may have secrets in it, and not beyond 200 characters.
+    /// The method and the target for a log line: without the query, which may have secrets in it, and cut to 200
+    /// characters.
     static func text(_ method: String, _ target: LogText) -> String {
         let path = target.withBytes { bytes in
             bytes.prefix { $0 != UInt8(ascii: "?") }.prefix(200).map { 0x21..<0x7F ~= $0 ? $0 : UInt8(ascii: ".") }
@@ -43,7 +44,7 @@ package struct WaitedFor: Sendable, Equatable, CustomStringConvertible {
         return "\(method) \(String(decoding: path, as: UTF8.self))"
     }
 
-    /// `2 requests and 1 tunnel`
+    /// The numbers of all kinds in a log line: `2 requests and 1 tunnel`.
     package static func summary(_ all: [WaitedFor]) -> String {
         let parts = Kind.allCases.compactMap { kind -> String? in
             let count = all.count { $0.kind == kind }
@@ -71,7 +72,7 @@ final class WaitedForTally: Sendable {
         self.told = told
     }
 
-    /// Once for each loop.
+    /// Adds the exchanges of a loop, once for each loop; the last call reports them.
     func add(_ found: [WaitedFor]) {
         let all: [WaitedFor]? = state.withLock { state in
             state.left -= 1
