@@ -1,14 +1,14 @@
-// The journal: what was asked, and what was answered, as far as a bounded number of bytes holds it.
+// The journal: the latest requests and their answers, in a bounded number of bytes.
 
 package import Configuration
 import ServiceCore
 import Synchronization
 
-/// How much of which requests the journal holds.
+/// The size of the journal, and what it records of a request.
 package struct JournalSettings: Sendable, Equatable {
-    /// Bytes of all entries at most; nil: no journal.
+    /// The most bytes of all entries; nil for no journal.
     package var size: Int?
-    /// Bytes of each request's body at most.
+    /// The most bytes that are recorded of a request's body.
     package var bodies = 0
     /// The fields whose values are hidden, in lower case.
     package var redacted: Set<String> = []
@@ -26,12 +26,12 @@ package struct JournalSettings: Sendable, Equatable {
     }
 }
 
-/// A reader's place in the journal.
+/// The position of a reader in the journal.
 package struct JournalCursor: Sendable {
     fileprivate var place: UInt64
     /// The number of the next entry.
     fileprivate var number: UInt64
-    /// Entries that were dropped before they were read.
+    /// The number of entries that were dropped before the reader came to them.
     package fileprivate(set) var missed: UInt64 = 0
 }
 
@@ -41,22 +41,23 @@ package struct NumberedEntry: Sendable, Equatable {
     package let entry: JournalEntry
 }
 
-/// What the journal has, and what it has no more.
+/// The extent of the journal: its entries, and those that it has dropped.
 package struct JournalExtent: Sendable, Equatable {
     package var entries = 0
     package var bytes = 0
     package var limit = 0
-    /// Entries that made room for later ones since the journal was last cleared.
+    /// The number of entries that made room for later ones since the journal was last cleared.
     package var dropped: UInt64 = 0
-    /// When the youngest of these came, in nanoseconds since 1970.
+    /// The time of the youngest dropped entry, in nanoseconds since 1970; 0 if none was dropped.
     package var droppedUntil: UInt64 = 0
-    /// When the journal was switched on, if it was off before and has not been cleared since; 0 otherwise.
+    /// The time at which the journal was switched on, in nanoseconds since 1970, if it has not been cleared since; 0
+    /// otherwise.
     package var offUntil: UInt64 = 0
 }
 
-/// Every answer of all loops, in the order of their ends.
+/// The answers of all loops, in the order in which they end.
 ///
-/// Sendable: what changes is under one mutex, which is held for the copy of one entry, or of a page of them; nobody is
+/// Sendable: the mutable state is under one mutex, which is held for the copy of one entry or of a page; no task is
 /// resumed under it.
 package final class Journal: Sendable {
     private typealias Waiter = UnsafeContinuation<Void, Never>
@@ -64,20 +65,20 @@ package final class Journal: Sendable {
     private struct State {
         var settings: JournalSettings
         var ring: JournalRing?
-        /// Of the ring that was there last, so that no place is used twice.
+        /// The end of the previous ring: a new ring begins there, so that no position is used twice.
         var end: UInt64 = 0
         var dropped: UInt64 = 0
         var droppedUntil: UInt64 = 0
         var offUntil: UInt64 = 0
-        /// Of the next entry.
+        /// The number of the next entry.
         var number: UInt64 = 1
-        /// Who waits for the next entry, by reader.
+        /// The tasks that wait for the next entry, by the number of their reader.
         var waiters: [UInt64: Waiter] = [:]
         var readers: Set<UInt64> = []
         var lastReader: UInt64 = 0
         var isOver = false
 
-        /// The oldest entry's.
+        /// The number of the oldest entry.
         var firstNumber: UInt64 { number - UInt64(ring?.count ?? 0) }
 
         mutating func takeWaiters() -> [Waiter] {
@@ -91,9 +92,9 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Bytes of entries that a page holds, about.
+    /// The approximate number of bytes of entries in a page.
     private static let pageSize = 256 << 10
-    /// Readers that follow the journal at the same time.
+    /// The largest number of readers that follow the journal at the same time.
     package static let maximumReaders = 16
 
     private let state: Mutex<State>
@@ -103,7 +104,7 @@ package final class Journal: Sendable {
     }
 
     package var settings: JournalSettings { state.withLock { $0.settings } }
-    /// Requests are recorded.
+    /// True if requests are recorded.
     package var isOn: Bool { state.withLock { $0.ring != nil } }
 
     package var extent: JournalExtent {
@@ -119,8 +120,8 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Takes over the settings of another configuration. The youngest entries stay, as far as there is room.
-    /// - Parameter now: in nanoseconds since 1970.
+    /// Takes over the settings of another configuration; the youngest entries stay as far as there is room.
+    /// - Parameter now: nanoseconds since 1970.
     package func update(_ settings: JournalSettings, now: UInt64) {
         state.withLock { state in
             let before = state.settings
@@ -129,7 +130,7 @@ package final class Journal: Sendable {
             guard let size = settings.size, let old = state.ring else {
                 state.end = state.ring?.end ?? state.end
                 state.ring = settings.size.map { [end = state.end] in JournalRing(capacity: $0, from: end) }
-                // What was recorded before is of another journal.
+                // Dropped entries belong to the previous journal, so they are not counted any more.
                 (state.dropped, state.droppedUntil) = (0, 0)
                 if before.size == nil { state.offUntil = now }
                 return
@@ -144,12 +145,12 @@ package final class Journal: Sendable {
         }
     }
 
-    /// Adds an entry; the oldest make room for it. Any thread.
+    /// Adds an entry, for which the oldest ones make room. Any thread.
     package func record(_ entry: JournalEntry) {
         let bytes = entry.bytes
         let woken = state.withLock { state -> [Waiter] in
             guard var ring = state.ring else { return [] }
-            // Taken out, so that its memory is changed in place.
+            // The ring is taken out of the state, so that its memory is changed in place.
             state.ring = nil
             if ring.append(bytes, dropped: { state.drop($0) }) {
                 state.number += 1
@@ -162,8 +163,8 @@ package final class Journal: Sendable {
         for waiter in woken { waiter.resume() }
     }
 
-    /// Removes all entries, and forgets that some were dropped.
-    /// - Returns: how many there were.
+    /// Removes all entries, and resets the count of dropped ones.
+    /// - Returns: how many entries there were.
     package func clear() -> Int {
         state.withLock { state in
             defer {
@@ -176,17 +177,17 @@ package final class Journal: Sendable {
 
     // MARK: - Reading
 
-    /// Before the oldest entry.
+    /// The position before the oldest entry.
     package var start: JournalCursor {
         state.withLock { JournalCursor(place: $0.ring?.first ?? 0, number: $0.firstNumber) }
     }
 
-    /// Behind the youngest.
+    /// The position behind the youngest entry.
     package var end: JournalCursor {
         state.withLock { JournalCursor(place: $0.ring?.end ?? 0, number: $0.number) }
     }
 
-    /// The next entries behind a place, about 256 KiB of them; none at the end.
+    /// Reads the next entries, about 256 KiB of them, and moves the cursor behind them; none at the end of the journal.
     package func page(_ cursor: inout JournalCursor) -> [NumberedEntry] {
         var (place, number, missed) = (cursor.place, cursor.number, UInt64(0))
         let records = state.withLock { state -> [ArraySlice<UInt8>] in
@@ -212,8 +213,8 @@ package final class Journal: Sendable {
 
     // MARK: - Following
 
-    /// Begins to follow what is recorded from now on. Any thread.
-    /// - Returns: nil where there are as many readers as may be, or none may come any more.
+    /// Begins to follow the journal from a position. Any thread.
+    /// - Returns: nil if there are ``maximumReaders`` already, or if the journal has ended.
     package func follow(from cursor: JournalCursor) -> JournalReader? {
         let id = state.withLock { state -> UInt64? in
             guard !state.isOver, state.readers.count < Self.maximumReaders else { return nil }
@@ -224,7 +225,7 @@ package final class Journal: Sendable {
         return id.map { JournalReader(self, $0, cursor) }
     }
 
-    /// Ends the streams of all readers, and lets no others come.
+    /// Ends the streams of all readers, and admits no others.
     package func stop() {
         let woken = state.withLock { state -> [Waiter] in
             state.isOver = true
@@ -239,7 +240,7 @@ package final class Journal: Sendable {
         state.withLock { $0.isOver || !$0.readers.contains(id) }
     }
 
-    /// Resumes a waiter as soon as there is an entry behind its place.
+    /// Resumes the waiter as soon as there is an entry behind the cursor.
     private func wait(_ id: UInt64, _ cursor: JournalCursor, _ waiter: Waiter) {
         let isDue = state.withLock { state -> Bool in
             guard !state.isOver, state.readers.contains(id), state.number == cursor.number, !Task.isCancelled else {
@@ -273,9 +274,9 @@ package final class Journal: Sendable {
     }
 }
 
-/// One who follows the journal; the stream ends with it.
+/// A reader that follows the journal; its stream ends with this object.
 ///
-/// Sendable: its place is under a mutex, and one caller at a time asks it.
+/// Sendable: its position is under a mutex, and one caller at a time asks it.
 package final class JournalReader: Sendable {
     private let journal: Journal
     private let id: UInt64
@@ -290,7 +291,7 @@ package final class JournalReader: Sendable {
     deinit { close() }
 
     /// Waits for the next entries. One caller at a time.
-    /// - Returns: nil at the end, or when the task is cancelled.
+    /// - Returns: nil at the end of the stream, or if the task is cancelled.
     package func next() async -> [NumberedEntry]? {
         while !Task.isCancelled, !journal.isOver(for: id) {
             var place = cursor.withLock { $0 }
@@ -306,26 +307,26 @@ package final class JournalReader: Sendable {
     package func close() { journal.remove(id) }
 }
 
-/// A ring of bytes that holds records whole. A record is its length in four bytes and its content.
+/// A ring of bytes that holds whole records; a record is its length in four bytes, and its content.
 ///
-/// Places count all bytes that were ever written, so that a place says whether its record is still there.
+/// Positions count all bytes that were ever written, so that a position tells whether its record is still there.
 struct JournalRing {
-    /// Bytes of one piece: memory is taken piece by piece when the ring first gets there.
+    /// The number of bytes of one piece: memory is allocated by pieces, when the ring first gets there.
     private static let pieceSize = 64 << 10
 
-    /// Bytes of all records at most, their lengths included.
+    /// The most bytes of all records, their lengths included.
     let capacity: Int
     private let pieceSize: Int
     private var pieces: [[UInt8]] = []
-    /// The place of the oldest record.
+    /// The position of the oldest record.
     private(set) var first: UInt64
-    /// Behind the newest.
+    /// The position behind the newest record.
     private(set) var end: UInt64
     private(set) var count = 0
 
     /// - Parameters:
-    ///   - capacity: at least 1; rounded down to whole pieces.
-    ///   - start: the place of the first record.
+    ///   - capacity: the most bytes of all records, at least 1; rounded down to whole pieces.
+    ///   - start: the position of the first record.
     init(capacity: Int, from start: UInt64 = 0) {
         pieceSize = max(1, min(capacity, Self.pieceSize))
         self.capacity = max(1, capacity / pieceSize) * pieceSize
@@ -333,12 +334,12 @@ struct JournalRing {
         end = start
     }
 
-    /// Bytes of all records.
+    /// The number of bytes of all records, their lengths included.
     var size: Int { Int(end - first) }
 
-    /// Appends a record, and drops as many of the oldest as it takes.
-    /// - Parameter dropped: called with each record that goes.
-    /// - Returns: false where it is longer than the ring; then nothing changes.
+    /// Appends a record, and drops as many of the oldest ones as needed.
+    /// - Parameter dropped: called with each dropped record.
+    /// - Returns: false if the record is longer than the ring; nothing changes then.
     mutating func append(_ record: [UInt8], dropped: (ArraySlice<UInt8>) -> Void) -> Bool {
         let needed = record.count + 4
         guard needed <= capacity else { return false }
@@ -355,7 +356,7 @@ struct JournalRing {
         return true
     }
 
-    /// The record at a place, and the place of the next one; nil at the end.
+    /// The record at a position, and the position of the next one; nil at the end, or if the record was dropped.
     func record(at place: UInt64) -> (content: ArraySlice<UInt8>, next: UInt64)? {
         guard place >= first, place + 4 <= end else { return nil }
         let length = bytes(place..<place + 4).reversed().reduce(0) { $0 << 8 | UInt64($1) }

@@ -1,4 +1,4 @@
-// What becomes an entry of the journal: made with a request, filled while it is answered, recorded at its end.
+// The draft of a journal entry: made with a request, filled while it is answered, recorded at its end.
 
 import Content
 import EventLoop
@@ -6,17 +6,17 @@ import HTTPWire
 import ServiceCore
 import Upstream
 
-/// Loop-bound, made for one request while the journal is on.
+/// Collects what the journal records of one request. Loop-bound, made while the journal is on.
 final class JournalDraft {
     private let journal: Journal
     private let settings: JournalSettings
     private var body: [UInt8] = []
     private var isBodyCut = false
-    /// Bytes of the body that have been read.
+    /// The number of body bytes that have been read.
     private var seen = 0
-    /// The value of Drydock-Demo, of a demo answer.
+    /// The value of Drydock-Demo in a demo answer; empty otherwise.
     var demo = ""
-    /// What the document of the service says is wrong with the request.
+    /// The violations of the service's OpenAPI document by the request; empty for none.
     var violations = ""
 
     init(_ journal: Journal) {
@@ -24,10 +24,11 @@ final class JournalDraft {
         settings = journal.settings
     }
 
-    /// The body of the request, whose bytes are seen here as they are read.
-    /// - Parameter framing: of the request: who has read as much as that says may not ask for more.
+    /// Wraps the request's body, so that its bytes are recorded as they are read.
+    /// - Parameter framing: the framing of the request: a reader that has read the whole length may stop without seeing
+    ///   the end.
     func watching(_ source: any RequestBodySource, _ framing: BodyFraming) -> any RequestBodySource {
-        // Until its end has been seen.
+        // The body counts as cut until its end has been seen.
         isBodyCut = true
         return SeenBody(source) { [weak self] in
             self?.see($0)
@@ -37,14 +38,14 @@ final class JournalDraft {
         }
     }
 
-    /// Reads the beginning of a body that nobody else would read, such as that of a request with a demo answer.
-    /// - Returns: the same body, from its start.
+    /// Reads the beginning of a body that is not read otherwise, such as that of a request with a demo answer.
+    /// - Returns: the same body from its start.
     func readAhead(
         _ source: any RequestBodySource,
         bind: ((_ available: @escaping () -> Void) -> Void)?,
         on loop: isolated EventLoop
     ) async -> any RequestBodySource {
-        // A body that breaks off is the exchange's own affair.
+        // An incomplete body is not handled here: the exchange ends it.
         guard settings.bodies > 0,
             let content = try? await PostedContent.read(source, bind: bind, atMost: settings.bodies, on: loop)
         else { return source }
@@ -59,7 +60,7 @@ final class JournalDraft {
     private func sawEnd() { isBodyCut = seen > body.count }
 
     /// Records the request with its answer.
-    /// - Parameter status: of the answer, or what the access log says in its place.
+    /// - Parameter status: the status of the answer, or the one that the access log shows if there was none.
     func record(_ exchange: Exchange, status: Int, isAborted: Bool) {
         let duration = Monotonic.now() &- exchange.startedAt
         let request = exchange.request

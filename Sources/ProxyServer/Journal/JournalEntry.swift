@@ -1,37 +1,37 @@
-// One request of the journal and its answer, and how it is written in bytes.
+// An entry of the journal, for one request and its answer, and its encoding as bytes.
 
 import Content
 import HTTPWire
 
-/// What the journal knows of one request.
+/// The facts about one request that the journal keeps.
 package struct JournalEntry: Sendable, Equatable {
-    /// When the head of the request was complete, in nanoseconds since 1970.
+    /// The time at which the head of the request was complete, in nanoseconds since 1970.
     package var time: UInt64
     package var method: String
-    /// As the client wrote it, but for secrets in its query.
+    /// The target as the client sent it, without secrets in its query.
     package var target: String
-    /// The service's name, `forward`, or empty.
+    /// The name of the service; `forward` for forward mode, or empty.
     package var service = ""
-    /// Empty where no endpoint names the request.
+    /// The name of the endpoint; empty if the request is not for a named endpoint.
     package var endpoint = ""
-    /// Of the request; a value that the configuration hides is ``hidden``.
+    /// The fields of the request; a value that the configuration hides is ``hidden``.
     package var fields: [Field] = []
     /// The beginning of the request's body, as far as the daemon has read it.
     package var body: [UInt8] = []
-    /// The body is longer than `body`, or was not read to its end.
+    /// True if the body is longer than `body`, or was not read to its end.
     package var isBodyCut = false
     package var status: Int
-    /// What answered, as the metric `drydock_cache_requests_total` names it: `demo`, `hit`, `miss` and so on.
+    /// The source of the answer as in the labels of the metric `drydock_cache_total`: `demo`, `hit`, `miss` and so on.
     package var source = ""
-    /// The value of Cache-Status, or empty.
+    /// The value of Cache-Status in the answer; empty for none.
     package var cacheStatus = ""
-    /// The value of Drydock-Demo, or empty.
+    /// The value of Drydock-Demo in the answer; empty for none.
     package var demo = ""
-    /// What is wrong with the request, by the document of OpenAPI of its service, or empty.
+    /// The violations of the service's OpenAPI document by the request; empty for none.
     package var violations = ""
-    /// From the request's complete head to the last byte of the answer, in nanoseconds.
+    /// Nanoseconds from the request's complete head to the last byte of the answer.
     package var duration: UInt64 = 0
-    /// The answer did not reach the client as a whole.
+    /// True if the answer did not reach the client as a whole.
     package var isAborted = false
 
     package struct Field: Sendable, Equatable {
@@ -44,7 +44,7 @@ package struct JournalEntry: Sendable, Equatable {
         }
     }
 
-    /// Stands for a value that is not shown.
+    /// The text that stands for a hidden value.
     package static let hidden = "***"
 
     package init(time: UInt64, method: String, target: String, status: Int) {
@@ -57,10 +57,10 @@ package struct JournalEntry: Sendable, Equatable {
     /// The target without its query.
     package var path: Substring { target.prefix { $0 != "?" } }
 
-    /// The items of the query, decoded.
+    /// The items of the target's query, decoded.
     package var query: [(name: String, value: String)] { Self.items(target) }
 
-    /// The items of a target's query, decoded.
+    /// The items of the query of a target, decoded.
     package static func items(_ target: String) -> [(name: String, value: String)] {
         target.drop { $0 != "?" }.dropFirst().split(separator: "&").map { item in
             let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -71,17 +71,17 @@ package struct JournalEntry: Sendable, Equatable {
         }
     }
 
-    /// A parameter of Drydock-Demo, such as `draw`.
+    /// The value of a parameter of Drydock-Demo, such as `draw`; nil if there is none.
     package func demoParameter(_ name: String) -> String? {
         guard let start = demo.split(separator: "; ").first(where: { $0.hasPrefix("\(name)=") }) else { return nil }
         return String(start.dropFirst(name.utf8.count + 1))
     }
 }
 
-// MARK: - In bytes
+// MARK: - Encoding
 
 extension JournalEntry {
-    /// Numbers are little-endian; a text is its length in four bytes and its UTF-8.
+    /// The entry as bytes: numbers are little-endian, and a text is its length in four bytes and its UTF-8.
     var bytes: [UInt8] {
         var writer = JournalWriter()
         writer.write(time)
@@ -97,7 +97,8 @@ extension JournalEntry {
         return writer.bytes
     }
 
-    /// - Parameter bytes: as ``bytes`` gives them; nil where they end too early.
+    /// Decodes an entry; nil if the bytes end too early.
+    /// - Parameter bytes: an entry as ``bytes`` encodes it.
     init?(bytes: ArraySlice<UInt8>) {
         var reader = JournalBytes(rest: bytes)
         guard let time = reader.number(), let duration = reader.number(), let status = reader.number(),
@@ -116,7 +117,7 @@ extension JournalEntry {
         }
     }
 
-    /// When the request of an entry came, without reading the rest of it.
+    /// The time of an entry, without decoding the rest of it.
     static func time(of bytes: ArraySlice<UInt8>) -> UInt64 {
         var reader = JournalBytes(rest: bytes)
         return reader.number() ?? 0
