@@ -1,4 +1,4 @@
-// How the document of an explanation is made from what the download core says.
+// Makes the document of an explanation from what the download core says about a request.
 
 import CacheStore
 import DownloadCore
@@ -22,7 +22,7 @@ extension AdminExplanation.Route {
 }
 
 extension AdminExplanation {
-    /// For a request that the cache has no part in.
+    /// Makes the explanation of a request that does not use the cache.
     init(_ request: RequestHead, _ route: Route, now: Int64, isOffline: Bool, bypass: Ruling? = nil) {
         self.init(
             method: request.method.name,
@@ -64,7 +64,7 @@ extension AdminExplanation {
         cache?.otherVariant = stored.otherVariantOnFailure
     }
 
-    /// The first and the last byte of each range.
+    /// The first and the last byte of each range, as `0-99`.
     fileprivate static func bytes(_ ranges: [Range<Int64>]) -> [String] {
         ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
     }
@@ -82,8 +82,8 @@ extension AdminExplanation.Standing {
 }
 
 extension AdminExplanation.Ruling {
-    /// The reason for the outcome. If no stored response is selected and no origin is contacted, it says
-    /// why no origin is contacted.
+    /// The reason for the outcome. If no stored response is selected and no origin is asked, it is the reason why no
+    /// origin is asked.
     fileprivate init(_ stored: StoredExplanation, _ outcome: AdminExplanation.Outcome) {
         let rules = stored.rules
         self.init(reason: rules.reason, section: rules.section)
@@ -96,7 +96,7 @@ extension AdminExplanation.Ruling {
             reason = way.reason ?? way.forward.rawValue
             if way == ForwardReason(.partial) { section = "RFC 9111 section 3.3" }
             guard way == ForwardReason(.stale) else { return }
-            // Parts that a whole response would be refreshed behind are checked first.
+            // Parts that belong to a stale response are validated before they are completed.
             reason = StaleReason.expired.rawValue
             section = StaleReason.expired.section
             return
@@ -196,10 +196,12 @@ extension AdminExplanation.Variant {
 }
 
 extension AdminExplanation.Meeting {
+    /// The way in which a request would meet its origin if it is not asked at once.
     /// - Parameters:
-    ///   - call: parked where it is refused and its service parks calls; nil for an upgrade, which is not.
-    ///   - cache: what the cache would do; nil where it has no part in the request.
-    /// - Returns: nil where the origin is asked at once.
+    ///   - call: the call of a service, which is parked if it is refused and the service parks calls; nil for an
+    ///     upgrade, which is never parked.
+    ///   - cache: what the cache would do; nil if the request does not use it.
+    /// - Returns: nil if the origin is asked at once.
     init?(_ outlook: OriginOutlook, _ call: ServiceCall?, _ cache: AdminExplanation.Cache?) {
         switch outlook {
         case .asked: return nil
@@ -231,7 +233,7 @@ extension AdminExplanation.Meeting {
         }
     }
 
-    /// As lines of a text.
+    /// The meeting with the origin as lines of text.
     var lines: [String] {
         guard kind == .refused else { return [reason] }
         switch instead {

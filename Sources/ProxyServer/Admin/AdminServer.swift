@@ -1,19 +1,19 @@
-// The admin API: HTTP and JSON on a listener of its own, never on the proxy's port.
+// The admin API over HTTP: JSON on a listener of its own, never on the proxy's port.
 
 package import EventLoop
 package import HTTPWire
 import ServiceCore
 
-/// Answers the admin API on one loop; loop-bound.
+/// Answers requests of the admin API on one loop. Loop-bound.
 package final class AdminHandler: ExchangeHandler {
-    /// Bytes of a stream that wait for the client before more are made.
+    /// The number of bytes of a stream that may wait for the client; no more are made until it has read.
     private static let streamWindow = 16 << 10
     /// Nanoseconds for which the end of a stream waits for a client that does not read.
     private static let streamGrace: UInt64 = 1_000_000_000
 
     private let routes: [AdminRoute]
 
-    /// - Parameter routes: in the order in which a 404 lists their paths.
+    /// - Parameter routes: the routes of all features, in the order in which a 404 lists their paths.
     package init(routes: [AdminRoute]) { self.routes = routes }
 
     package func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
@@ -44,7 +44,7 @@ package final class AdminHandler: ExchangeHandler {
         }
     }
 
-    /// Sends a body as it comes, chunked. What the client does not read waits in the stream, which bounds it.
+    /// Sends a stream chunked as its bytes come. What the client does not read waits in the stream, which bounds it.
     private static func send(
         _ stream: any AdminStream,
         _ head: ResponseHead,
@@ -52,7 +52,8 @@ package final class AdminHandler: ExchangeHandler {
         on loop: isolated EventLoop
     ) async {
         defer { stream.close() }
-        // A client that only listens sends nothing, so that its leaving is seen by the end of its side alone.
+        // A client that only listens sends nothing, so the end of its side of the connection is the only sign that it
+        // has left.
         exchange.endWithClient()
         exchange.sendHead(head, body: .unknown)
         guard exchange.request.method != .head else { return exchange.finish() }
@@ -60,7 +61,8 @@ package final class AdminHandler: ExchangeHandler {
             exchange.queue(bytes)
             do throws(ClientGone) { try await exchange.waitForRoom(atMost: streamWindow) } catch { return }
         }
-        // The daemon is ending, and does not wait for somebody who has not read for a while.
+        // The stream has ended, or the daemon is ending: a client that does not read is waited for ``streamGrace`` at
+        // most.
         let timer = LoopTimer(on: loop) { exchange.abort(.reset) }
         timer.start(after: streamGrace)
         defer { timer.cancel() }
@@ -99,8 +101,9 @@ package final class AdminHandler: ExchangeHandler {
 
     // MARK: - Refusals
 
-    /// On TCP any page in a browser could reach the API: Host must be loopback or the listen address, and a foreign
-    /// Origin is refused (http-rules.md 41). A unix socket has its permissions.
+    /// Refuses requests of web pages on TCP, where any page in a browser could reach the API: Host has to be loopback
+    /// or the listen address (RFC 9110 section 7.2), and Origin must not be foreign (RFC 6454 section 7). A unix socket
+    /// is protected by its permissions.
     static func check(_ fields: Fields, listener: ListenerInfo) throws(Problem) {
         guard !listener.address.isUnix else { return }
         let host = fields.first(.host).flatMap { Authority.parse($0) }
@@ -145,11 +148,11 @@ package final class AdminHandler: ExchangeHandler {
 
 /// A parsed request of the admin API.
 package struct AdminRequest: Sendable {
-    /// The parts of the path at the `:name`s of the route, in order, percent-decoded.
+    /// The values for the `:name`s of the route in the path, in order, percent-decoded.
     package var pathParameters: [String]
-    /// Percent-decoded, in order.
+    /// The items of the query, percent-decoded, in order.
     package var queryItems: [(name: String, value: String)]
-    /// Empty for routes that take none.
+    /// The body of the request; empty for routes that take none.
     package var body: [UInt8]
 
     package init(pathParameters: [String] = [], queryItems: [(name: String, value: String)] = [], body: [UInt8] = []) {
@@ -161,14 +164,16 @@ package struct AdminRequest: Sendable {
     /// The query by name; the last of duplicate items is used.
     package var query: [String: String] { Dictionary(queryItems.map { ($0.name, $0.value) }) { $1 } }
 
-    /// - Throws: a 400 where the query has another item than these.
+    /// Checks the names of the query's items.
+    /// - Throws: a 400 if there is another one.
     package func check(_ names: Set<String>) throws(Problem) {
         for (name, _) in queryItems where !names.contains(name) {
             throw Problem.badQuery("\(name) is not known here; there are \(names.sorted().joined(separator: ", "))")
         }
     }
 
-    /// - Throws: a 400 where the path of a folder is not absolute.
+    /// Checks the path of a folder.
+    /// - Throws: a 400 if it is not absolute.
     package static func check(folder path: String) throws(Problem) {
         guard path.hasPrefix("/"), !path.utf8.contains(0) else {
             throw Problem.badQuery(
@@ -178,7 +183,7 @@ package struct AdminRequest: Sendable {
     }
 
     /// Decodes the body as a document.
-    /// - Throws: a 400 that says what is wrong with it.
+    /// - Throws: a 400 that names the mistake.
     package func decode<Value: Decodable>(_ type: Value.Type) throws(Problem) -> Value {
         do {
             return try AdminJSON.decode(type, from: body)
@@ -190,10 +195,10 @@ package struct AdminRequest: Sendable {
 
 /// A body that is made while it is sent.
 package protocol AdminStream: Sendable {
-    /// Waits for the next bytes, and is asked for them when the client has taken most of those before.
-    /// - Returns: nil at the end, or when the task is cancelled.
+    /// Waits for the next bytes; called when the client has read most of the previous ones.
+    /// - Returns: nil at the end, or if the task is cancelled.
     func next() async -> [UInt8]?
-    /// Nobody asks for more.
+    /// Ends the stream: no bytes are asked for any more.
     func close()
 }
 
@@ -202,7 +207,7 @@ package struct AdminAnswer: Sendable {
     package var status: Int
     package var type: String
     package var body: [UInt8]
-    /// Instead of `body`, until it ends, the client leaves, or the daemon drains.
+    /// A stream that is sent in place of `body`, until it ends, the client leaves, or the daemon drains.
     package var stream: (any AdminStream)?
 
     package init(status: Int = 200, type: String, body: [UInt8]) {
@@ -211,8 +216,8 @@ package struct AdminAnswer: Sendable {
         self.body = body
     }
 
-    /// A document.
-    /// - Throws: a 500 where it cannot be encoded.
+    /// An answer with a JSON document.
+    /// - Throws: a 500 if it cannot be encoded.
     package static func json(_ value: some Encodable, status: Int = 200) throws(Problem) -> AdminAnswer {
         do {
             return AdminAnswer(status: status, type: "application/json", body: try AdminJSON.encode(value))
@@ -221,8 +226,8 @@ package struct AdminAnswer: Sendable {
         }
     }
 
-    /// Encodes a document that may be long, off the loop.
-    /// - Throws: a 500 where it cannot be encoded.
+    /// An answer with a JSON document that may be long, encoded off the loop.
+    /// - Throws: a 500 if it cannot be encoded.
     package static func jsonBehind(_ value: some Encodable & Sendable) async throws(Problem) -> AdminAnswer {
         let encoding = Task.detached { () -> Result<AdminAnswer, Problem> in
             do throws(Problem) { return .success(try json(value)) } catch { return .failure(error) }
@@ -235,16 +240,16 @@ package struct AdminAnswer: Sendable {
     }
 }
 
-/// One method on one path. Each feature of the daemon has routes of its own.
+/// The route of one method on one path; each feature of the daemon has its own.
 package struct AdminRoute: Sendable {
     package typealias Perform = @Sendable (AdminRequest) async throws(Problem) -> AdminAnswer
 
-    /// GET answers HEAD, too.
+    /// The method; a route for GET answers HEAD, too.
     package let method: HTTPWire.Method
     package let path: AdminPath
-    /// Bytes of a request body at most; 0 for routes that do not read it.
+    /// The most bytes of a request body; 0 for routes that do not read it.
     package let bodyLimit: Int
-    /// Called on the loop of the connection.
+    /// Makes the answer; called on the loop of the connection.
     package let perform: Perform
 
     package init(_ method: HTTPWire.Method, _ path: AdminPath, bodyLimit: Int = 0, perform: @escaping Perform) {
@@ -261,7 +266,7 @@ package struct AdminRoute: Sendable {
 }
 
 extension Problem {
-    /// A query or a body that is not understood.
+    /// A 400 for a query or a body that cannot be understood.
     package static func badQuery(_ detail: String) -> Problem {
         Problem(status: 400, title: "Bad query", detail: detail)
     }

@@ -1,18 +1,18 @@
-// What `GET /v1/explain` asks: a request as a client would send it.
+// The query of `GET /v1/explain`: a request as a client would send it.
 
 import EventLoop
 import HTTPWire
 
-/// A request as it would come in, and where.
+/// A request that is explained, and the service that it goes to.
 package struct ExplainQuery: Sendable, Equatable {
-    /// A path as reverse mode takes it, or an absolute URL: of this daemon, or of an origin in forward mode.
+    /// The URL: a path as in reverse mode, or an absolute URL of this daemon, or of an origin in forward mode.
     package var url: String
-    /// Further request fields.
+    /// Further fields of the request.
     package var fields: [Field]
-    /// The service that the URL of an origin goes through, `forward` or empty for forward mode;
-    /// nil lets the routes decide.
+    /// The service through which the URL of an origin is asked; `forward` or empty for forward mode, nil to let the
+    /// routes decide.
     package var service: String?
-    /// The method to explain.
+    /// The method of the request.
     var method = "GET"
 
     package struct Field: Sendable, Equatable {
@@ -26,7 +26,8 @@ package struct ExplainQuery: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// `url=…`, perhaps `method=…`, and `field=Name: value` as often as there are fields.
+    /// Parses `url=…`, optionally `method=…` and `service=…`, and `field=Name: value` once for each field.
+    /// - Throws: a 400 that names the mistake.
     package init(members: [(name: String, value: String)]) throws(Problem) {
         var url: String?
         var (service, method): (String?, String?)
@@ -50,10 +51,11 @@ package struct ExplainQuery: Sendable, Equatable {
         self.method = method ?? self.method
     }
 
-    /// `Name: value`.
+    /// Parses a field, `Name: value`.
+    /// - Throws: a 400 if it is not a field.
     package static func field(_ text: String) throws(Problem) -> Field {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        // What follows a line end would be a field of its own, or the end of the head.
+        // Bytes after a line end would be another field, or the end of the head.
         guard parts.count == 2, !parts[0].isEmpty, !text.utf8.contains(10), !text.utf8.contains(13) else {
             throw bad("'\(text)' is not a field; write 'Name: value'")
         }
@@ -63,8 +65,8 @@ package struct ExplainQuery: Sendable, Equatable {
     static func bad(_ detail: String) -> Problem { Problem(status: 400, title: "Bad query", detail: detail) }
 
     /// The bytes of the request head, as a client with a proxy setting sends it.
-    /// - Parameter isOwn: whether an authority is this daemon's own, so that the target is in origin form.
-    /// - Throws: a problem if the URL is invalid.
+    /// - Parameter isOwn: returns whether an authority is this daemon's, so that the target is in origin form.
+    /// - Throws: a 400 if the URL or the method is invalid.
     func bytes(host: String, isOwn: (Authority) -> Bool) throws(Problem) -> [UInt8] {
         let url = String(self.url.prefix { $0 != "#" })
         var target = url
@@ -82,7 +84,7 @@ package struct ExplainQuery: Sendable, Equatable {
             host = authority.description
             if scheme == "http", isOwn(authority) { target = path }
         }
-        // A space or a line end would make another request of it.
+        // A space or a line end in the method would make another request.
         guard !method.isEmpty, method.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {
             throw Self.bad("'\(method)' is not a method; write GET, or leave it out")
         }

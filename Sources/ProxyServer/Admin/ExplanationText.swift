@@ -1,11 +1,11 @@
-// An explanation as `drydock explain` prints it: a line for each step, and the section of the rule behind it.
+// The text of an explanation as `drydock explain` prints it: one line for each step, with the section of its rule.
 
 import CacheStore
 import Configuration
 import HTTPWire
 
 extension AdminExplanation {
-    /// Lines with a line end each; labels begin in column 0, what belongs to them in column 15.
+    /// The explanation as lines with line ends; labels begin in column 0, values in column 15.
     package var text: String {
         var text = ExplanationText()
         text.add("request", "\(method) \(target)")
@@ -45,7 +45,7 @@ extension AdminExplanation {
 }
 
 extension AdminExplanation.Ruling {
-    /// `max-age (RFC 9111 section 5.2.2.1)`
+    /// The reason with its rule: `max-age (RFC 9111 section 5.2.2.1)`.
     fileprivate var text: String { "\(reason) (\(section))" }
 }
 
@@ -89,7 +89,7 @@ private struct ExplanationText {
             for field in upstream.conditions { add("", "\(field.name): \(field.value)") }
         }
         if cache.upstream == nil {
-            // Nothing can fail.
+            // Nothing is printed here: without a request to an origin, none can fail.
         } else if let limit = chosen?.staleIfError {
             add("on failure", "answers with it up to \(Lifetimes.text(limit)) past its freshness (RFC 5861 section 4)")
         } else if let place = cache.otherVariant {
@@ -143,7 +143,7 @@ private struct ExplanationText {
         }
     }
 
-    /// RFC 9111 sections 4.2.3 and 4.2.1, a term a line.
+    /// Adds the calculation of age and freshness (RFC 9111 sections 4.2.3 and 4.2.1), one term a line.
     private mutating func add(_ variant: AdminExplanation.Variant, now: Int64) {
         let age = variant.age
         add("age", "\(age.currentAge)s (RFC 9111 section 4.2.3)")
@@ -204,7 +204,7 @@ private struct ExplanationText {
         }
     }
 
-    /// Fields that hardly two clients send alike.
+    /// The fields that differ from client to client; a response that varies by them is hardly ever reused.
     private static let ownFields: Set<String> = [
         "authorization", "cookie", "from", "origin", "referer", "user-agent", "x-forwarded-for", "x-request-id",
     ]
@@ -213,7 +213,7 @@ private struct ExplanationText {
 }
 
 extension AdminExplanation.Variant {
-    /// Why another one is chosen.
+    /// The reason why another variant was chosen.
     fileprivate var refusal: String {
         selecting.contains { !$0.matches } || decision.reason != "fresh" && decision.reason != "expired"
             ? decision.text : "another one is more recent (RFC 9111 section 4)"
