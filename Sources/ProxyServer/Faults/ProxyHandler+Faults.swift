@@ -1,4 +1,4 @@
-// Draws the faults of an answer, and does what needs no wire: the wait, and another answer in place of this one.
+// The faults of an answer that change it before it is sent: the wait, and another answer in its place.
 
 import CacheStore
 import DemoMode
@@ -10,14 +10,13 @@ import Policies
 import ServiceCore
 
 extension ProxyHandler {
-    /// The faults of one answer to one client, after their latency. What they change is neither stored nor seen by others
-    /// that wait for the same response: the core has given this answer away.
+    /// Draws the faults of one answer to one client, after its latency. The changes are neither stored nor seen by
+    /// other requests for the same response. Answers that the daemon itself makes for failures have no faults.
     ///
-    /// The daemon's own documents, of requests that have no answer, stay as they are.
     /// - Parameters:
-    ///   - result: another answer afterwards where a fault has a status; it says which faults act.
-    ///   - early: what was drawn before the origin was asked; nil: nothing.
-    /// - Returns: nil where none acts.
+    ///   - result: the answer; replaced if a fault has a status, and marked with the faults that act.
+    ///   - early: the draws that were made before the origin was asked; nil for none.
+    /// - Returns: nil if no fault acts.
     func drawFaults(
         _ result: inout ServiceAnswer,
         _ match: RouteMatch,
@@ -52,7 +51,7 @@ extension ProxyHandler {
         return effect
     }
 
-    /// The log has the fault that changes most.
+    /// Counts the faults of an answer; the log names the one that changes most.
     private func count(_ effect: FaultEffect, _ exchange: Exchange) {
         let counters = exchange.context.counters
         if effect.isDelayed {
@@ -75,7 +74,7 @@ extension ProxyHandler {
 }
 
 extension FaultPoint {
-    /// Where an answer that is no failure comes from.
+    /// The source of an answer that is not a failure, by which faults are chosen.
     init(_ result: ServiceAnswer) {
         guard result.demo == nil, let status = result.answer.cacheStatus else {
             self = .demo
@@ -83,7 +82,7 @@ extension FaultPoint {
         }
         self =
             switch CacheOutcome(status) {
-            // Stale, and used while it is checked, or since the request takes such ones.
+            // A hit is stale if it is used while it is validated, or if the request accepts stale responses.
             case .hit: status.ttl.map { $0 < 0 } ?? false ? .stale : .hit
             case .revalidated: .revalidate
             case .stale, .placeholder, .fallback: .stale

@@ -1,11 +1,11 @@
-// Quotas: counts a request, says what is left, and refuses what is one too many.
+// The quotas of requests: each request is counted, its answer tells what is left, and one beyond the limit is refused.
 
 import EventLoop
 import HTTPWire
 import Policies
 import ServiceCore
 
-/// The quota that one request is counted by.
+/// The quota that applies to one request.
 struct RequestQuota {
     private let match: RouteMatch
     private let exchange: Exchange
@@ -17,11 +17,11 @@ struct RequestQuota {
         self.clock = clock
     }
 
-    /// Counts the request, if the quota is for such requests.
+    /// Counts the request if the quota is for such requests.
     /// - Parameters:
-    ///   - counted: what the request is for the quota now.
-    ///   - added: fields of every answer, which say the quota afterwards.
-    /// - Throws: the answer to a request that is one too many.
+    ///   - counted: the kind of request that the quota may count.
+    ///   - added: the fields that every answer gets; the state of the quota is appended.
+    /// - Throws: the answer to a request beyond the limit.
     func take(_ counted: RateLimitPolicy.Counted, _ added: inout Fields) throws(Problem) {
         guard let policy = match.endpoint.request.rateLimit, policy.count == counted else { return }
         let name = policy.scope.isEmpty ? match.route.label : policy.scope
@@ -29,7 +29,7 @@ struct RequestQuota {
         let runtime = match.route.runtime
         let verdict = runtime.rates.take(policy, scope: name, client: client, now: clock.now())
         let seconds = policy.window / 1_000_000_000
-        // draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4.
+        // The fields are those of draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4.
         added.append("RateLimit-Policy", "\"\(name)\";q=\(policy.limit);w=\(seconds)")
         added.append("RateLimit", "\"\(name)\";r=\(verdict.left);t=\(verdict.reset)")
         guard verdict.isOver else { return }

@@ -1,4 +1,4 @@
-// Sends an answer to which a fault happens on its way: slowly, in part, or as bytes that are no HTTP.
+// Sends an answer with faults on the wire: slowly, in part, or as bytes that are not HTTP.
 
 import CacheStore
 import DemoMode
@@ -9,7 +9,7 @@ import Policies
 import ServiceCore
 
 extension Responder {
-    /// As ``send(_:_:_:_:_:on:)``, with what the faults do to the bytes.
+    /// Sends an answer as ``send(_:_:_:_:_:on:)`` does, with the faults applied to its bytes.
     func send(
         _ result: ServiceAnswer,
         _ rewriting: Rewriting,
@@ -23,7 +23,7 @@ extension Responder {
         var result = result
         let (reader, length) = (result.answer.reader, result.answer.length)
         switch effect.wire {
-        // Chunks, where there could be a Content-Length.
+        // A broken chunk needs chunks, so the length is dropped.
         case .badChunk?: if reader != nil { result.answer.length = nil }
         case .wrongLength(let more)?: result.answer.length = length.map { max(0, $0 + Int64(more)) }
         default: break
@@ -41,7 +41,8 @@ extension Responder {
 
     // MARK: - The head
 
-    /// Sends what stands in for a head; false, with nothing sent, where the fault leaves the head as it is.
+    /// Sends the fault that replaces a head.
+    /// - Returns: false if the fault leaves the head as it is; nothing is sent then.
     private func replaceHead(
         _ result: ServiceAnswer,
         _ wire: WireFault,
@@ -56,7 +57,7 @@ extension Responder {
         }
         result.answer.reader?.close()
         note(result, exchange)
-        // The log has the status of the answer that does not arrive.
+        // The access log shows the status of the answer that does not arrive.
         exchange.status = head.status
         switch wire {
         case .stalledHead(let time):
@@ -70,21 +71,22 @@ extension Responder {
         return true
     }
 
-    /// Neither a status line nor a field line: no line has a colon, and the last one has no end.
+    /// Bytes that are neither a status line nor a field line: no line has a colon, and the last one has no end.
     private static let garbage = "\u{1}\u{2}\u{7f} this is no HTTP \u{3}\r\n\u{4}\u{5}\u{6}\r\nnor is this"
 
     // MARK: - The content
 
-    /// How much of a body goes out, and how fast.
+    /// The part of a body that is sent, and its pace.
     private struct Passage {
         let pace: Pace?
-        /// Of the whole body in bytes; nil: not known.
+        /// The length of the whole body in bytes; nil if it is unknown.
         let length: Int64?
-        /// Bytes that go out; nil: all.
+        /// The number of bytes that are sent; nil for all.
         let limit: Int64?
     }
 
-    /// - Returns: false where the body breaks off, or the client has left: the exchange is over.
+    /// Sends the content at its pace.
+    /// - Returns: false if the body is incomplete, or if the client has left; the exchange is over then.
     private func stream(
         _ reader: BodyReader,
         _ exchange: Exchange,
@@ -126,11 +128,11 @@ extension Responder {
     ) async {
         switch wire {
         case .reset:
-            // A reset takes with it what the socket has not got yet.
+            // A reset discards bytes that are still queued, so they are sent first.
             try? await exchange.waitForRoom(atMost: 0)
             return exchange.abort(.reset)
         case .badChunk where reader != nil:
-            // To an older client the body has no chunks, and its end is that of the connection.
+            // To an HTTP/1.0 client the body has no chunks, and ends with the connection.
             if exchange.request.version == .http10 { return exchange.abort(.reset) }
             exchange.sendUnframed("no-size\r\n")
         case .stalledBody(_, let time): await exchange.hold(time, on: loop)
@@ -141,7 +143,7 @@ extension Responder {
         exchange.abort(.close)
     }
 
-    /// Sends the content that Content-Length leaves out.
+    /// Sends the content beyond a Content-Length that is too small.
     private func sendSurplus(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
         do {
             while let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
@@ -154,8 +156,8 @@ extension Responder {
 }
 
 extension WireFault {
-    /// Bytes of content that go out before the fault; nil: all.
-    /// - Parameter length: of the content; nil: not known.
+    /// The number of content bytes that are sent before the fault; nil for all.
+    /// - Parameter length: the length of the content in bytes; nil if it is unknown.
     fileprivate func contentLimit(_ length: Int64?) -> Int64? {
         switch self {
         case .reset(let count): count.map { Int64($0) }
@@ -167,9 +169,10 @@ extension WireFault {
 }
 
 extension Exchange {
-    /// Queues bytes as they are: in place of a head, behind a part of one, or behind the content. Afterwards the exchange
-    /// ends by ``abort(_:)``.
-    /// - Throws: `ClientGone` when nothing can be sent any more.
+    /// Queues bytes without framing: in place of a head, after a part of one, or after the content. The exchange ends
+    /// by ``abort(_:)`` then.
+    /// - Returns: false if the queue is full.
+    /// - Throws: `ClientGone` if nothing can be sent any more.
     func sendUnframed(_ piece: BodyPiece) throws(ClientGone) -> Bool {
         guard state == .open || state == .body, let carrier else { throw ClientGone() }
         state = .body
@@ -178,14 +181,14 @@ extension Exchange {
         return carrier.queuedBytes <= OutputQueue.highWatermark
     }
 
-    /// As ``sendUnframed(_:)``, of few bytes.
+    /// Queues a short text as ``sendUnframed(_:)`` does.
     func sendUnframed(_ text: String) {
         let bytes = Array(text.utf8)
         _ = try? sendUnframed(.bytes(Chunk(bytes), 0..<bytes.count))
     }
 
-    /// Does nothing for a while, or, with nil, until the client ends its side or the daemon begins to end, which end any
-    /// wait.
+    /// Waits for `nanoseconds`, or forever if it is nil; the wait ends when the client ends its side, or when the
+    /// daemon begins to end.
     func hold(_ nanoseconds: UInt64?, on loop: isolated EventLoop) async {
         endWithClient()
         atDrain { [weak self] in self?.task?.cancel() }

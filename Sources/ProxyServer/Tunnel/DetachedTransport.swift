@@ -1,20 +1,20 @@
-// The way to a client that an exchange has given away, for a tunnel.
+// The transport to a client that an exchange gives up for a tunnel.
 
 import EventLoop
 
-/// Loop-bound. Whoever has it ends it.
+/// A transport without an exchange; its owner ends it. Loop-bound.
 package final class DetachedTransport {
     let transport: any Transport
     /// Bytes that the client sent after its head.
     package let received: [UInt8]
     /// Bytes that the client has not taken yet.
     let unsent: [UInt8]
-    /// What it is for.
+    /// The exchange that the end of the daemon waits for.
     let waitedFor: WaitedFor
     private let ended: (_ sent: Int, _ error: String?) -> Void
 
-    /// - Parameter ended: writes the log line and gives the connection's place back; called once, with the
-    ///   bytes that went to the client and why it was ended, if neither side has done so.
+    /// - Parameter ended: writes the log line and frees the connection's slot; called once, with the bytes that were
+    ///   sent to the client, and with the reason if neither side has ended the tunnel.
     init(
         _ transport: any Transport,
         received: [UInt8],
@@ -31,8 +31,8 @@ package final class DetachedTransport {
 
     /// Closes the transport.
     /// - Parameters:
-    ///   - sent: bytes that went to the client.
-    ///   - error: why it is ended, where neither side has done so.
+    ///   - sent: the number of bytes that were sent to the client.
+    ///   - error: the reason for the log; nil if one of the sides has ended the tunnel.
     func end(sent: Int, error: String?) {
         transport.close(resets: false)
         ended(sent, error)

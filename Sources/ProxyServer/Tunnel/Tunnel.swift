@@ -1,9 +1,9 @@
-// A tunnel after CONNECT or Upgrade: two transports, bytes copied both ways with bounded buffers.
+// A tunnel after CONNECT or Upgrade: two transports, between which bytes are copied both ways with bounded buffers.
 
 package import EventLoop
 import HTTPWire
 
-/// How much went through a tunnel.
+/// The number of bytes that went through a tunnel.
 package struct TunnelTraffic: Sendable, Equatable {
     /// Bytes from the client to the other side.
     package var sent = 0
@@ -11,10 +11,10 @@ package struct TunnelTraffic: Sendable, Equatable {
     package var received = 0
 }
 
-/// Owns both transports from its creation to its end; loop-bound.
+/// A tunnel, which owns both transports from its creation to its end. Loop-bound.
 ///
-/// The end of one direction is passed on, and the other goes on; the tunnel ends with both, on an error of either
-/// of them, or when nothing has moved for the configured time.
+/// The end of one direction is passed on, and the other goes on; the tunnel ends with both, on an error of either of
+/// them, or when nothing has moved for the configured time.
 package final class Tunnel: LoopMember {
     private let client: DetachedTransport
     private let context: LoopContext
@@ -28,9 +28,9 @@ package final class Tunnel: LoopMember {
     var position: Int?
 
     /// - Parameters:
-    ///   - context: of the client's loop.
-    ///   - remote: the descriptor of the other side; taken over.
-    ///   - timeout: nanoseconds in which nothing moves, and after which it ends; nil: no limit.
+    ///   - context: the context of the client's loop.
+    ///   - remote: the descriptor of the other side, which is taken over.
+    ///   - timeout: nanoseconds without any movement after which the tunnel ends; nil for no limit.
     ///   - received: bytes of the other side that have been read already.
     package init(
         on loop: isolated EventLoop,
@@ -52,7 +52,8 @@ package final class Tunnel: LoopMember {
         context.add(self)
     }
 
-    /// Copies until the end.
+    /// Copies bytes both ways until the tunnel ends.
+    /// - Returns: the number of bytes that went through.
     package func run() async -> TunnelTraffic {
         for side in [near, far] { write(side) }
         if !hasEnded { await withUnsafeContinuation { waiter = $0 } }
@@ -120,7 +121,8 @@ package final class Tunnel: LoopMember {
 
     func cut() { end() }
 
-    /// - Parameter error: for the log, where neither side has ended it.
+    /// Ends the tunnel.
+    /// - Parameter error: the reason for the log; nil if one of the sides has ended it.
     private func end(_ error: String? = nil) {
         guard !hasEnded else { return }
         hasEnded = true
@@ -137,20 +139,20 @@ package final class Tunnel: LoopMember {
 
 @available(*, unavailable) extension Tunnel: Sendable {}
 
-/// One end of a tunnel, and what waits to be written to it.
+/// One end of a tunnel, and the bytes that wait to be written to it.
 final class TunnelSide: IOHandler {
     let transport: any Transport
     /// Bytes from the other side that are not written yet.
     let pending: ReadBuffer
-    /// It has nothing more to give.
+    /// True if this side has ended: no more bytes come from it.
     var sawEnd = false
-    /// The end has been passed on to it.
+    /// True if the end of the other side has been passed on to this one.
     private(set) var hasFinished = false
     /// Bytes that are written before `pending`.
     private var first: [UInt8]
     private var firstSent = 0
     private var isBlocked = false
-    // The tunnel owns the side, and stops it before it goes.
+    // The reference is unowned: the tunnel owns the side, and stops it before it goes.
     private unowned var tunnel: Tunnel?
 
     init(_ transport: any Transport, pool: BlockPool, first: [UInt8]) {
@@ -169,7 +171,8 @@ final class TunnelSide: IOHandler {
     var hasRoom: Bool { first.isEmpty && !pending.isFull }
     var isDrained: Bool { first.isEmpty && pending.isEmpty }
 
-    /// Writes what is taken; false where it is of no more use.
+    /// Writes as many waiting bytes as the side takes.
+    /// - Returns: false if the side has failed.
     func write() -> Bool {
         isBlocked = false
         while !isDrained {

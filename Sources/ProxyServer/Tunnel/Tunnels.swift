@@ -1,4 +1,4 @@
-// CONNECT and Upgrade: checks the target, and makes the tunnel to it.
+// The handling of CONNECT and Upgrade: the target is checked, and a tunnel to it is made.
 
 import DownloadCore
 import EventLoop
@@ -7,7 +7,7 @@ import HTTPWire
 import ServiceCore
 import Upstream
 
-/// Answers CONNECT and Upgrade; for the length of one request, on the loop.
+/// Answers one CONNECT or Upgrade request. On the loop, for the time of that request.
 struct Tunnels {
     let routes: RoutesInForce
     let core: DownloadCore
@@ -16,7 +16,8 @@ struct Tunnels {
 
     private var plan: RoutePlan { routes.plan }
 
-    /// CONNECT (RFC 9110 section 9.3.6): only to hosts and ports that the rules allow, checked again after resolution.
+    /// Answers CONNECT (RFC 9110 section 9.3.6): only to hosts and ports that the rules allow, which are checked again
+    /// after name resolution.
     func connect(_ exchange: Exchange, _ authority: Authority, on loop: isolated EventLoop) async throws(Problem) {
         exchange.outcome.route = "connect"
         let rules = try routes.services.refusing { () throws(RouteRefusal) in try routes.router.tunnel(to: authority) }
@@ -55,8 +56,8 @@ struct Tunnels {
         ).run()
     }
 
-    /// Upgrade (RFC 9110 section 7.8): a tunnel only after the origin's 101. It is one of the fetches that
-    /// `max_concurrent` counts, to its end.
+    /// Answers Upgrade (RFC 9110 section 7.8): the tunnel begins only after the origin's 101. It holds a slot of
+    /// `max_concurrent` until its end.
     func upgrade(_ exchange: Exchange, _ ask: UpgradeAsk, on loop: isolated EventLoop) async throws(Problem) {
         exchange.trace?.say(
             "decided",
@@ -107,9 +108,10 @@ struct Tunnels {
         try await tunnel.run(request, through: client, on: loop)
     }
 
+    /// The request to the origin for an upgrade.
     /// - Parameters:
-    ///   - target: the origin, or its proxy; what is left of its time is the rest of `timeout.connect`.
-    ///   - addresses: the addresses that the rules have checked; only these are connected.
+    ///   - target: the origin or its proxy, with the time that is left of `timeout.connect`.
+    ///   - addresses: the addresses that the rules have checked; only these are connected to.
     private func upstreamRequest(
         _ ask: UpgradeAsk,
         _ target: DialTarget,
@@ -158,7 +160,7 @@ struct Tunnels {
         if core.isOffline { throw offlineProblem }
         do throws(UpstreamError) {
             let addresses = try await client.dialler.addresses(of: target, on: loop)
-            // A proxy finds a loop by Via.
+            // The check is for direct connections only: through a proxy, a loop is found by Via.
             if target.proxy == nil { try listeners.check(addresses, of: target.host) }
             return addresses
         } catch {
@@ -167,7 +169,7 @@ struct Tunnels {
         }
     }
 
-    /// A tunnel needs a socket of its own, which an offline daemon does not open.
+    /// The refusal of a tunnel while the daemon is offline: it would need a socket to the origin.
     private var offlineProblem: Problem {
         var fields = Fields()
         CacheStatus(cacheName: plan.name, detail: StaleAllowance.offline.rawValue).append(to: &fields)
@@ -182,15 +184,15 @@ struct Tunnels {
     }
 }
 
-/// One upgrade that a client asks for.
+/// An upgrade that a client asks for, and the way to its origin.
 final class UpgradeAsk {
-    /// The request of the exchange, with the Host that it is for.
+    /// The request of the exchange, with the Host field of its route.
     let request: RequestHead
     /// The value of Upgrade for the origin.
     let protocols: String
     let hop: UpgradeHop
     let rewriting: Rewriting
-    /// Fields of cross-origin rules, for the answer.
+    /// The fields that cross-origin rules add to the answer.
     let added: Fields
 
     init(request: RequestHead, protocols: String, hop: UpgradeHop, rewriting: Rewriting, added: Fields) {

@@ -1,14 +1,14 @@
-// Upgrade to another protocol: the request goes to the origin as a transfer, and only after its 101 there is a tunnel.
+// The upgrade to another protocol: the request goes to the origin as a transfer, and a tunnel begins only after its
+// 101.
 
 package import EventLoop
 package import HTTPWire
 package import Upstream
 
-/// One Upgrade request on its way (RFC 9110 section 7.8); loop-bound. The transfer holds it, and so does
-/// the exchange until its end.
+/// One Upgrade request (RFC 9110 section 7.8). Loop-bound; the transfer holds it, and the exchange does until its end.
 ///
-/// States: asking → switched (a 101) → ended; asking → flowing (the head of another answer is sent) →
-/// ended; from each to ended.
+/// States: asking → switched (a 101) → ended; asking → flowing (the head of another answer is sent) → ended; from each
+/// to ended.
 package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     private enum State {
         case asking
@@ -22,18 +22,18 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     private let timeout: UInt64?
     /// Adapts the head of an answer for the client, such as by adding Via; hop-by-hop fields are handled here.
     private let prepare: (inout ResponseHead) -> Void
-    /// Monotonic nanoseconds.
+    /// The time at which the request was sent, in monotonic nanoseconds.
     private let began = Monotonic.now()
     private var state = State.asking
-    /// Nil from its end on.
+    /// The transfer to the origin; nil once it has ended.
     private var transfer: Transfer?
-    /// The origin waits until the client has taken more.
+    /// True while the transfer is paused until the client has taken more.
     private var isHeld = false
-    /// The task of the exchange, until there is nothing to wait for.
+    /// The task of the exchange, which waits for the 101 or for the end of the transfer.
     private var waiter: UnsafeContinuation<Void, Never>?
 
     /// - Parameters:
-    ///   - timeout: nanoseconds that the tunnel may be idle; nil: no limit.
+    ///   - timeout: nanoseconds that the tunnel may be idle; nil for no limit.
     ///   - prepare: adapts the heads of the final answer and of interim ones.
     package init(_ exchange: Exchange, timeout: UInt64?, prepare: @escaping (inout ResponseHead) -> Void) {
         self.exchange = exchange
@@ -41,9 +41,9 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
         self.prepare = prepare
     }
 
-    /// Sends `request`, and relays the answer: a tunnel after a 101, else an ordinary answer. Ends the exchange.
-    /// - Parameter request: an upgrade, with ``requestFields(_:)``.
-    /// - Throws: where the origin gave no answer.
+    /// Sends the request and relays the answer: a tunnel after a 101, else an ordinary answer. Ends the exchange.
+    /// - Parameter request: an upgrade with the fields of ``requestFields(_:)``.
+    /// - Throws: a problem document if the origin gave no answer.
     package func run(
         _ request: UpstreamRequest,
         through client: UpstreamClient,
@@ -51,11 +51,11 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     ) async throws(Problem) {
         guard !exchange.isClientGone else { return }
         exchange.context.counters.add(.upstreamRequests)
-        // Until the end of the exchange: the client's leaving ends the transfer.
+        // The exchange calls this object until its end, so that the transfer ends if the client leaves.
         exchange.responder = self
         transfer = client.start(request, body: nil, delegate: self)
         await withUnsafeContinuation { waiter = $0 }
-        // Moved out of `state`, so that this does not hold the connection after its end.
+        // The outcome is moved out of `state`, so that this object does not hold the connection after its end.
         let outcome = state
         state = .ended
         switch outcome {
@@ -78,7 +78,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
         answer.fields.set(.connection, "upgrade")
         if let upgrade = head.fields.combined(.upgrade) { answer.fields.set(.upgrade, upgrade) }
         exchange.sendHead(answer, body: .none)
-        // Where the client has left, the connection is closed at the end of this call.
+        // If the client has left, the connection to the origin is closed at the end of this call.
         guard let client = exchange.detach() else { return exchange.fail() }
         let tunnel = Tunnel(
             on: loop,
@@ -113,7 +113,8 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
 
     // MARK: - From the origin
 
-    /// They are written to the client or queued; what that may end is the client's connection.
+    /// Bytes may arrive within a call of this object: they are written to the client or queued, which can end only the
+    /// client's connection.
     package var acceptsReentrantBytes: Bool { true }
 
     package func transfer(_ transfer: Transfer, received interim: ResponseHead) {
@@ -127,7 +128,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     package func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) {
         answered(head)
         exchange.tell(.failedUpgrade, "the origin answered \(head.status) to it, not 101")
-        // Before the head is sent: where the client has left, that ends this.
+        // The state is set before the head is sent: if the client has left, sending ends this object.
         state = .flowing
         let length: AnswerLength =
             switch framing {
@@ -139,7 +140,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     }
 
     package func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow {
-        // Where the client has left, that has ended the transfer already.
+        // If the client has left, the transfer has ended already.
         guard let hasRoom = try? exchange.pass(bytes) else { return .continue }
         isHeld = !hasRoom
         return hasRoom ? .continue : .pause
@@ -153,7 +154,8 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     package func transfer(_ transfer: Transfer, failed error: UpstreamError) {
         guard case .flowing = state else { return end(.failed(error)) }
         end(.ended)
-        // The body is short, malformed or late: the client must not take it for complete.
+        // The body is incomplete, malformed or late, so the client's connection is closed: it must not take the answer
+        // for complete.
         exchange.outcome.error = error.detail
         exchange.fail()
     }
@@ -167,7 +169,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
     }
 
     package func clientLeft() {
-        // After a 101 the task finds the client gone.
+        // Without a transfer there was a 101: the task of the exchange finds that the client is gone.
         guard let transfer else { return }
         transfer.cancel()
         end(.ended)
@@ -176,10 +178,10 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
 
 @available(*, unavailable) extension UpgradeTunnel: Sendable {}
 
-// MARK: - What may go on
+// MARK: - Fields and protocols
 
 extension UpgradeTunnel {
-    /// The fields of a request to the origin: the end-to-end fields, and the client's Upgrade.
+    /// The fields of the request to the origin: the end-to-end fields, and the client's Upgrade.
     package static func requestFields(_ fields: Fields) -> Fields {
         var result = HopByHop.forwardable(fields, isRequest: true)
         if let upgrade = fields.combined(.upgrade) {
@@ -189,10 +191,9 @@ extension UpgradeTunnel {
         return result
     }
 
-    /// The protocols that a GET wants to switch to and that a tunnel can carry; nil where there is none, so that
-    /// Upgrade is ignored (RFC 9110 section 7.8). HTTP/2 and TLS are for the next hop, and curl asks for h2c by
-    /// itself. With any other method Upgrade is ignored, because the request itself matters: it may change state, or
-    /// its response may be stored.
+    /// The protocols in Upgrade that a tunnel can carry; nil if there are none, or if the method is not GET, so that
+    /// Upgrade is ignored (RFC 9110 section 7.8). HTTP/2 and TLS concern the next hop only, and curl asks for h2c by
+    /// itself. With other methods the request itself matters: it may change state, or its response may be stored.
     package static func wantedProtocols(_ request: RequestHead, _ framing: BodyFraming) -> String? {
         guard request.method == .get, request.version == .http11, framing == .none || framing == .length(0),
             let text = request.fields.combined(.upgrade),
@@ -207,7 +208,7 @@ extension UpgradeTunnel {
         return wanted.isEmpty ? nil : wanted.joined(separator: ",")
     }
 
-    /// The answer where the origin is reached by https: its TLS belongs to the transfers, which cannot carry a tunnel.
+    /// The answer if the origin is asked by https: its TLS belongs to transfers, which cannot carry a tunnel.
     package static let unsupportedScheme = Problem(
         status: 501,
         title: "Upgrade over https not supported",
