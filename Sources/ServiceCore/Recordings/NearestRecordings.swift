@@ -1,16 +1,16 @@
-// The recordings that come nearest to a request without one, and what differs, for whoever is told that there is none.
+// The recordings nearest to a request that has none, with their differences, for the error text.
 
 import HTTPWire
 import Matching
 
-/// Compares what recordings are found by.
+/// Compares the keys of recordings with the key of a request.
 struct NearestRecordings {
-    /// How many documents are read at most: those whose file names are the nearest.
+    /// The largest number of documents that are read: those with the nearest file names.
     static let mostRead = 32
     private static let mostTold = 3
-    /// In hundredths of the longer one.
+    /// The largest distance of a recording that is shown, in hundredths of the longer request.
     private static let farthest = 60
-    /// Characters of a target that are told.
+    /// The largest number of characters that are shown of a target or a value.
     private static let longestTold = 160
 
     private let key: RecordingKey
@@ -22,7 +22,7 @@ struct NearestRecordings {
         self.request = request
     }
 
-    /// The names of files that are worth a look, the nearest first.
+    /// The file names that are worth reading, the nearest first.
     func candidates(_ names: [String]) -> [String] {
         let own = Array(key.name.utf8)
         let ranked = names.map { (TextDistance.between(own, Array($0.utf8)), $0) }.sorted { $0 < $1 }
@@ -38,7 +38,7 @@ struct NearestRecordings {
         near.append((distance * 10 + differences.utf8.count / 10, text))
     }
 
-    /// Such as `'GET /users/8' (another path)`; nil where none is near.
+    /// The nearest recordings, such as `'GET /users/8' (another path)`; nil if none is near.
     var told: String? {
         let first = near.sorted { $0.distance < $1.distance }.prefix(Self.mostTold)
         return first.isEmpty ? nil : first.map(\.text).joined(separator: ", ")
@@ -69,7 +69,7 @@ struct NearestRecordings {
         return (method, path, query)
     }
 
-    /// `accept-language: de`, or `without accept-language`.
+    /// A pair of a field as text: `accept-language: de`, or `no accept-language`.
     private static func line(_ pair: [String]) -> String {
         pair.count == 2 ? "\(pair[0]): \(pair[1].prefix(longestTold))" : "no \(pair.first ?? "")"
     }

@@ -1,4 +1,4 @@
-// A fetch whose complete answer is written into a recording.
+// A fetch whose answer is recorded when it is complete.
 
 import CacheStore
 import DemoMode
@@ -8,7 +8,7 @@ import HTTPWire
 import Policies
 import Upstream
 
-/// Passes one answer on, and keeps it for a recording. Loop-bound.
+/// Passes one answer on, and collects it for a recording. Loop-bound.
 ///
 /// States: waiting for the head → passing (recorded or not) → saving (the end waits for the files) → ended; waiting →
 /// replaying (the origin has failed, and a recording stands in).
@@ -18,7 +18,7 @@ final class RecordedFetch: PassingFetch {
     var handle: (any FetchHandle)?
     private var state = State.waiting
     private(set) var sink: (any FetchSink)?
-    /// As the client made it, for a recording that stands in.
+    /// The request as the client made it, which a recording that stands in is made to answer.
     private let request: RequestHead
     private let key: RecordingKey
     private let plan: RecordingPlan
@@ -26,27 +26,27 @@ final class RecordedFetch: PassingFetch {
     private let clock: WallClock
     private let standIn: OpenRecording?
     private let loop: EventLoop
-    /// The answer is kept up to its end; nil for one that is not recorded.
+    /// The content so far; nil if the answer is not recorded.
     private var content: RecordingContent?
     private var head: ResponseHead?
     private var framing = BodyFraming.none
-    /// Nothing follows the head, which the sink has not had.
+    /// True if the head is held back, since nothing follows it.
     private var isHeadHeld = false
-    /// The last bytes, which the sink has not had.
+    /// The last bytes of the content, which are held back.
     private var rest: [UInt8] = []
-    /// The file of the recording has not taken all that has come.
+    /// True while the file of the recording has not taken all bytes that have come.
     private var isFileBehind = false
     private var isSinkPaused = false
     private var trailers = Fields()
     private var stand: ReplayedFetch?
-    /// Held until the end.
+    /// The task that waits for the end of the answer; kept until then.
     var task: Task<Void, Never>?
     private var waiter: UnsafeContinuation<RecordingDraft?, Never>?
     private(set) var isEndProven = true
 
     /// - Parameters:
-    ///   - expectation: what is not so is not kept; nil: everything may be.
-    ///   - standIn: answers where the origin fails.
+    ///   - expectation: an answer that does not meet it is not recorded; nil records any.
+    ///   - standIn: the recording that answers if the origin fails; nil for none.
     init(
         _ request: RequestHead,
         _ key: RecordingKey,
@@ -66,7 +66,7 @@ final class RecordedFetch: PassingFetch {
         self.standIn = standIn
         self.sink = sink
         self.loop = loop
-        // What a request asks of its demo answer is for nobody else.
+        // An answer that the request itself has chosen by its demo field is not recorded: it is for this request only.
         guard request.method != .head, request.method.hasJudgedAnswers,
             !request.fields.contains(DemoOverride.fieldName)
         else { return }
@@ -114,10 +114,10 @@ final class RecordedFetch: PassingFetch {
         if head.status >= 500, replayInstead() { return }
         state = .passing
         var head = head
-        // Only a recording says that it is one.
+        // The field that marks a recording is removed: the answer is not one.
         head.fields.remove(ReplayedFetch.fieldName)
-        // Neither says all of what was asked for, a server that fails has no answer to keep, and nobody keeps a 429
-        // (RFC 6585 section 4).
+        // A 304 or a 206 is not the whole representation, a server error is not an answer worth keeping, and a 429 must
+        // not be stored (RFC 6585 section 4).
         if head.status == 304 || head.status == 206 || head.status == 429 || head.status >= 500 { content = nil }
         if case .length(let length) = framing, length > UInt64(plan.rules.maximumSize) { giveUp() }
         self.head = head
@@ -126,8 +126,8 @@ final class RecordedFetch: PassingFetch {
         if !isHeadHeld { sink?.received(head, framing: framing) }
     }
 
-    /// Nothing follows what has come, and a client that has all of it knows so: it gets the rest when the recording has
-    /// been written. What has no length ends later by itself.
+    /// True if nothing follows the bytes so far, and the client can tell: the rest is held back until the recording is
+    /// written. An answer without a length ends by itself later.
     private var isLast: Bool {
         guard let content else { return false }
         switch framing {
@@ -158,7 +158,7 @@ final class RecordedFetch: PassingFetch {
         if !isSinkPaused { handle?.resume() }
     }
 
-    /// The answer goes on, and is not recorded.
+    /// Gives the recording up, since its file failed; the answer goes on.
     private func fileFailed() {
         guard content != nil, state == .passing else { return }
         content = nil
@@ -169,7 +169,7 @@ final class RecordedFetch: PassingFetch {
         fileHasRoom()
     }
 
-    /// Sends what was held back.
+    /// Sends the head or the bytes that were held back.
     private func sendRest() {
         guard let head else { return }
         if isHeadHeld { sink?.received(head, framing: framing) }
@@ -188,7 +188,7 @@ final class RecordedFetch: PassingFetch {
         wake(RecordingDraft(key, head, asked: request.fields, now: clock.now(), plan, expectation))
     }
 
-    /// Waits for the whole answer, writes it, and ends the fetch: whoever has the answer finds the recording.
+    /// Waits for the whole answer, writes it, and ends the fetch: a client that has the answer finds the recording.
     func save(on loop: isolated EventLoop) async {
         guard state != .ended else { return }
         guard let draft = await withUnsafeContinuation({ waiter = $0 }) else {
@@ -200,7 +200,8 @@ final class RecordedFetch: PassingFetch {
         end { $0.finished(trailers: trailers) }
     }
 
-    /// - Parameter draft: nil: there will be no recording.
+    /// Resumes the task that writes.
+    /// - Parameter draft: nil if there is no recording.
     private func wake(_ draft: RecordingDraft?) {
         let waiter = waiter
         self.waiter = nil
@@ -212,8 +213,8 @@ final class RecordedFetch: PassingFetch {
         end { $0.failed(error) }
     }
 
-    /// Lets a recording answer in the place of the origin.
-    /// - Returns: false where there is none.
+    /// Lets a recording answer in place of the origin.
+    /// - Returns: false if there is none.
     private func replayInstead() -> Bool {
         guard let standIn, let sink, state == .waiting else { return false }
         state = .replaying

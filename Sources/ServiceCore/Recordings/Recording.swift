@@ -1,4 +1,4 @@
-// One recorded answer: what tells it from others, and the document that stands beside its content in a folder.
+// One recorded answer: its key, and the document beside its content in a folder.
 
 package import CacheStore
 import Content
@@ -8,17 +8,17 @@ import HTTPCaching
 package import HTTPWire
 package import Policies
 
-/// An answer as an origin gave it, without secrets.
+/// An origin's answer without secrets.
 package struct Recording: Sendable {
     package let key: RecordingKey
-    /// The fields of the request that the answer names in Vary: names in lower case with their values, or a name alone where
-    /// the request had no such field. Nil where that is not known: the recording answers whatever they are.
+    /// The request fields that the answer names in Vary: each a name in lower case with its value, or the name alone if
+    /// the request had no such field. Nil if they are not known: the recording answers all requests with its key.
     package let vary: [[String]]?
-    /// Unix seconds.
+    /// The time of the recording, in seconds since 1970.
     package let recordedAt: Int64
     package let status: Int
     package let reason: String
-    /// Without those of the connection and without Content-Length, which is that of the content.
+    /// The fields of the answer, without those of the connection and without Content-Length, which the content decides.
     package let fields: Fields
     package let content: [UInt8]
 
@@ -40,10 +40,10 @@ package struct Recording: Sendable {
         self.content = content
     }
 
-    /// The head of the answer: Date is now, Expires as far away as it was, and Age is gone.
+    /// The head of the answer for now: Date is now, Expires is as far away as it was, and Age is removed.
     /// - Parameters:
-    ///   - now: Unix seconds.
-    ///   - length: of the content, in bytes.
+    ///   - now: seconds since 1970.
+    ///   - length: the length of the content in bytes.
     package func head(now: Int64, length: Int64) -> ResponseHead {
         var fields = fields
         fields.remove(.age)
@@ -59,30 +59,30 @@ package struct Recording: Sendable {
 
 /// A recording whose content is read while it is sent.
 package struct OpenRecording: Sendable {
-    /// Without its content.
+    /// The recording without its content, which ``content`` has.
     package let recording: Recording
     package let content: Body
-    /// Of the content, in bytes.
+    /// The length of the content in bytes.
     package var length: Int64 { content.knownLength ?? 0 }
 }
 
-/// The document `NAME.head.json`, which a person may change, as the content beside it.
+/// The document `NAME.head.json` of a recording; a person may edit it, and the content beside it.
 struct RecordingDocument: Codable, Equatable {
-    /// `GET /users/7`
+    /// The method and target, such as `GET /users/7`.
     var request: String
-    /// The fields of the request that tell it from others: names and values.
+    /// The request fields that the key has, as names and values.
     var match: [[String]]?
-    /// The SHA-256 of the request's content.
+    /// The SHA-256 of the request's content, in hexadecimal digits.
     var body: String?
-    /// The fields of the request that the answer names in Vary: names and values, or a name alone.
+    /// The request fields that the answer names in Vary: each a name with its value, or a name alone.
     var vary: [[String]]?
-    /// Such as `2026-11-21T07:00:00Z`.
+    /// The time of the recording, such as `2026-11-21T07:00:00Z`.
     var recordedAt: String
     var status: Int
     var reason: String?
-    /// Names and values of the answer's field lines, in their order.
+    /// The field lines of the answer in their order, as names and values.
     var fields: [[String]]
-    /// The name of the file with the content, in the same folder; absent: there is none.
+    /// The name of the file with the content, in the same folder; nil for an answer without content.
     var content: String?
 
     private enum CodingKeys: String, CodingKey {
@@ -104,7 +104,7 @@ struct RecordingDocument: Codable, Equatable {
         self.content = content
     }
 
-    /// Why bytes are no document: the place of the mistake, and what it is.
+    /// The error of bytes that are not a document: the place of the mistake, and what it is.
     struct Malformed: Error {
         let reason: String
     }
@@ -129,17 +129,19 @@ struct RecordingDocument: Codable, Equatable {
         }
     }
 
-    /// - Throws: never for what ``init(_:content:)`` makes.
+    /// The document as JSON.
+    /// - Throws: nothing for a document that ``init(_:content:)`` makes.
     func encode() throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         return Array(try encoder.encode(self)) + [0x0a]
     }
 
-    /// Whose document it is.
+    /// The key of the recording.
     var key: RecordingKey { RecordingKey(request: request, fields: match ?? [], body: body) }
 
-    /// - Returns: nil where the status, a field or the time cannot be sent.
+    /// The recording with this content.
+    /// - Returns: nil if the status, a field or the time cannot be sent.
     func recording(_ key: RecordingKey, content: [UInt8]) -> Recording? {
         guard (200...599).contains(status), status != 304, status != 206,
             let date = try? Self.form.parse(recordedAt)
@@ -163,19 +165,19 @@ struct RecordingDocument: Codable, Equatable {
     }
 }
 
-/// What a request is recorded under, without secrets, and the name of its files.
+/// The key of a recording: the request without its secrets, from which the name of its files is made.
 package struct RecordingKey: Sendable, Hashable {
-    /// Method and target, such as `GET /users/7?page=2`. HEAD is answered from what was recorded of GET.
+    /// The method and target, such as `GET /users/7?page=2`; HEAD has the key of GET.
     package let request: String
-    /// Names, in lower case, and values of the fields that the rules name; several lines of one name are one. Of a secret
-    /// it has the digest, and of credentials that the rules do not name ``Redaction/mark``: that there were some.
+    /// The names, in lower case, and values of the request fields that the rules name; lines of one name are combined.
+    /// A secret is represented by its digest, and credentials that the rules do not name by ``Redaction/mark``.
     package let fields: [[String]]
-    /// The SHA-256 of the content in hexadecimal digits; nil without content, or where it makes no difference.
+    /// The SHA-256 of the request's content in hexadecimal digits; nil without content, or if the rules ignore it.
     package let body: String?
 
     /// - Parameters:
-    ///   - path: path and query on the origin.
-    ///   - content: of the request; empty where it has none.
+    ///   - path: the path and query on the origin.
+    ///   - content: the content of the request; empty if it has none.
     package init(_ method: Method, path: String, _ fields: Fields, content: [UInt8], _ rules: RecordingRules) {
         let target = Redaction.target(KeyRules(ignoreQuery: rules.ignoredQuery).path(path), rules)
         request = "\(method == .head ? "GET" : method.name) \(target)"
@@ -187,46 +189,47 @@ package struct RecordingKey: Sendable, Hashable {
         body = rules.matchesBody && !content.isEmpty ? ContentDigest.sha256.hex(content) : nil
     }
 
-    /// A key as a document has it.
+    /// The key that a document has.
     init(request: String, fields: [[String]], body: String?) {
         self.request = request
         self.fields = fields.map { $0.count == 2 ? [$0[0], Redaction.asked($0[1], of: $0[0])] : $0 }
         self.body = body
     }
 
-    /// Fields that say who asks.
+    /// The fields with credentials, which tell who sends a request.
     private static let credentials = [
         "api-key", "authorization", "private-token", "x-access-token", "x-api-key", "x-auth-token",
     ]
 
-    /// The same for a request without credentials; nil where it has none.
+    /// The key of the same request without credentials; nil if it has none.
     var withoutCredentials: RecordingKey? {
         let others = fields.filter { $0.count != 2 || $0[1] != Redaction.mark }
         return others.count == fields.count ? nil : RecordingKey(request: request, fields: others, body: body)
     }
 
-    /// Path and query on the origin where it is that of a GET; nil for other methods.
+    /// The path and query on the origin; nil if the method is not GET.
     package var pathOfGET: String? { request.hasPrefix("GET /") ? String(request.dropFirst(4)) : nil }
 
-    /// ``fields``, but for what somebody has written that is no name with a value.
+    /// The pairs of ``fields``, without those that a person has written with anything but a name and a value.
     package var fieldLines: [(name: String, value: String)] {
         fields.compactMap { $0.count == 2 ? ($0[0], $0[1]) : nil }
     }
 
-    /// An item of the query, or a field, stands there without its value: nobody can make the request again.
+    /// True if the key has secrets: the request cannot be repeated from it.
     package var hasSecrets: Bool {
         if fieldLines.contains(where: { $0.value == Redaction.mark }) { return true }
         return tellsSecretsApart
     }
 
-    /// The value of a secret makes a difference.
+    /// True if different values of a secret make different keys.
     var tellsSecretsApart: Bool {
         if fieldLines.contains(where: { SecretNames.contains($0.name) && $0.value != Redaction.mark }) { return true }
         guard let mark = request.firstIndex(of: "?") else { return false }
         return request[mark...].dropFirst().split { "&;".contains($0) }.contains { $0.hasSuffix("=" + Redaction.mark) }
     }
 
-    /// The name of its files in the folder of a service, without an extension: readable, and another one for each key.
+    /// The name of the recording's files in the folder of a service, without an extension: readable, and different for
+    /// each key.
     package var name: String {
         let text = ([request] + fields.map { $0.joined(separator: ": ") } + [body ?? ""]).joined(separator: "\n")
         let digest = (ContentDigest.sha256.hex(text.utf8) ?? "").prefix(16)
@@ -239,19 +242,19 @@ package struct RecordingKey: Sendable, Hashable {
 }
 
 enum RecordingVary {
-    /// Names in lower case, sorted, with their values, or alone where the request has no such field. Of a secret there is
-    /// only that it was sent: the recordings of one user answer another one.
+    /// The request fields that the answer names in Vary, sorted: each a name in lower case with its value, or alone if
+    /// the request has no such field. Only the presence of a secret counts: a recording of one user answers another
+    /// one.
     ///
-    /// `Accept-Encoding` is not among them, since recordings have no content coding, and neither is `*`, which says
-    /// nothing that could be compared.
+    /// `Accept-Encoding` is left out, since recordings have no content coding, and so is `*`, which cannot be compared.
     static func pairs(_ answer: Fields, _ request: Fields) -> [[String]] {
         let names = answer.all(.vary).flatMap { $0.split(separator: ",") }
             .map { $0.filter { $0 != " " && $0 != "\t" }.lowercased() }
         return Set(names).subtracting(["", "*", "accept-encoding"]).sorted().map { pair($0, request) }
     }
 
-    /// Whether a request has the values that an answer was recorded for.
-    /// - Parameter pairs: nil matches every request.
+    /// True if the request has the field values that an answer was recorded for.
+    /// - Parameter pairs: the fields; nil matches every request.
     static func matches(_ pairs: [[String]]?, _ request: Fields) -> Bool {
         (pairs ?? []).allSatisfy { known in
             guard let name = known.first else { return true }

@@ -1,4 +1,4 @@
-// What becomes a recording: the answer as it is drafted, and its content while it arrives.
+// The draft of a recording, and its content while it arrives.
 
 import CacheStore
 import Content
@@ -9,17 +9,17 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// One answer that has come to its end.
+/// An answer that has ended, from which a recording is made.
 struct RecordingDraft: Sendable {
     let key: RecordingKey
-    /// Of the answer, without the fields of the connection.
+    /// The head of the answer, without the fields of the connection.
     let head: ResponseHead
-    /// The fields of the request.
+    /// The fields of the request, whose values for the names in Vary are recorded.
     let asked: Fields
-    /// Unix seconds.
+    /// The time of the recording, in seconds since 1970.
     let now: Int64
     let plan: RecordingPlan
-    /// What is not so is not kept; nil: everything may be.
+    /// The expectation on the answer, which is not recorded if it does not meet it; nil records any.
     let expectation: SeedExpectation?
 
     init(
@@ -42,16 +42,16 @@ struct RecordingDraft: Sendable {
         self.expectation = expectation
     }
 
-    /// Whether a content becomes that of the recording as it is, so that nobody has to look into all of it.
+    /// True if the content is recorded unchanged, so that it does not have to be looked through.
     func keeps(_ content: UnsafeRawBufferPointer) -> Bool {
         guard expectation == nil, plan.rules.redactedMembers.isEmpty else { return false }
         guard let codings = ContentCoding.codings(head.fields) else { return true }
         return codings.isEmpty && !Redaction.looks(into: content, of: head.fields, plan.rules)
     }
 
-    /// Belongs on an I/O thread.
-    /// - Parameter tell: gets the reason why there is none.
-    /// - Returns: nil where no recording may be made of it.
+    /// Makes the recording. On an I/O thread.
+    /// - Parameter tell: called with the reason if there is none.
+    /// - Returns: nil if the answer may not be recorded.
     func recording(_ content: [UInt8], tell: (String) -> Void) -> Recording? {
         if let found = unexpected(content) {
             tell("the answer to '\(key.request)' is not recorded: it \(found), which its route does not expect")
@@ -75,7 +75,7 @@ struct RecordingDraft: Sendable {
         )
     }
 
-    /// What the answer is that its route does not expect, such as `has the status 404`; nil where it is as expected.
+    /// The mismatch with the expectation, such as `has the status 404`; nil if there is none.
     private func unexpected(_ content: [UInt8]) -> String? {
         guard let expectation else { return nil }
         let whole = OwnRepresentation(
@@ -87,22 +87,23 @@ struct RecordingDraft: Sendable {
     }
 }
 
-/// Loop-bound; it ends with its last user, and its file with it.
+/// The content of an answer while it arrives: in memory, or in a file if it is long. Loop-bound; the file ends with
+/// this object.
 final class RecordingContent {
-    /// Bytes in memory, as far as the budget allows them; shorter contents have no file.
+    /// The number of bytes in memory, as far as the budget allows; a shorter content has no file.
     private static let window = 256 << 10
 
     private let body: Body
     private let writer: BodyWriter
     private let spill: SpillFile
     private let folder: RecordingFolder
-    /// So many bytes have come.
+    /// The number of bytes that have come.
     private(set) var count = 0
 
     /// - Parameters:
-    ///   - limit: bytes that will come at most.
-    ///   - hasRoom: called on the loop after ``append(_:)`` has said `.pause`: more may come.
-    ///   - failed: called on the loop where the file cannot be written: nothing more is to come.
+    ///   - limit: the most bytes that will come.
+    ///   - hasRoom: called on the loop after ``append(_:)`` has returned `.pause`, when more may come.
+    ///   - failed: called on the loop if the file cannot be written; no more bytes may come then.
     init(
         in folder: RecordingFolder,
         atMost limit: Int,
@@ -119,13 +120,13 @@ final class RecordingContent {
         writer.onAbandoned = failed
     }
 
-    /// Takes bytes whatever the verdict.
+    /// Adds bytes, which are taken also if the verdict is `.pause`.
     func append(_ bytes: UnsafeRawBufferPointer) -> WriteVerdict {
         count += bytes.count
         return writer.append(bytes)
     }
 
-    /// All has come: makes a recording of it, and writes it.
+    /// Ends the content, and writes the recording that is made of it.
     func save(_ draft: RecordingDraft) async {
         writer.finish()
         let folder = folder
@@ -146,7 +147,7 @@ final class RecordingContent {
 @available(*, unavailable) extension RecordingContent: Sendable {}
 
 extension RecordingFolder {
-    /// A file without a name in the folder, made with its first bytes.
+    /// A file without a name in the folder, which is made when its first bytes come.
     fileprivate func spill(atMost limit: Int64) -> SpillFile {
         let room = SpillFile.Room(reserve: { _ in true }, release: { _ in }, maxObject: limit)
         return SpillFile(partAt: 0, of: path, pool: pool, room: room, expected: 0) { [self] () throws(BodyError) in
@@ -158,7 +159,7 @@ extension RecordingFolder {
         }
     }
 
-    /// On an I/O thread.
+    /// Opens a file in the folder and removes its name. On an I/O thread.
     private func openUnnamed() throws(SystemError) -> Int32 {
         try makeFolder()
         let name = "\(path)/\(RecordingSweep.nameless)\(String(UInt64.random(in: .min ... .max), radix: 16))"

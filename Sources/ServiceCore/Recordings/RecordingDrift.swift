@@ -1,4 +1,4 @@
-// Whether an origin still answers as it was recorded: the comparison, and the answer of the origin as a whole.
+// The comparison of recordings with the answers that their origins give now.
 
 import Content
 import DownloadCore
@@ -7,32 +7,32 @@ package import HTTPWire
 package import Policies
 import Upstream
 
-/// How an answer of now differs from a recording. Secrets are taken out of both before they are compared, and no value of
-/// the content is in it.
+/// The differences between an answer of now and a recording. Secrets are taken out of both before they are compared,
+/// and it has no value of the contents.
 package struct RecordingDrift: Sendable, Equatable {
-    /// The value of a field then and now; nil where it is not there.
+    /// The values of a field in the recording and now; nil if it is absent.
     package struct Field: Sendable, Equatable {
         package let name: String
         package let recorded: String?
         package let now: String?
     }
 
-    /// The fields that are always compared. What origins say anew with each answer is not among them.
+    /// The fields that are always compared; fields that origins change with each answer are left out.
     package static let comparedFields = ["Content-Type", "Content-Language", "Location"]
 
-    /// Of now; nil where it is that of the recording.
+    /// The status of now; nil if it is that of the recording.
     package private(set) var status: Int?
     package private(set) var fields: [Field] = []
-    /// What differs in the content, such as `user.roles[2] is missing`.
+    /// The differences of the contents, such as `user.roles[2] is missing`.
     package private(set) var content: [String] = []
 
     package var isEmpty: Bool { status == nil && fields.isEmpty && content.isEmpty }
 
     /// - Parameters:
-    ///   - head: of the answer of now.
-    ///   - content: of the answer of now; nil where it is longer than a recording may be.
+    ///   - head: the head of the answer of now.
+    ///   - content: the content of the answer of now; nil if it is longer than a recording may be.
     ///   - secrets: the query items that the service adds.
-    ///   - names: of fields that are compared, besides ``comparedFields``.
+    ///   - names: the names of fields that are compared in addition to ``comparedFields``.
     package init(
         of recording: Recording,
         _ head: ResponseHead,
@@ -56,14 +56,16 @@ package struct RecordingDrift: Sendable, Equatable {
             return
         }
         if content != recording.content {
-            // Whoever has a secret that is a member of what was no JSON then, or is none now, sees no value of it either.
+            // Contents are compared after redaction; if one of them is not JSON, so that secret members cannot be found
+            // in it, only the place of the difference is told.
             self.content = Self.differences(then?.content, now?.content, recording.content, content)
         }
     }
 
+    /// The differences between two contents, without values.
     /// - Parameters:
-    ///   - then: what was recorded, without secrets; nil where those cannot be found in it.
-    ///   - now: the same of the answer of now.
+    ///   - then: the recorded content without secrets; nil if they cannot be found in it.
+    ///   - now: the content of now without secrets; nil if they cannot be found in it.
     private static func differences(
         _ then: [UInt8]?,
         _ now: [UInt8]?,
@@ -86,32 +88,32 @@ package struct RecordingDrift: Sendable, Equatable {
     }
 }
 
-/// What became of the check of one recording.
+/// The outcome of comparing one recording.
 package enum DriftOutcome: Sendable, Equatable {
-    /// The origin says or shows that its answer is the recorded one.
+    /// The origin's answer is the recorded one.
     case same
     case changed(RecordingDrift)
-    /// The origin has nothing there any more, with this status.
+    /// The origin has no answer any more; it gives this status.
     case gone(Int)
-    /// It did not answer, for this reason.
+    /// The origin did not answer, for this reason.
     case unreachable(String)
-    /// It was not asked, for this reason.
+    /// The origin was not asked, for this reason.
     case leftOut(String)
 }
 
-/// Asks origins about recordings. Loop-bound, as the services are; for the length of one question.
+/// Compares recordings with the answers of their origins. Loop-bound, made for one command.
 package struct DriftCheck {
     private let services: ServiceClient
 
     package init(_ services: ServiceClient) { self.services = services }
 
-    /// Asks the origin of a call whether a recording still is its answer: by the recording's validator where it has one,
-    /// otherwise by a comparison. No cache on the way answers for the origin.
+    /// Asks the origin of a call whether a recording is still its answer: by the recording's validator if it has one,
+    /// otherwise by a comparison. Caches on the way are told to validate.
     /// - Parameters:
     ///   - call: a GET.
-    ///   - folder: the absolute path of the folder that the recording is in.
-    ///   - names: of fields that are compared, besides those that always are.
-    /// - Returns: nil where the recording does not answer the call.
+    ///   - folder: the absolute path of the recording's folder.
+    ///   - names: the names of fields that are compared in addition to those that always are.
+    /// - Returns: nil if the recording does not answer the call.
     package func outcome(
         of recording: Recording,
         in folder: String,
@@ -159,7 +161,7 @@ package struct DriftCheck {
         let status = answer.head.status
         if asksForChange, status == 304 { return .same }
         if status == 404 || status == 410, status != recording.status { return .gone(status) }
-        // A server that fails, or refuses for now, has said nothing of what it has.
+        // A server error or a 429 says nothing about the answer that the origin has.
         if status >= 500 || status == 429, status != recording.status {
             return .unreachable("the status is \(status)")
         }
@@ -178,8 +180,7 @@ package struct DriftCheck {
 @available(*, unavailable) extension DriftCheck: Sendable {}
 
 enum RecordedCall {
-    /// What a call without content is recorded under, and its path and query on the origin; nil where its request would
-    /// be refused.
+    /// The key of a call without content, and its path and query on the origin; nil if the request would be refused.
     static func key(of call: ServiceCall, _ rules: RecordingRules) -> (key: RecordingKey, path: String)? {
         let match = call.match
         guard (try? ServiceClient.admit(call.head, match.rest, match.route)) != nil, let rest = try? call.target()
@@ -192,8 +193,8 @@ enum RecordedCall {
 }
 
 extension FetchRequest {
-    /// Asks for the answer only where it is another than a recording, as far as that has a validator.
-    /// - Returns: whether it has one.
+    /// Makes the request conditional on the recording's validator.
+    /// - Returns: false if it has none.
     fileprivate mutating func addConditions(of recording: Recording) -> Bool {
         guard recording.status == 200 else { return false }
         if let tag = recording.fields.first(.etag), tag != Redaction.mark {
@@ -207,18 +208,18 @@ extension FetchRequest {
     }
 }
 
-/// Collects the content of one answer, within bounds of length and time. Loop-bound.
+/// Collects the content of one answer, within limits of length and time. Loop-bound.
 ///
-/// States: asking → ended; the end comes from the origin, from a bound, or from the timer.
+/// States: asking → ended; the end comes from the origin, from the limit, or from the timer.
 final class WholeAnswer: EndSink {
-    /// An answer that ended.
+    /// An answer that has ended.
     struct Answer: Sendable {
         let head: ResponseHead
-        /// Nil where it is longer than the bound.
+        /// The content; nil if it is longer than the limit.
         let content: [UInt8]?
     }
 
-    /// Nanoseconds until an answer that does not end is given up.
+    /// Nanoseconds after which an answer that does not end is given up.
     static let patience: UInt64 = 120_000_000_000
 
     private let limit: Int
@@ -226,15 +227,15 @@ final class WholeAnswer: EndSink {
     private var head: ResponseHead?
     private var content: [UInt8] = []
     private var result: Result<Answer, FetchError>?
-    /// It was given up before its end.
+    /// True if the answer was given up before its end.
     private var isCut = false
     private var waiter: UnsafeContinuation<Void, Never>?
 
     private init(atMost limit: Int) { self.limit = limit }
 
     /// Asks a source, and waits for the end of its answer.
-    /// - Parameter limit: bytes of content at most; what is longer is not read on.
-    /// - Throws: `FetchError` where there is no answer, or none that ends in time.
+    /// - Parameter limit: the most bytes of content; a longer content is not read to its end.
+    /// - Throws: `FetchError` if there is no answer, or none that ends in time.
     static func fetch(
         _ request: FetchRequest,
         from source: any FetchSource,

@@ -1,4 +1,4 @@
-// The recordings of one service: two files each, readable by their owner alone, in a folder.
+// The recordings of one service in a folder: two files each, which only their owner can read.
 
 import CacheStore
 package import EventLoop
@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// Sendable: the files of one recording are written under a mutex, which only I/O threads take.
 package final class RecordingFolder: Sendable {
-    /// Absolute.
+    /// The absolute path of the folder.
     package let path: String
     let pool: IOPool
     private let onTrouble: @Sendable (String) -> Void
@@ -22,13 +22,13 @@ package final class RecordingFolder: Sendable {
     private let prepare: @Sendable () -> Void
 
     static let headSuffix = ".head.json"
-    /// Bytes of a content that is read with its head.
+    /// The largest number of bytes of a content that is read together with its head.
     private static let shortContent = 64 << 10
 
     /// - Parameters:
-    ///   - path: of the folder, which is made with the first recording.
-    ///   - prepare: called before the folder is made, on an I/O thread: another one that it may lie in is made there.
-    ///   - onTrouble: called with the reason why a recording is not used or not written; any thread.
+    ///   - path: the absolute path of the folder, which is made with the first recording.
+    ///   - prepare: called on an I/O thread before the folder is made; makes the folder that it may lie in.
+    ///   - onTrouble: called on any thread with the reason why a recording is not used or not written.
     package init(
         path: String,
         pool: IOPool,
@@ -42,13 +42,13 @@ package final class RecordingFolder: Sendable {
         sweep = RecordingSweep(path)
     }
 
-    /// The recording of a request, to be sent; nil where there is none that can be used.
-    /// - Parameter request: its fields, which may have to be those that the answer names in Vary.
+    /// The recording for a request, ready to be sent; nil if there is none that can be used.
+    /// - Parameter request: the fields of the request, which have to match those that the answer names in Vary.
     package func find(_ key: RecordingKey, _ request: Fields) async -> OpenRecording? {
         (try? await pool.run { [self] in load(key, request) }) ?? nil
     }
 
-    /// The recordings that come nearest to a request, and what differs; nil where none is near.
+    /// The recordings nearest to a request, and their differences, as a text; nil if none is near.
     package func nearest(to key: RecordingKey, _ request: Fields) async -> String? {
         (try? await pool.run { [self] in
             var nearest = NearestRecordings(key, request)
@@ -68,21 +68,22 @@ package final class RecordingFolder: Sendable {
         }) ?? []
     }
 
-    /// The names of all recordings, in their order; for ``recording(named:)``.
+    /// The names of all recordings in their order, for ``recording(named:)``.
     package func names() async -> [String] { (try? await pool.run { [self] in fileNames() }) ?? [] }
 
-    /// One recording, whatever its request is; nil where it cannot be used, which the log is told of.
+    /// The recording with a name, whatever its request is; nil if it cannot be used, which is reported.
     package func recording(named name: String) async -> Recording? {
         (try? await pool.run { [self] in read(name, \.key) }) ?? nil
     }
 
-    /// Writes a recording in the place of an earlier one of its key.
-    /// - Returns: whether it has been written; the reason goes to the log otherwise.
+    /// Writes a recording in place of an earlier one with its key.
+    /// - Returns: false if it could not be written, which is reported.
     package func save(_ recording: Recording) async -> Bool {
         (try? await pool.run { [self] in recording.content.withUnsafeBytes { store(recording, $0) } }) ?? false
     }
 
-    /// The same with a content that is in a file; where nobody has to look into it, it is never in memory as a whole.
+    /// Writes a recording whose content is in a file; a content that is recorded unchanged is never in memory as a
+    /// whole.
     func save(_ draft: RecordingDraft, from file: SpillFile) async {
         let failure = try? await pool.run { [self] () -> (any Error)? in
             do {
@@ -99,33 +100,35 @@ package final class RecordingFolder: Sendable {
         if let failure { tell("the answer to '\(draft.key.request)' is not recorded: \(failure); ask again") }
     }
 
-    /// Makes a recording on an I/O thread, and writes it in the place of an earlier one of its key.
-    /// - Parameter make: nil: there is none after all.
+    /// Makes a recording on an I/O thread, and writes it in place of an earlier one with its key.
+    /// - Parameter make: returns nil if there is no recording after all.
     func save(_ make: @escaping @Sendable () -> Recording?) async {
         try? await pool.run { [self] in
             if let recording = make() { _ = recording.content.withUnsafeBytes { store(recording, $0) } }
         }
     }
 
-    /// Does what takes longer than a loop may be held.
+    /// Runs work on an I/O thread that would hold a loop for too long; nil if the pool has ended.
     func away<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result? {
         try? await pool.run { work() }
     }
 
-    /// Says why an answer is not recorded.
+    /// Reports why an answer is not recorded.
     func tell(_ reason: String) { onTrouble(reason) }
 
     // MARK: - On an I/O thread
 
     private func load(_ key: RecordingKey, _ request: Fields) -> OpenRecording? {
         if let found = load(key.name, of: key, request) { return found }
-        // Other values of what the answer names in Vary: they are only where there is one that has the name of the key.
+        // Recordings with other values of the fields in Vary have longer names, and exist only if there is one with the
+        // name of the key.
         if access(head(key.name), F_OK) == 0 {
             for name in fileNames() where name.hasPrefix(key.name + ".") {
                 if let found = load(name, of: key, request) { return found }
             }
         }
-        // Recordings of before, and those that a person has written, do not say whether there were credentials.
+        // Recordings of earlier versions, and those that a person has written, do not tell whether the request had
+        // credentials.
         guard let plain = key.withoutCredentials else { return nil }
         return opened(plain.name) { $0.vary == nil && $0.key == plain ? plain : nil }
     }
@@ -141,7 +144,7 @@ package final class RecordingFolder: Sendable {
         }
     }
 
-    /// As `read`, but a long content stays in its file.
+    /// Reads a recording as `read` does, but leaves a long content in its file.
     private func opened(_ name: String, _ key: (RecordingDocument) -> RecordingKey?) -> OpenRecording? {
         var content = Body.complete([])
         let found = read(
@@ -163,8 +166,8 @@ package final class RecordingFolder: Sendable {
         return found.map { OpenRecording(recording: $0, content: content) }
     }
 
-    /// The name of a recording's files: that of its key, unless there is one of other values of what the answer names in
-    /// Vary.
+    /// The name of a recording's files: the name of its key, or a longer one if there is already a recording with other
+    /// values of the fields in Vary.
     private func name(_ recording: Recording) -> String {
         let name = recording.key.name
         guard let vary = recording.vary, !vary.isEmpty, let known = document(name)?.vary, !known.isEmpty, known != vary
@@ -184,18 +187,19 @@ package final class RecordingFolder: Sendable {
         read(name, content: whole, key)
     }
 
-    /// A recording, of which the log is told where it cannot be used.
+    /// Reads a recording; nil if it cannot be used, which is reported.
     /// - Parameters:
-    ///   - name: without the suffix.
-    ///   - content: reads a file of the folder, and says how the digest of its content begins where it is not that of the
-    ///     name.
-    ///   - key: its key; nil where it is not wanted.
+    ///   - name: the name without the suffix.
+    ///   - content: reads a file of the folder, and returns the beginning of its content's digest if the file's name
+    ///     has another one.
+    ///   - key: the key of a document; nil if the recording is not wanted.
     private func read(
         _ name: String,
         content read: (_ file: String) throws(SystemError) -> (content: [UInt8], difference: String?),
         _ key: (RecordingDocument) -> RecordingKey?
     ) -> Recording? {
-        // A recording may be replaced after its head was read, and takes the content of before along.
+        // A recording may be replaced after its head was read, which removes the previous content: both are read again
+        // then.
         for _ in 0..<Self.mostAttempts {
             guard let document = document(name), let key = key(document) else { return nil }
             var (content, difference): ([UInt8], String?) = ([], nil)
@@ -233,7 +237,8 @@ package final class RecordingFolder: Sendable {
 
     private static let mostAttempts = 100
 
-    /// - Parameter name: without the suffix.
+    /// Reads the document of a recording; nil if it cannot be used, which is reported.
+    /// - Parameter name: the name without the suffix.
     private func document(_ name: String) -> RecordingDocument? {
         do throws(SystemError) {
             let bytes = try WholeFile.readEdited(head(name))
@@ -256,16 +261,17 @@ package final class RecordingFolder: Sendable {
         try Folders.make(path, mode: 0o700)
     }
 
+    /// Writes the two files of a recording.
     /// - Parameters:
-    ///   - recording: nil: there is none, and the log knows why.
-    ///   - content: in the place of the recording's own.
+    ///   - recording: nil if there is none, which has been reported.
+    ///   - content: the content, in place of the recording's own.
     private func store(_ recording: Recording?, _ content: UnsafeRawBufferPointer) -> Bool {
         guard let recording else { return false }
         do throws(SystemError) {
             try makeFolder()
             let name = name(recording)
-            // Each content has a name of its own, so that no head is ever beside the content of another answer, whoever reads
-            // meanwhile and whenever the daemon is killed.
+            // Each content has a name of its own, so that no head ever stands beside the content of another answer, at
+            // whatever moment the files are read or the daemon is killed.
             let digest = RecordingSweep.digest(of: content)
             let file = content.isEmpty ? nil : "\(name).\(digest)\(Self.suffix(recording.fields))"
             let document = RecordingDocument(recording, content: file)
@@ -275,10 +281,10 @@ package final class RecordingFolder: Sendable {
                 defer { sweep.unlock(lock) }
                 if lock != nil { sweep.removeOrphans() }
                 let before = (try? WholeFile.readEdited(self.head(name))).flatMap { try? RecordingDocument.decode($0) }
-                // The content first: a document never names a file that is not there.
+                // The content is written first, so that a document never names a missing file.
                 if let file { try WholeFile.replace("\(path)/\(file)", with: content) }
                 try WholeFile.replace(self.head(name), with: head)
-                // A file of another name is somebody's own.
+                // A content with another name was put there by a person, and is not removed.
                 if let old = before?.content, old != file, old.hasPrefix(name + "."), !old.contains("/") {
                     unlink("\(path)/\(old)")
                 }
@@ -295,7 +301,7 @@ package final class RecordingFolder: Sendable {
             .map { String($0.dropLast(Self.headSuffix.count)) }.sorted()
     }
 
-    /// The end of the name of a file with such content.
+    /// The suffix of a content's file, by its media type.
     private static func suffix(_ fields: Fields) -> String {
         let type = (fields.first(.contentType) ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " }
         guard fields.first(.contentEncoding) == nil else { return ".bin" }
@@ -314,12 +320,13 @@ package final class RecordingFolder: Sendable {
     }
 }
 
-/// How a route uses the recordings of its service. With the source `live` nothing is recorded or replayed by itself.
+/// The plan of a route for the recordings of its service. With the source `live`, nothing is recorded or replayed by
+/// itself.
 package struct RecordingPlan: Sendable, Equatable {
     package let source: AnswerSource
     package let rules: RecordingRules
     package let folder: RecordingFolder
-    /// Query items that the service adds, and that no recording has.
+    /// The query items that the service adds, which are left out of recordings.
     package let secrets: SecretQuery
 
     package init(

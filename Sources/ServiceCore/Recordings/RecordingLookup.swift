@@ -1,16 +1,16 @@
-// Whether a call without content has a recording, for whoever explains.
+// The recording that answers a call without content, for an explanation.
 
 import DownloadCore
 import HTTPWire
 import Policies
 
-/// Loop-bound, as the services are; for the length of one question.
+/// Looks up recordings for explanations. Loop-bound, made for one command.
 package struct RecordingLookup {
     private let services: ServiceClient
 
     package init(_ services: ServiceClient) { self.services = services }
 
-    /// The recording that answers a call, without its content; nil with the reason where there is none.
+    /// The recording that answers a call, without its content; nil with the reason if there is none.
     package func recording(for call: ServiceCall) async -> (recording: Recording?, reason: String) {
         guard let plan = call.match.endpoint.request.recordings else {
             return (nil, "there is no folder for recordings")

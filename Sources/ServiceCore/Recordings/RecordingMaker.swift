@@ -1,4 +1,4 @@
-// A stored response that becomes a recording, without secrets and without content codings.
+// Makes a recording of a stored response, without secrets and without content codings.
 
 package import CacheStore
 import Content
@@ -8,21 +8,21 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// Why no recording was made.
+/// The reason why no recording was made.
 package enum KeepRefusal: Error, Sendable, Equatable {
-    /// Of a stored response, or of the route; what to do is in the text.
+    /// The stored response or the route does not allow it; the text tells what to do.
     case refused(String)
-    /// The folder cannot be written; the log says why.
+    /// The folder with this path cannot be written; the log has the reason.
     case notWritten(String)
 }
 
-/// Makes recordings of what is stored. Loop-bound, as the services are; for the length of one question.
+/// Makes recordings of stored responses. Loop-bound, made for one command.
 package struct RecordingMaker {
     private let services: ServiceClient
 
     package init(_ services: ServiceClient) { self.services = services }
 
-    /// Makes a recording of the stored response that a call selects, in the place of an earlier one of its request.
+    /// Makes a recording of the stored response that a call selects, in place of an earlier one of its request.
     /// - Parameter call: a GET.
     /// - Throws: `KeepRefusal`.
     package func keep(_ call: ServiceCall, on loop: isolated EventLoop) async throws(KeepRefusal) -> Recording {
@@ -88,7 +88,7 @@ package struct RecordingMaker {
         )
     }
 
-    /// All of a body, decoded.
+    /// Reads the whole body and decodes it.
     private static func whole(
         _ body: Body,
         _ decoder: ContentDecoder,
@@ -128,14 +128,14 @@ package struct RecordingMaker {
 @available(*, unavailable) extension RecordingMaker: Sendable {}
 
 extension Recording {
-    /// The recording as a response that a seed folder may have.
+    /// The recording as a response for a seed folder.
     /// - Parameters:
-    ///   - service: whose recording it is.
+    ///   - service: the name of the recording's service.
     ///   - root: scheme and authority of its origin.
-    /// - Returns: nil where a seed cannot be found by what tells the recording from others.
+    /// - Returns: nil if the key has parts by which a seed cannot be found.
     package func seed(service: String, root: String) -> StoredResponse? {
         guard let path = key.pathOfGET, key.body == nil, !key.tellsSecretsApart else { return nil }
-        // Of credentials, and of an absent field, there is no value that a seed could be found by.
+        // Credentials and absent fields are left out: there is no value by which a seed could be found.
         let varying =
             key.fieldLines.filter { $0.value != Redaction.mark }
             + (vary ?? []).compactMap { $0.count == 2 && $0[1] != Redaction.mark ? ($0[0], $0[1]) : nil }

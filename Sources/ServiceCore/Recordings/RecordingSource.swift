@@ -1,4 +1,5 @@
-// Answers a route's fetches from recordings, and records what its origin answers, below the shared fetch.
+// The source of a route's fetches that answers from recordings, and records the answers of the origin, below the shared
+// fetch.
 
 import CacheStore
 import DownloadCore
@@ -8,12 +9,12 @@ import HTTPWire
 import Policies
 import Upstream
 
-/// Loop-bound; it keeps nothing of a request.
+/// Replays and records the answers of one route. Loop-bound; it keeps no state of a request.
 final class RecordingSource: FetchSource {
-    /// Bytes of a request's content that are read to find its recording; one with more is refused.
+    /// The most bytes of a request's content that are read to find its recording; a request with more is refused.
     static let longestContent = 1 << 20
 
-    /// Nil where nobody is to be asked.
+    /// The source of the origin; nil if no origin may be asked.
     private let origin: (any FetchSource)?
     private let plan: RecordingPlan
     private let expectation: SeedExpectation?
@@ -23,11 +24,11 @@ final class RecordingSource: FetchSource {
     private let isOffline: () -> Bool
 
     /// - Parameters:
-    ///   - origin: nil with `source: replay`, so that there is nothing that could open a socket.
-    ///   - expectation: what the route expects of an answer that it keeps; nil: nothing.
-    ///   - budget: counts what is recorded while it arrives.
-    ///   - service: its name, for messages.
-    ///   - isOffline: nobody is to be asked at this moment.
+    ///   - origin: the source of the origin; nil with `source: replay`, so that nothing can open a socket.
+    ///   - expectation: the expectation on recorded answers; nil for none.
+    ///   - budget: counts the content of recordings while it arrives.
+    ///   - service: the name of the service, for messages.
+    ///   - isOffline: returns whether the daemon is offline at the moment.
     init(
         _ origin: (any FetchSource)?,
         _ plan: RecordingPlan,
@@ -46,7 +47,8 @@ final class RecordingSource: FetchSource {
         self.isOffline = isOffline
     }
 
-    /// A recording may answer while nobody is asked; this looks by itself whether somebody is.
+    /// False, although the origin's source may open sockets: a recording may answer offline, and this source itself
+    /// checks before it asks the origin.
     var opensSockets: Bool { false }
 
     func start(
@@ -85,7 +87,7 @@ final class RecordingSource: FetchSource {
         return fetch
     }
 
-    /// Reads the content of a request where it tells recordings apart; what was read is sent all the same.
+    /// Reads the content of a request if the key needs it; the origin gets it all the same.
     private func content(
         of request: inout FetchRequest,
         on loop: isolated EventLoop
@@ -116,7 +118,7 @@ final class RecordingSource: FetchSource {
     ) -> ReplayedFetch {
         let fetch = ReplayedFetch(recording, request, now: clock.now(), sink: sink, on: loop)
         Task.immediate(executorPreference: loop.taskExecutor) {
-            // Never before `start` has returned: the sink's owner has the handle by then.
+            // The fetch runs after `start` has returned, when the owner of the sink has the handle.
             await Task.yield()
             await fetch.run(on: loop)
         }
@@ -127,7 +129,7 @@ final class RecordingSource: FetchSource {
 @available(*, unavailable) extension RecordingSource: Sendable {}
 
 extension FetchRequest {
-    /// Asks for the whole representation, without codings: a recording answers whoever asks, and is there to be read.
+    /// Asks for the whole representation without content codings: a recording answers all clients, and people read it.
     mutating func prepareForRecording() {
         fields.set(.acceptEncoding, "identity")
         guard method == .get || method == .head else { return }

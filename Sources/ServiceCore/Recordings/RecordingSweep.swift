@@ -1,4 +1,4 @@
-// What does not belong together in a folder of recordings: contents that no head names, and those that are not what was recorded.
+// Keeps a folder of recordings tidy: finds contents that were changed, and removes contents that no head names.
 
 import EventLoop
 import Files
@@ -8,25 +8,25 @@ import Synchronization
 
 /// Looks at the files that ``RecordingFolder`` has named, and leaves all others alone.
 ///
-/// Sendable: what was told is under a mutex; the rest is atomic.
+/// Sendable: the table of reported files is under a mutex; the rest is atomic.
 final class RecordingSweep: Sendable {
     private let path: String
     private let isSwept = Atomic<Bool>(false)
-    /// Contents of which it was told what they are, and long ones that were looked at.
+    /// The contents whose changes were reported, and the long ones that were looked at.
     private let told = Mutex<Set<String>>([])
-    /// Of them at most; then they are told again.
+    /// The largest number of entries in ``told``; it is emptied then, and changes are reported again.
     private static let mostTold = 4096
 
     init(_ path: String) { self.path = path }
 
-    /// What the name of a content's file has of its SHA-256.
+    /// The part of a content's SHA-256 that is in the name of its file.
     static func digest(of content: [UInt8]) -> String { content.withUnsafeBytes { digest(of: $0) } }
 
     static func digest(of content: UnsafeRawBufferPointer) -> String { begin(ContentDigest.sha256.hex(content)) }
 
     private static func begin(_ digest: String?) -> String { String((digest ?? "").prefix(8)) }
 
-    /// The parts of the name of a content's file: the recording's name, and the digest. Nil for what somebody else has named.
+    /// The parts of the name of a content's file: the recording's name, and the digest; nil for a name of another form.
     private static func parts(of file: Substring) -> (name: String, digest: String)? {
         let parts = file.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4, parts[1].utf8.count == 16, parts[2].utf8.count == 8, !parts[0].isEmpty,
@@ -35,22 +35,23 @@ final class RecordingSweep: Sendable {
         return ("\(parts[0]).\(parts[1])", String(parts[2]))
     }
 
-    /// Begins the name of a file that has no name in a moment, and becomes a content.
+    /// The prefix of a file that is unlinked as soon as it is open, and becomes a content later.
     static let nameless = ".recording-"
 
     private static func isNameless(_ file: String) -> Bool {
         file.hasPrefix(nameless) && UInt64(file.dropFirst(nameless.count), radix: 16) != nil
     }
 
-    /// How the digest of a content begins that is not the one in its name; nil where it is, where the name has none, and
-    /// where it was told before.
+    /// The beginning of a content's digest if it is not the one in the name; nil if it is, if the name has none, and if
+    /// it was reported before.
     func difference(of content: [UInt8], from file: String) -> String? {
         guard let named = Self.parts(of: file[...])?.digest else { return nil }
         let found = Self.digest(of: content)
         return found != named && isNews("\(file) \(found)") ? found : nil
     }
 
-    /// The same of a content that is read in parts, and only where the file is not the one that was looked at before.
+    /// The beginning of the digest as ``difference(of:from:)`` has it, for a content that is read in parts; the same
+    /// file is read only once.
     func difference(ofOpen descriptor: Int32, from file: String) -> String? {
         guard let named = Self.parts(of: file[...])?.digest else { return nil }
         var status = stat()
@@ -64,7 +65,7 @@ final class RecordingSweep: Sendable {
             offset += max(0, count)
             return count
         }
-        // Whoever sends it says that it cannot be read.
+        // A content that cannot be read is reported when it is sent.
         guard let digest else { return nil }
         let found = Self.begin(digest)
         return found != named && isNews("\(file) \(found)") ? found : nil
@@ -77,9 +78,9 @@ final class RecordingSweep: Sendable {
         }
     }
 
-    /// Keeps other processes from sweeping the folder, or from writing in it meanwhile; blocks. One caller at a time.
-    /// - Returns: what ``unlock(_:)`` takes; nil where the folder cannot be locked. Nobody waits for more than two seconds,
-    ///   since any process that can read a folder can hold its lock.
+    /// Locks the folder against other processes that sweep it or write in it. Blocks, for two seconds at most, since
+    /// any process that can read the folder can hold its lock. One caller at a time.
+    /// - Returns: the argument of ``unlock(_:)``; nil if the folder cannot be locked.
     func lock() -> Int32? {
         let folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return nil }
@@ -94,8 +95,8 @@ final class RecordingSweep: Sendable {
 
     func unlock(_ folder: Int32?) { if let folder { close(folder) } }
 
-    /// Removes, once, what a process has left that was killed: contents that no head names, since a content is written before
-    /// its head, and files that have not got their names. The caller has the lock.
+    /// Removes, once, the files that a killed process has left: contents that no head names, since a content is written
+    /// before its head, and files that were not renamed yet. The caller has the lock.
     func removeOrphans() {
         guard !isSwept.exchange(true, ordering: .relaxed) else { return }
         let files = FolderNames.of(path)
@@ -106,7 +107,7 @@ final class RecordingSweep: Sendable {
             if let document = bytes.flatMap({ try? RecordingDocument.decode($0) }) {
                 if let content = document.content { named.insert(content) }
             } else {
-                // Somebody may be about to correct it.
+                // The contents of an unreadable head are kept: a person may be about to correct it.
                 unreadable.insert(String(file.dropLast(RecordingFolder.headSuffix.count)))
             }
         }
@@ -122,16 +123,17 @@ final class RecordingSweep: Sendable {
     }
 }
 
-/// The folders of recordings that are in use, each once, so that those who write into one wait for each other: the routes of
-/// a service, and those of the plan before, whose requests are under way.
+/// The folders of recordings in use, one object for each path, so that all writers of a folder wait for each other: the
+/// routes of a service, and those of the previous plan whose requests are under way.
 ///
-/// Sendable: the table and what prepares are each under a mutex.
+/// Sendable: the table and the preparation are each under a mutex.
 package final class RecordingFolders: Sendable {
     private struct Entry {
         weak var folder: RecordingFolder?
     }
 
-    /// A closure right under a mutex would be wrapped once more with each look.
+    /// The closure that prepares folders. It is in an object, since a closure directly under a mutex would be wrapped
+    /// once more at each look.
     private final class Preparation: Sendable {
         let run: @Sendable () -> Void
 
@@ -143,13 +145,14 @@ package final class RecordingFolders: Sendable {
 
     package init() {}
 
-    /// Sets what is called before a folder is made: a store's folder that it lies in has to be marked before.
+    /// Sets the closure that is called before a folder is made: the store's folder, in which it may lie, has to be
+    /// marked before.
     package func prepare(by run: @escaping @Sendable () -> Void) { preparation.exchange(Preparation(run)) }
 
-    /// Blocks.
+    /// Calls the closure that prepares folders. Blocks.
     package func prepare() { preparation.withLock { $0 }?.run() }
 
-    /// The folder of a path, which is made where nobody uses it.
+    /// The folder of a path; it is made if it is not in use.
     package func folder(_ path: String, _ make: () -> RecordingFolder) -> RecordingFolder {
         table.withLock { table in
             if let known = table[path]?.folder { return known }

@@ -1,4 +1,4 @@
-// What of an answer no recording has: the values of secrets, and content codings.
+// The redaction of recordings: removes the values of secrets, and content codings.
 
 import Content
 import HTTPCaching
@@ -6,14 +6,14 @@ import HTTPWire
 import Policies
 
 enum Redaction {
-    /// Stands in the place of a secret.
+    /// The text that stands for a secret.
     static let mark = SecretURL.mark
 
-    /// An answer as a recording has it: without a content coding where that can be taken off, and without secrets.
+    /// An answer as a recording has it: without secrets, and without a content coding if that can be decoded.
     /// - Parameters:
-    ///   - secrets: the query items that the service adds, which no client may see.
-    ///   - isSent: the content is what the origin has sent, and no more has been taken off.
-    /// - Throws: why no recording can be made of it.
+    ///   - secrets: the query items that the service adds, which clients must not see.
+    ///   - isSent: true if the content is as the origin has sent it.
+    /// - Throws: the reason why no recording can be made of it.
     static func apply(
         to content: [UInt8],
         of fields: Fields,
@@ -28,14 +28,14 @@ enum Redaction {
         plain = try apply(to: plain, fields, rules)
         fields = apply(to: fields, rules, secrets)
         fields.remove(.contentLength)
-        // A digest is of the bytes that were sent.
+        // Digests are of the bytes that were sent, so they are removed with any change.
         if !isSent || plain != content {
             for name in digests { fields.removeAll { field, _ in field.equalsIgnoringCase(name) } }
         }
         return (fields, plain)
     }
 
-    /// Whether secrets are looked for in a content, or could be.
+    /// True if secrets are looked for in a content, by its media type or by how it begins.
     static func looks(into content: UnsafeRawBufferPointer, of fields: Fields, _ rules: RecordingRules) -> Bool {
         SecretContent(shown: rules.shown).looks(
             into: Array(content.prefix(SecretContent.telling)),
@@ -43,10 +43,10 @@ enum Redaction {
         )
     }
 
-    /// RFC 9530, RFC 3230 and RFC 2616 section 14.15.
+    /// The fields with digests of the content: RFC 9530, RFC 3230, and RFC 2616 section 14.15.
     private static let digests: [StaticString] = ["content-digest", "repr-digest", "digest", "content-md5"]
 
-    /// The content without its codings; as it is where one is unknown, or the content is not in it.
+    /// The content without its codings; unchanged if a coding is unknown, or if the content does not decode.
     private static func decoded(
         _ content: [UInt8],
         _ fields: Fields,
@@ -54,7 +54,7 @@ enum Redaction {
     ) throws(RedactionRefusal) -> (Fields, [UInt8]) {
         guard let codings = ContentCoding.codings(fields), !content.isEmpty else { return (fields, content) }
         guard !codings.isEmpty else {
-            // `identity` is no coding.
+            // The coding `identity` is none, and is removed.
             var fields = fields
             fields.remove(.contentEncoding)
             return (fields, content)
@@ -78,8 +78,8 @@ enum Redaction {
         return (fields, plain)
     }
 
-    /// The fields without secrets: cookies keep their names and attributes, what is secret by its name, or named by the
-    /// rules, loses its value, and so do such items of URLs.
+    /// The fields without secrets: cookies keep their names and attributes; a field that is secret by its name or by
+    /// the rules loses its value, and so do secret query items of URLs.
     static func apply(to fields: Fields, _ rules: RecordingRules, _ secrets: SecretQuery) -> Fields {
         let known = SecretContent(shown: rules.shown)
         var result = Fields()
@@ -97,31 +97,32 @@ enum Redaction {
         return result
     }
 
-    /// A target without the values of secret query items.
+    /// A request target without the values of its secret query items.
     static func target(_ path: String, _ rules: RecordingRules) -> String {
         guard path.utf8.contains(UInt8(ascii: "?")) else { return path }
         return SecretURL.hidden(path) { isSecret($0, rules) }
     }
 
-    /// Whether an item of a query is secret by its name, or the rules name it.
+    /// True if a query item is secret by its name or by the rules.
     private static func isSecret(_ name: String, _ rules: RecordingRules) -> Bool {
         SecretContent(shown: rules.shown).isSecret(name)
             || rules.redactedQuery.contains { StarPattern.matches(Array($0.utf8)[...], Array(name.utf8)[...]) }
     }
 
-    /// The value of a request's field as it tells recordings apart: of a secret its digest.
+    /// The value of a request's field in a key; a secret is represented by its digest.
     static func asked(_ value: String, of name: String) -> String {
         guard SecretNames.contains(name), !value.hasPrefix(digestMark), value != mark else { return value }
         return digestMark + (ContentDigest.sha256.hex(value.utf8) ?? "").prefix(16)
     }
 
-    /// Whether no recording has the value of a request's field, but only that it was sent.
+    /// True if recordings have only the presence of a request's field, and not its value.
     static func isHidden(_ name: String) -> Bool { SecretNames.contains(name) }
 
-    /// What the digest of a secret begins with.
+    /// The prefix of the digest of a secret.
     static let digestMark = "sha256:"
 
-    /// A document without the members that the rules name, whatever it says that it is; any other content as it is.
+    /// A JSON document without the members that the rules name, whatever its media type is; any other content as it is.
+    /// - Throws: ``RedactionRefusal/noJSON`` if the media type is JSON and the content is not.
     static func apply(
         to content: [UInt8],
         _ fields: Fields,
@@ -144,14 +145,14 @@ enum Redaction {
     }
 }
 
-/// Why no recording is made of an answer.
+/// The reason why no recording is made of an answer.
 enum RedactionRefusal: Error, Equatable, CustomStringConvertible {
-    /// It says that it is JSON and cannot be read, so that a secret in it could not be found.
+    /// The media type is JSON and the content is not, so that a secret in it could not be found.
     case noJSON
-    /// It has more than so many bytes without its codings.
+    /// The decoded content has more than this number of bytes.
     case tooLong(Int)
 
-    /// Said of the answer, with what to do.
+    /// The reason as a predicate of the answer, with advice.
     var description: String {
         switch self {
         case .noJSON:

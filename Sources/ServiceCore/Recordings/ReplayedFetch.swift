@@ -7,15 +7,16 @@ import HTTPCaching
 import HTTPWire
 import Upstream
 
-/// Gives a sink the answer of a recording, as fast as it takes it, a small part in memory at a time. Loop-bound.
+/// Gives the answer of a recording to a sink, as fast as the sink takes it, a small part in memory at a time.
+/// Loop-bound.
 final class ReplayedFetch: EndHandle {
-    /// Says of an answer that a recording gave it, and of which age: `replayed; recorded=…`.
+    /// The field that marks a replayed answer, with the time of the recording: `replayed; recorded=…`.
     static let fieldName = "Drydock-Recording"
-    /// Bytes at a time.
+    /// The most bytes that are given to the sink at a time.
     private static let piece = 64 << 10
 
     private let head: ResponseHead
-    /// The recording's content, or the range of it that is asked for; nil where the answer has none.
+    /// Reads the content, or the range that is asked for; nil if the answer has no content.
     private let reader: BodyReader?
     private let length: Int64
     private let request: String
@@ -24,9 +25,9 @@ final class ReplayedFetch: EndHandle {
     private var waiter: UnsafeContinuation<Void, Never>?
 
     /// - Parameters:
-    ///   - request: as the client made it. One range of a 200 is obeyed. Conditions are not looked at: a person may have
-    ///     changed the content, and its ETag is that of before.
-    ///   - now: Unix seconds.
+    ///   - request: the request as the client made it. A single range is applied to a 200. Conditions are ignored: a
+    ///     person may have changed the content, and its ETag is that of the original.
+    ///   - now: seconds since 1970.
     init(_ found: OpenRecording, _ request: RequestHead, now: Int64, sink: any FetchSink, on loop: EventLoop) {
         let (recording, whole) = (found.recording, found.length)
         var head = recording.head(now: now, length: whole)
@@ -55,12 +56,12 @@ final class ReplayedFetch: EndHandle {
         length = range.map { $0.upperBound - $0.lowerBound } ?? 0
     }
 
-    /// Answers; returns when the sink has had all, or wants no more.
+    /// Sends the answer; returns when the sink has all of it, or wants no more.
     func run(on loop: isolated EventLoop) async {
         defer { reader?.close() }
         sink?.received(head, framing: reader == nil ? .none : .length(UInt64(length)))
         do throws(BodyError) {
-            // Nothing is held while the sink holds back.
+            // No content is in memory while the sink is paused.
             while try await givePiece(on: loop) { await waitForResume(on: loop) }
             end { $0.finished(trailers: Fields()) }
         } catch {
@@ -69,7 +70,8 @@ final class ReplayedFetch: EndHandle {
         }
     }
 
-    /// - Returns: false where there is none, or nobody wants it.
+    /// Gives the next piece to the sink.
+    /// - Returns: false at the end of the content, or if the sink wants no more.
     private func givePiece(on loop: isolated EventLoop) async throws(BodyError) -> Bool {
         guard sink != nil, let piece = try await reader?.next(maxBytes: Self.piece, on: loop) else { return false }
         let part = try await piece.load(on: loop)
@@ -103,7 +105,7 @@ final class ReplayedFetch: EndHandle {
 
     var isAtHand: Bool { true }
 
-    // The content of the request was read before its recording was found.
+    // There is nothing to do: the content of the request was read before its recording was found.
     func bodyAvailable() {}
 
     func cancel() {

@@ -1,4 +1,4 @@
-// Where the answers of a route come from if it uses recordings, and what its client is told of that.
+// The place of recordings in a route's plan, and the cache status of replayed answers.
 
 import CacheStore
 import DownloadCore
@@ -7,10 +7,10 @@ import HTTPWire
 import Policies
 
 extension RequestPlan {
-    /// The source of a request, behind the recordings of its route.
+    /// The source of a request, with the recordings of its route before it.
     /// - Parameters:
-    ///   - service: its name, for messages.
-    ///   - origin: makes the source that recordings are made of; not called where nobody is to be asked.
+    ///   - service: the name of the service, for messages.
+    ///   - origin: makes the origin's source; not called if no origin may be asked.
     func recorded(
         _ core: DownloadCore,
         service: String,
@@ -31,7 +31,7 @@ extension RequestPlan {
 }
 
 extension Answer {
-    /// Says in Cache-Status that a recording has answered, if one has.
+    /// Tells in Cache-Status that a recording has answered, if one has.
     mutating func tellRecording() {
         guard head.fields.first(ReplayedFetch.fieldName) != nil, let status = cacheStatus else { return }
         cacheStatus = CacheStatus(
