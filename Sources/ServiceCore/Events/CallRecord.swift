@@ -1,15 +1,15 @@
-// What becomes of one call, put together where it happens, and told in a fixed order as events.
+// The events of one call, which its fetches report, and which are told in a fixed order.
 
 import DownloadCore
 import EventLoop
 import HTTPWire
 
-/// Where a call goes: the same for all calls of an endpoint to one origin.
+/// The destination of calls: the same for all calls of an endpoint to one origin.
 package final class CallPlace: Sendable {
-    /// As logs and commands call it.
+    /// The name of the service in logs and commands.
     let service: String
     let endpoint: String
-    /// What stands before the path: `http://example.com`, or `service:NAME`.
+    /// The part of the URL before the path: `http://example.com`, or `service:NAME`.
     private let root: String
     private let secrets: SecretQuery
 
@@ -20,42 +20,43 @@ package final class CallPlace: Sendable {
         self.secrets = secrets
     }
 
-    /// The URL of a path, without secrets.
+    /// The URL of a path on the origin, without secrets.
     func url(_ path: String) -> String { ShownQuery.text(root + path, secrets) }
 
-    /// A text without secrets.
+    /// The text without the secrets of the service.
     func shown(_ text: String) -> String { secrets.removed(from: text) }
 }
 
-/// The order of its events: started → progress* → (retrying | parked → started → progress*)* → finished | failed |
-/// cancelled. Loop-bound.
+/// The record of one call, which tells its events in this order: started → progress* → (retrying | parked → started →
+/// progress*)* → finished | failed | cancelled. Loop-bound.
 final class CallRecord {
-    /// Nanoseconds between two events that tell the progress in one direction.
+    /// The least nanoseconds between two progress events in one direction.
     static let progressInterval: UInt64 = 100_000_000
 
-    /// Its place in the loop's list; the list's own.
+    /// The index of the record in the loop's list; only the list sets it.
     var position: Int?
-    /// The number of the fetches that the call has had; what an earlier one says does not count any more.
+    /// The number of the call's current fetch; reports of an earlier one are ignored.
     private(set) var run = 1
     private(set) var isEnded = false
-    /// The end that is told as soon as it is clear that the call is not parked instead.
+    /// The end that is told once it is clear that the call is not parked instead.
     private(set) var heldEnd: CallEnd?
-    /// The call may be parked when its fetch has ended.
+    /// True if the call may still be parked when its fetch has ended.
     private var holdsEnd: Bool
     private let place: CallPlace
     private let path: String
     private let calls: CallsUnderWay
     private var facts: CallFacts
-    /// When progress was told last, monotonic nanoseconds, and whether there has been any since.
+    /// The times of the last progress events for received and sent bytes, in monotonic nanoseconds, 0 for none; and
+    /// whether there was progress since that was not told.
     private var toldReceived: UInt64 = 0
     private var toldSent: UInt64 = 0
     private var hasUntold = false
 
     /// - Parameters:
-    ///   - toSend: bytes of the request's content; nil where there is none, or that is unknown.
-    ///   - isListed: the loop's list holds it until its end.
-    ///   - phase: the first event; for ``CallEventKind/parked`` no attempt was made.
-    ///   - holdsEnd: an end is held until ``release()``.
+    ///   - toSend: the number of bytes of the request's content; nil if there is none, or if it is unknown.
+    ///   - isListed: true if the loop's list holds the record until its end.
+    ///   - phase: the first event; ``CallEventKind/parked`` is for a call without any attempt.
+    ///   - holdsEnd: true if an end is held until ``release()``.
     init(
         _ place: CallPlace,
         _ method: Method,
@@ -114,10 +115,10 @@ final class CallRecord {
 
     // MARK: - Between attempts
 
-    /// The attempt has failed, and another one follows.
+    /// Tells that the attempt has failed, and that another one follows.
     /// - Parameters:
-    ///   - wait: nanoseconds.
-    ///   - status: of its answer, where there was one.
+    ///   - wait: nanoseconds until then.
+    ///   - status: the status of the failed answer; nil if there was none.
     func retrying(after wait: UInt64, status: Int?, why: String, in run: Int) {
         guard run == self.run, !isEnded else { return }
         tellRest()
@@ -127,7 +128,7 @@ final class CallRecord {
         tell(.retrying)
     }
 
-    /// The call waits until its origin is back. What its fetch says from now on does not count.
+    /// Tells that the call waits until its origin is back. Reports of its fetch are ignored from now on.
     func park(why: String) {
         guard !isEnded else { return }
         tellRest()
@@ -138,7 +139,7 @@ final class CallRecord {
         tell(.parked)
     }
 
-    /// Another attempt begins.
+    /// Tells that another attempt begins.
     func startAgain(in run: Int) {
         guard run == self.run, !isEnded else { return }
         facts.attempt += 1
@@ -154,13 +155,13 @@ final class CallRecord {
 
     // MARK: - The end
 
-    /// The first end counts: a fetch that is released after its end tells another one.
+    /// Ends the call. The first end counts: a fetch that is released after its end reports another one.
     func end(_ end: CallEnd, in run: Int) {
         guard run == self.run, !isEnded, heldEnd == nil else { return }
         if holdsEnd { heldEnd = end } else { finish(end) }
     }
 
-    /// The call is not parked: its end is told now, or as soon as it comes.
+    /// Notes that the call is not parked: its end is told now, or as soon as it comes.
     func release() {
         holdsEnd = false
         guard let end = heldEnd else { return }
@@ -168,7 +169,7 @@ final class CallRecord {
         finish(end)
     }
 
-    /// A call that made no fetch of its own has got its answer.
+    /// Ends a call that made no fetch of its own, and has got its answer from the fetch of another one.
     func answeredByOther(_ status: Int) {
         facts.status = status
         facts.reason = nil
@@ -201,7 +202,7 @@ final class CallRecord {
 
     // MARK: - Telling
 
-    /// Makes the call known, or brings up to date what is known of it.
+    /// Makes the call known to the hub, or updates what the hub knows of it.
     func adopt() {
         guard !isEnded, heldEnd == nil else { return }
         if facts.number == 0 { makeKnown() } else { calls.hub.refresh(facts) }
@@ -230,15 +231,15 @@ final class CallRecord {
 
 @available(*, unavailable) extension CallRecord: Sendable {}
 
-/// What an event says.
+/// The kind of an event.
 package enum CallEventKind: String, Sendable, Equatable, CaseIterable {
     /// An attempt begins; it may have to wait for a slot of its service first.
     case started
-    /// Bytes have come, or gone.
+    /// Bytes were received or sent.
     case progress
     /// The attempt has failed, and another one follows after a wait.
     case retrying
-    /// The origin is away, and the call waits for it.
+    /// The origin is unreachable, and the call waits for it.
     case parked
     case finished
     case failed
@@ -247,44 +248,46 @@ package enum CallEventKind: String, Sendable, Equatable, CaseIterable {
     case busy
     /// The service has no call under way any more.
     case idle
-    /// What a service or a call has come to, for a reader that did not hear of it.
+    /// The present state of a service or a call, for a reader that has not seen its events.
     case state
     /// The reader was too slow, and has missed events.
     case lost
 
-    /// Nothing more is told of the call.
+    /// True if no event of the call follows.
     package var isEnd: Bool { self == .finished || self == .failed || self == .cancelled }
 }
 
-/// What is known of a call.
+/// The facts about a call at one event.
 package struct CallFacts: Sendable, Equatable {
-    /// Of no other call of this process, and greater than those of the calls before it; 0 while nobody listens.
+    /// The number of the call, unique in this process and greater than those of earlier calls; 0 while there is no
+    /// listener.
     package internal(set) var number: UInt64 = 0
     package let service: String
-    /// Empty for calls that no endpoint names.
+    /// The name of the endpoint; empty for a call without a named endpoint.
     package let endpoint: String
     package let method: String
-    /// What the origin is asked for, without secrets.
+    /// The URL that the origin is asked for, without secrets.
     package internal(set) var url = ""
-    /// The last event.
+    /// The kind of the last event of the call.
     package internal(set) var phase = CallEventKind.started
-    /// 1 for the first; 0 while a call that waited for the fetch of another one has made none of its own.
+    /// The number of the attempt, from 1; 0 while a call that waited for the fetch of another one has made none of its
+    /// own.
     package internal(set) var attempt = 1
-    /// Of the answer to this attempt; of the one before while a call waits for its next attempt.
+    /// The status of the answer to this attempt, or to the previous one while the call waits for its next attempt.
     package internal(set) var status: Int?
-    /// Bytes of content of this attempt.
+    /// The number of content bytes received in this attempt.
     package internal(set) var received: UInt64 = 0
-    /// What `received` is to become; nil where the origin has not said it.
+    /// The number of content bytes to be received; nil if the origin has not told it.
     package internal(set) var expected: UInt64?
-    /// Bytes of the request's content, in this attempt.
+    /// The number of bytes of the request's content sent in this attempt.
     package internal(set) var sent: UInt64 = 0
-    /// What `sent` is to become; nil where there is no content, or nobody knows how long it is.
+    /// The number of bytes to be sent; nil if there is no content, or if its length is unknown.
     package internal(set) var toSend: UInt64?
-    /// Nanoseconds until the next attempt; nil where none is due.
+    /// Nanoseconds until the next attempt; nil if none is due.
     package internal(set) var waits: UInt64?
-    /// The error type of RFC 9209 section 2.3, where the call has failed.
+    /// The error type of a failed call (RFC 9209 section 2.3).
     package internal(set) var error: String?
-    /// Why the call failed, is made again, or waits.
+    /// The reason why the call failed, is retried, or waits.
     package internal(set) var reason: String?
 
     init(service: String, endpoint: String, method: String, toSend: UInt64?) {
@@ -295,17 +298,17 @@ package struct CallFacts: Sendable, Equatable {
     }
 }
 
-/// One event.
+/// An event of a call, of a service, or of the reader.
 package struct CallEvent: Sendable, Equatable {
     package enum Subject: Sendable, Equatable {
         case call(CallFacts)
-        /// With its calls under way.
+        /// A service, with the number of its calls under way.
         case service(String, calls: Int)
-        /// The reader itself, with the events that it missed.
+        /// The reader itself, with the number of events that it missed.
         case reader(lost: Int)
     }
 
-    /// Nanoseconds since 1970.
+    /// The time of the event in nanoseconds since 1970.
     package let time: UInt64
     package let kind: CallEventKind
     package let subject: Subject
@@ -316,18 +319,18 @@ package struct CallEvent: Sendable, Equatable {
         self.subject = subject
     }
 
-    /// About as many bytes as it takes, in memory or as a line.
+    /// The approximate number of bytes of the event, in memory or as a line.
     var size: Int {
         guard case .call(let facts) = subject else { return 128 }
         return 320 + facts.url.utf8.count + (facts.reason?.utf8.count ?? 0)
     }
 }
 
-/// Which events a reader wants.
+/// The events that a reader asks for.
 package struct EventFilter: Sendable, Equatable {
-    /// Nil: of all services.
+    /// The name of the service whose events are told; nil for all services.
     package var service: String?
-    /// Nil: of all endpoints. What is told of services themselves is not filtered by it.
+    /// The name of the endpoint whose calls are told; nil for all endpoints. Events of services are not filtered by it.
     package var endpoint: String?
 
     package init(service: String? = nil, endpoint: String? = nil) {
@@ -350,7 +353,7 @@ package struct EventFilter: Sendable, Equatable {
     }
 }
 
-/// How a call ends.
+/// The end of a call.
 enum CallEnd {
     case finished
     case failed(FetchError)

@@ -1,11 +1,11 @@
-// The source of a service's calls, which tells what becomes of each fetch.
+// The source of a service's calls, which reports the events of each fetch.
 
 import DownloadCore
 import EventLoop
 import HTTPWire
 import Upstream
 
-/// Around the attempts and the mapping of a call, so that all attempts are one call. Loop-bound; it keeps nothing of a
+/// Wraps the attempts and the mapping of a call, so that all attempts are one call. Loop-bound; it keeps no state of a
 /// request.
 final class CallSource: FetchSource {
     private let source: any FetchSource
@@ -13,7 +13,7 @@ final class CallSource: FetchSource {
     private let calls: CallsUnderWay
     private let parkable: ParkableCall?
 
-    /// - Parameter parkable: the call, where it may be parked between its fetches.
+    /// - Parameter parkable: the call if it may be parked between its fetches; nil otherwise.
     init(_ source: any FetchSource, _ place: CallPlace, _ calls: CallsUnderWay, _ parkable: ParkableCall?) {
         self.source = source
         self.place = place
@@ -61,7 +61,7 @@ final class CallSource: FetchSource {
 
 @available(*, unavailable) extension CallSource: Sendable {}
 
-/// One fetch of a call: it passes all on, and counts. Loop-bound.
+/// One fetch of a call, which passes everything on and counts it. Loop-bound.
 final class CallFetch: PassingFetch {
     var handle: (any FetchHandle)?
     private(set) var isEndProven = true
@@ -88,9 +88,10 @@ final class CallFetch: PassingFetch {
 
     // MARK: - Attempts
 
+    /// Reports that the attempt has failed, and that another one follows.
     /// - Parameters:
-    ///   - wait: nanoseconds.
-    ///   - status: of the answer that is not wanted; nil where there was none.
+    ///   - wait: nanoseconds until then.
+    ///   - status: the status of the failed answer; nil if there was none.
     func retrying(after wait: UInt64, status: Int?, why: String) {
         record.retrying(after: wait, status: status, why: why, in: run)
     }
@@ -139,7 +140,7 @@ final class CallFetch: PassingFetch {
 
 @available(*, unavailable) extension CallFetch: Sendable {}
 
-/// Loop-bound; made for one call of a service with `park`.
+/// A call of a service with `park`, which has one record for all its fetches. Loop-bound.
 final class ParkableCall {
     private let place: CallPlace
     private let calls: CallsUnderWay
@@ -151,14 +152,14 @@ final class ParkableCall {
         self.calls = calls
     }
 
-    /// A fetch begins: the next attempt of the call that was parked, or a call of its own.
+    /// Begins a fetch: the next attempt of the parked call, or a call of its own.
     func begin(_ method: Method, _ path: String, toSend: UInt64?) -> CallRecord {
         if let record, !record.isEnded {
             if record.isParked {
                 record.startAgain(in: record.run)
                 return record
             }
-            // Such as a check of what is stored, which has ended before the fetch.
+            // The previous record is of a fetch that has ended, such as the validation of a stored response.
             record.release()
         }
         let next = CallRecord(place, method, path, toSend: toSend, in: calls, holdsEnd: !isSettled)
@@ -166,8 +167,8 @@ final class ParkableCall {
         return next
     }
 
-    /// The call waits for its origin, after a fetch of its own or one that it shared with others.
-    /// - Parameter path: what it asks the origin for.
+    /// Notes that the call waits for its origin, after a fetch of its own or one shared with others.
+    /// - Parameter path: the path that the origin is asked for.
     func park(_ method: Method, _ path: String, why: String) {
         if let record, !record.isEnded { return record.park(why: why) }
         record = CallRecord(
@@ -182,10 +183,10 @@ final class ParkableCall {
         )
     }
 
-    /// The call is not parked any more, and has its answer.
+    /// Notes that the call is not parked any more, and has its answer.
     /// - Parameters:
-    ///   - status: of the answer; nil where there is none.
-    ///   - failure: why there is no answer of the origin.
+    ///   - status: the status of the answer; nil if there is none.
+    ///   - failure: the reason why there is no answer of the origin; nil if there is one.
     func settle(_ status: Int?, _ failure: FetchError?) {
         isSettled = true
         guard let record else { return }

@@ -1,14 +1,15 @@
-// The calls of one loop that are under way, so that who begins to listen hears of those, too, that began before.
+// The calls of one loop that are under way: a new listener also hears of calls that began before it.
 
 package import EventLoop
 import HTTPWire
 
-/// Loop-bound, one per loop, whatever plan is in force.
+/// The list of a loop's calls, whatever plan is in force. Loop-bound, one for each loop.
 package final class CallsUnderWay {
     package let hub: EventHub
-    // Unchecked, both: no code outside runs while they change, and a check would cost instructions with every request.
+    // Both lists are unchecked: no other code runs while they change, and a check would cost instructions with every
+    // request.
     @exclusivity(unchecked) private var records: [CallRecord] = []
-    /// Not held: each takes itself out before it ends.
+    /// The references are not retained: each call removes itself before it ends.
     @exclusivity(unchecked) private var direct: [Unmanaged<DirectCall>] = []
 
     private struct Weak {
@@ -17,10 +18,10 @@ package final class CallsUnderWay {
 
     package init(_ hub: EventHub) { self.hub = hub }
 
-    /// Makes an object that the hub knows.
+    /// Makes the list of a loop, and adds it to the hub.
     package static func make(_ hub: EventHub, on loop: isolated EventLoop) -> CallsUnderWay {
         let calls = CallsUnderWay(hub)
-        // The calls hold the hub, which may live as long as they do.
+        // The reference is weak: the calls hold the hub, which may live as long as they do.
         let box = LoopBox(Weak(calls: calls), on: loop)
         hub.add { _ = await box.run { weak, _ in weak.calls?.adopt() } }
         return calls
@@ -28,11 +29,11 @@ package final class CallsUnderWay {
 
     package var count: Int { records.count + direct.count }
 
-    /// Makes calls known that began while nobody listened, and brings up to date what is known of the others.
+    /// Makes calls known that began while there was no listener, and updates the others.
     func adopt() {
         for record in records { record.adopt() }
         for call in direct {
-            // It is in the list, and so it has not ended.
+            // The call is alive: it removes itself from the list before it ends.
             call.takeUnretainedValue().adopt()
         }
     }
@@ -50,7 +51,7 @@ package final class CallsUnderWay {
         }
     }
 
-    /// Holds a record until it is removed.
+    /// Keeps a record until it is removed.
     func add(_ record: CallRecord) {
         record.position = records.count
         records.append(record)
@@ -69,10 +70,10 @@ package final class CallsUnderWay {
 
 @available(*, unavailable) extension CallsUnderWay: Sendable {}
 
-/// A call that is one fetch, and has no record while nobody listens: a request that is passed on pays for its place in
-/// a list, and for no allocation. Loop-bound.
+/// A call that is a single fetch, and has no record while there is no listener: a request that is passed on pays for
+/// its place in a list, and for no allocation. Loop-bound.
 package class DirectCall {
-    // Unchecked, all of them: no code runs while they are changed, and a check would cost instructions with every
+    // All of these are unchecked: no other code runs while they change, and a check would cost instructions with every
     // request.
     @exclusivity(unchecked) private var calls: CallsUnderWay?
     @exclusivity(unchecked) private var place: CallPlace?
@@ -84,11 +85,11 @@ package class DirectCall {
 
     deinit { if calls != nil { endCall(.cancelled) } }
 
-    /// Method and path of the request, with the status and the length of the answer's content where they are known;
+    /// The method and path of the request, with the status and the length of the answer's content if they are known;
     /// nil after the end.
     func askedNow() -> (method: Method, path: String, status: Int?, expected: UInt64?)? { nil }
 
-    /// The call is under way. It is listed until ``endCall(_:)``.
+    /// Adds the call to the list of its loop until ``endCall(_:)``.
     final func beginCall(_ calls: CallsUnderWay, _ place: CallPlace) {
         self.calls = calls
         self.place = place

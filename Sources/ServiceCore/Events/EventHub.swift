@@ -1,10 +1,13 @@
-// Tells whoever listens what becomes of the calls of all loops.
+// The hub that tells the events of the calls of all loops to its listeners.
 
 import EventLoop
 import Glibc
 import Synchronization
 
-/// Sendable: what changes is under one mutex, whose values run no code when they go, and nobody is resumed under it.
+/// Collects events, and queues them for each reader.
+///
+/// Sendable: the mutable state is under one mutex, whose values run no code when they are released; no task is resumed
+/// under it.
 package final class EventHub: Sendable {
     fileprivate typealias Waiter = UnsafeContinuation<Void, Never>
 
@@ -14,18 +17,18 @@ package final class EventHub: Sendable {
     }
 
     private struct State {
-        /// Under way, and known here.
+        /// The calls under way that the hub knows, by their numbers.
         var calls: [UInt64: CallFacts] = [:]
-        /// The numbers of these, by service; never 0.
+        /// The number of known calls under way, by service; never 0.
         var counts: [String: Int] = [:]
         var readers: [UInt64: Reader] = [:]
         var lastCall: UInt64 = 0
         var lastReader: UInt64 = 0
-        /// Readers that are about to come.
+        /// The number of readers that are being added.
         var coming = 0
         var lost = 0
         var isOver = false
-        /// To be resumed when the mutex is free again.
+        /// The tasks to be resumed when the mutex is free again.
         var woken: [Waiter] = []
 
         mutating func put(_ event: CallEvent) {
@@ -42,26 +45,27 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// A closure right under a mutex would be wrapped once more with each look.
+    /// The closure of a loop. It is in an object, since a closure directly under a mutex would be wrapped once more at
+    /// each look.
     private final class Loop: Sendable {
         let adopt: @Sendable () async -> Void
 
         init(_ adopt: @escaping @Sendable () async -> Void) { self.adopt = adopt }
     }
 
-    /// Readers at the same time.
+    /// The largest number of readers at the same time.
     package static let maximumReaders = 16
 
     private let state = Mutex(State())
     private let listening = Atomic<Bool>(false)
-    /// Makes the calls of each loop known that began while nobody listened.
+    /// The loops; each makes its calls known that began while there was no listener.
     private let loops = Mutex<[Loop]>([])
     private let now: @Sendable () -> UInt64
 
-    /// - Parameter now: nanoseconds since 1970.
+    /// - Parameter now: the clock of events, in nanoseconds since 1970.
     package init(now: @escaping @Sendable () -> UInt64 = EventHub.wallTime) { self.now = now }
 
-    /// Nanoseconds since 1970.
+    /// The time of the system's clock, in nanoseconds since 1970.
     package static func wallTime() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
@@ -70,12 +74,12 @@ package final class EventHub: Sendable {
 
     // MARK: - Calls
 
-    /// Somebody listens. One relaxed load, so that a call which nobody hears of pays for no more.
+    /// True if there is a listener. It is one relaxed load: a call without a listener costs no more.
     package var isListening: Bool { listening.load(ordering: .relaxed) }
 
-    /// A call becomes known. Any thread, in the order of the call's events, as the next one.
-    /// - Parameter facts: of the call, with its last event.
-    /// - Returns: its number.
+    /// Makes a call known. Any thread; the events of one call come one after the other.
+    /// - Parameter facts: the facts of the call, with its last event.
+    /// - Returns: the number of the call.
     package func begin(_ facts: CallFacts) -> UInt64 {
         change { state, now in
             state.lastCall += 1
@@ -92,7 +96,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// Tells the last event of a call that is known.
+    /// Tells the last event of a known call.
     package func tell(_ facts: CallFacts) {
         change { state, now in
             guard state.calls[facts.number] != nil else { return }
@@ -106,7 +110,7 @@ package final class EventHub: Sendable {
         }
     }
 
-    /// What is known of a call has changed without an event.
+    /// Updates the facts of a known call without an event.
     package func refresh(_ facts: CallFacts) {
         change { state, _ in
             if state.calls[facts.number] != nil { state.calls[facts.number] = facts }
@@ -114,7 +118,8 @@ package final class EventHub: Sendable {
     }
 
     /// Adds a loop.
-    /// - Parameter adopt: makes its calls known that began while nobody listened; waits until that is done.
+    /// - Parameter adopt: makes the loop's calls known that began while there was no listener, and returns when that is
+    ///   done.
     package func add(loop adopt: @escaping @Sendable () async -> Void) {
         let loop = Loop(adopt)
         loops.withLock { $0.append(loop) }
@@ -123,8 +128,8 @@ package final class EventHub: Sendable {
     // MARK: - Readers
 
     /// Begins to listen. Any thread.
-    /// - Parameter services: those that are told even if they have no call under way.
-    /// - Returns: nil where there are as many readers as may be, or none may come any more.
+    /// - Parameter services: services whose state is told even if they have no call under way.
+    /// - Returns: nil if there are ``maximumReaders`` already, or if the hub has ended.
     package func listen(_ filter: EventFilter = EventFilter(), services: [String] = []) async -> EventReader? {
         let mayCome = change { state, _ in
             guard !state.isOver, state.readers.count + state.coming < Self.maximumReaders else { return false }
@@ -142,23 +147,23 @@ package final class EventHub: Sendable {
         return EventReader(self, id)
     }
 
-    /// Ends the streams of all readers, and lets no others come. What waits for a reader can still be taken.
+    /// Ends the streams of all readers, and admits no others. Queued events can still be taken.
     package func end() {
         change { state, _ in
             state.isOver = true
             for id in state.readers.keys { state.wake(id) }
         }
-        // They hold the loops.
+        // The closures hold the loops, so they are released.
         _ = loops.exchange([])
     }
 
     package var readerCount: Int { state.withLock { $0.readers.count } }
-    /// Events that readers missed, since they were too slow.
+    /// The number of events that readers missed because they were too slow.
     package var lostCount: Int { state.withLock { $0.lost } }
-    /// Calls that are known to be under way.
+    /// The number of known calls under way.
     package var callCount: Int { state.withLock { $0.calls.count } }
 
-    /// What a reader gets next: nil at the end, and nothing where it has to wait.
+    /// The next events for a reader: nil at the end, empty if it has to wait.
     fileprivate func take(_ id: UInt64) -> [CallEvent]? {
         change { state, now in
             guard let reader = state.readers[id], !state.isOver || !reader.queue.isEmpty else { return nil }
@@ -200,9 +205,9 @@ package final class EventHub: Sendable {
     }
 }
 
-/// One who listens; the stream ends with it.
+/// A listener; its stream ends with this object.
 ///
-/// Sendable: the hub holds all that changes.
+/// Sendable: the hub holds the mutable state.
 package final class EventReader: Sendable {
     private let hub: EventHub
     private let id: UInt64
@@ -215,7 +220,7 @@ package final class EventReader: Sendable {
     deinit { close() }
 
     /// Waits for the next events. One caller at a time.
-    /// - Returns: nil at the end, or when the task is cancelled.
+    /// - Returns: nil at the end, or if the task is cancelled.
     package func next() async -> [CallEvent]? {
         await withTaskCancellationHandler {
             while !Task.isCancelled {
@@ -229,26 +234,27 @@ package final class EventReader: Sendable {
         }
     }
 
-    /// Ends the stream, and frees what waits in it. Any thread.
+    /// Ends the stream, and drops its queued events. Any thread.
     package func close() { hub.remove(id) }
 }
 
-/// A reader begins with the state of all services and calls, and then gets events. The states are made when the reader
-/// takes them, some calls at a time: until a call has been told, its events are left out, and its state has them.
+/// The queue of a reader, which begins with the states of all services and calls, and goes on with events. The states
+/// are made when the reader takes them, some calls at a time: events of a call before its state are left out, since the
+/// state includes them.
 package struct EventQueue: Sendable {
-    /// Bytes of events that wait, at most.
+    /// The most bytes of queued events.
     package static let limit = 64 << 10
-    /// Calls whose states are taken at a time.
+    /// The number of calls whose states are taken at a time.
     static let callsAtOnce = 64
 
     let filter: EventFilter
-    /// The services that are told even if they have no call.
+    /// The services whose state is told even if they have no call.
     private let services: [String]
     private var events: [CallEvent] = []
     private var size = 0
-    /// Events that found no room since the last line about that.
+    /// The number of events that found no room since the last event about that.
     private var lost = 0
-    /// The states of calls with greater numbers are yet to be taken; nil: all have been.
+    /// The number of the last call whose state was told: those of greater numbers follow; nil if all were told.
     private var toldCall: UInt64? = 0
     private var hasToldServices = false
 
@@ -257,13 +263,13 @@ package struct EventQueue: Sendable {
         self.services = services.filter(filter.admits(service:))
     }
 
-    /// There is something to take.
+    /// True if there is something to take.
     package var isReady: Bool { !events.isEmpty || lost > 0 || toldCall != nil || !hasToldServices }
-    /// Events that wait.
+    /// True if no event is queued.
     package var isEmpty: Bool { events.isEmpty }
 
-    /// Queues an event. Progress finds room in the first half only: the next one says more.
-    /// - Returns: false where the event is lost. What is left out, since a state follows that has it, is not.
+    /// Queues an event. Progress may fill only the first half of the queue: the next progress replaces it.
+    /// - Returns: false if the event is lost. An event that a later state includes is left out, and not lost.
     package mutating func put(_ event: CallEvent) -> Bool {
         guard filter.admits(event) else { return true }
         switch event.subject {
@@ -284,10 +290,10 @@ package struct EventQueue: Sendable {
         return true
     }
 
-    /// Takes what waits; else what was lost, and the states that follow it.
+    /// Takes the queued events, or else the number of lost ones and the states that follow it.
     /// - Parameters:
-    ///   - calls: those under way, by their numbers.
-    ///   - counts: the numbers of calls under way, by service.
+    ///   - calls: the calls under way by their numbers.
+    ///   - counts: the numbers of calls under way by service.
     ///   - now: nanoseconds since 1970.
     package mutating func take(
         _ calls: [UInt64: CallFacts],
