@@ -1,21 +1,21 @@
-// A group of calls as a value: which calls, in what order, and what each takes from its answer.
+// A group of calls as a value: the calls, their order, and the values that each takes from its answer.
 
 package import Policies
 
-/// One call of a group: a request of a service, in which values of earlier answers may stand.
+/// One call of a group: a request to a service, with placeholders for values of earlier answers.
 package struct GroupCall: Sendable, Equatable {
     /// The name of the service that is called.
     package var service: String
     package var method: String
-    /// Below the service's prefix or host, with its slash; values in it are percent-encoded.
+    /// The path below the service's prefix or host, with its slash; values in it are percent-encoded.
     package var path: PlaceholderText
     package var query: [(name: String, value: PlaceholderText)] = []
     package var fields: [(name: String, value: PlaceholderText)] = []
-    /// The content of the request; nil where it has none.
+    /// The content of the request; nil for none.
     package var body: PlaceholderText?
-    /// The values that later calls may use, by name.
+    /// The values that are taken from the answer for later calls, by name.
     package var take: [String: TakenPath] = [:]
-    /// Nil makes the call in any case.
+    /// The condition under which the call is made; nil to make it in any case.
     package var condition: ValueCondition?
 
     package init(service: String, method: String = "GET", path: PlaceholderText) {
@@ -24,7 +24,7 @@ package struct GroupCall: Sendable, Equatable {
         self.path = path
     }
 
-    /// A part of the body has to be read for what is taken.
+    /// True if a value is taken from the body, which has to be read then.
     var takesFromBody: Bool {
         take.values.contains { place in
             if case .body = place { true } else { false }
@@ -39,7 +39,7 @@ package struct GroupCall: Sendable, Equatable {
     }
 }
 
-/// A group of calls.
+/// A group of calls with its order and its rule for failures.
 package struct GroupPlan: Sendable, Equatable {
     package var name: String
     package var mode: GroupMode
@@ -58,7 +58,8 @@ package struct GroupPlan: Sendable, Equatable {
         self.calls = calls
     }
 
-    /// What reports call each call: service and path, without values, and a number where it is not the first so called.
+    /// The name of each call in reports: service and path, without values, with a number if an earlier call has the
+    /// same name.
     package var labels: [String] {
         var counts: [String: Int] = [:]
         return calls.map { call in
@@ -70,11 +71,11 @@ package struct GroupPlan: Sendable, Equatable {
     }
 }
 
-/// A call with its values: what is asked of a service. It may hold secrets, and is never shown.
+/// The request of a call with its values filled in. It may hold secrets, and is never shown.
 package struct GroupRequest: Sendable, Equatable {
     package var service: String
     package var method: String
-    /// Path and query below the service's prefix or host.
+    /// The path and query below the service's prefix or host.
     package var target: String
     package var fields: [Field] = []
     package var body: [UInt8]?

@@ -1,4 +1,4 @@
-// One run of a group: its calls as the items of a batch, each made with the values that earlier ones have taken.
+// One run of a group: its calls are the items of a batch, each made with the values that earlier ones have taken.
 
 import CacheStore
 package import DownloadCore
@@ -7,16 +7,16 @@ import HTTPWire
 import Policies
 import Synchronization
 
-/// How a request of a group gets to its service: as a client's request would.
+/// Finds the route of a group's request, as that of a client's request.
 package typealias GroupRouter =
     @Sendable (GroupRequest, isolated EventLoop) async throws(BatchRefusal) -> BatchRoute
 
-/// A batch runs it: ``batch`` has an item for each call, and ``route(_:on:)`` finds the call of an item. A run that is
-/// retried keeps the values that it has taken.
+/// A run of a group, for a batch: ``batch`` has an item for each call, and ``route(_:on:)`` finds the call of an item.
+/// A run that is retried keeps the values that it has taken.
 ///
 /// Sendable: the values are under a mutex.
 package final class GroupRun: Sendable {
-    /// Bytes of an answer's body that are looked at for values.
+    /// The most bytes of an answer's body from which values are taken; a longer body is an error.
     package static let longestBody = 1 << 20
     /// The statuses of a success: a log-in may end with a redirect.
     package static let accepted = 200..<400
@@ -28,14 +28,15 @@ package final class GroupRun: Sendable {
     private let values = Mutex(GroupValues())
     private let end = Mutex<End?>(nil)
 
-    /// A closure right under a mutex would be wrapped once more with each look.
+    /// The closure that ends the run. It is in an object, since a closure directly under a mutex would be wrapped once
+    /// more at each look.
     private final class End: Sendable {
         let run: @Sendable () -> Void
 
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// - Parameter router: finds the way of each request.
+    /// - Parameter router: finds the route of each request.
     package init(_ plan: GroupPlan, core: DownloadCore, router: @escaping GroupRouter) {
         self.plan = plan
         self.core = core
@@ -43,7 +44,7 @@ package final class GroupRun: Sendable {
         positions = Dictionary(zip(plan.labels, plan.calls.indices)) { first, _ in first }
     }
 
-    /// Tells it how the whole run is ended: that happens where somebody outside ends a fetch of a call.
+    /// Sets the closure that ends the whole run; it is called if an operator ends a fetch of a call.
     package func onStop(_ end: @escaping @Sendable () -> Void) {
         self.end.exchange(End(end))
     }
@@ -61,11 +62,11 @@ package final class GroupRun: Sendable {
         return Batch(items, options: BatchOptions(concurrency: concurrency, onError: onError))
     }
 
-    /// The call of an item; nothing happens before its answer is wanted.
-    /// - Throws: that the item is none of this run.
+    /// The route of an item's call; the call is made when its answer is asked for.
+    /// - Throws: a refusal if the item is not one of this run.
     package func route(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
         guard let index = positions[item.url] else { throw BatchRefusal("'\(item.url)' is no call of this group") }
-        // Two calls are never the same, even if they ask the same.
+        // Each call has a key of its own, even if two calls make the same request.
         let key = CacheKey(service: "group \(plan.name)", url: "\(index)")
         return .other(key) { () async throws(BatchRefusal) in try await self.answer(index, on: loop) }
     }
@@ -80,11 +81,11 @@ package final class GroupRun: Sendable {
         let answer: Answer
         switch try await way(of: request, values, on: loop) {
         case .store(var ask, let source):
-            // A call is over with its answer: neither a stale one nor a stand-in is one.
+            // A call ends with its answer: neither a stale response nor a stand-in may be it.
             ask.request.fields.appendMember(.cacheControl, "min-fresh=0")
             ask.phases?.placeholder = nil
             ask.phases?.fallback = nil
-            // A run that ends takes its fetches with it.
+            // A run that ends also ends its fetches.
             ask.onClientAbort = .abort
             answer = await core.answer(ask, from: source, on: loop)
         case .other(_, let make): answer = try await make()
@@ -99,7 +100,8 @@ package final class GroupRun: Sendable {
         return try await taking(call, answer, on: loop)
     }
 
-    /// - Throws: the refusal of the request, without values.
+    /// Finds the route of a request.
+    /// - Throws: the refusal of the request, with the values hidden.
     private func way(
         of request: GroupRequest,
         _ values: GroupValues,
@@ -112,7 +114,7 @@ package final class GroupRun: Sendable {
         }
     }
 
-    /// Takes what the call wants, and hands the answer on with a body that can be read once more.
+    /// Takes the values of a call from its answer, and returns the answer with a body that can be read once more.
     private func taking(
         _ call: GroupCall,
         _ answer: Answer,
@@ -135,7 +137,7 @@ package final class GroupRun: Sendable {
             }
             answer.reader = Body.complete(body).makeReader(on: loop)
         }
-        // Beside the loop: a long body takes long to decode.
+        // The values are found off the loop: a long body takes long to decode.
         let (status, fields) = (answer.head.status, answer.head.fields)
         let taken = await Task.detached { [body] () -> Result<GroupValues, BatchRefusal> in
             var found = GroupValues()

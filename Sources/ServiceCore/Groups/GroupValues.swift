@@ -1,38 +1,38 @@
-// The values that a group has taken from answers: how they get into requests, and how they are found in answers.
+// The values that a group has taken from answers: how they are filled into requests, and how they are found in answers.
 
 import Content
 package import DownloadCore
 package import HTTPWire
 import Policies
 
-/// The values that the calls of one run have taken, by name. They may be secret: no message shows one.
+/// The values that the calls of one run have taken, by name. They may be secret, so no message shows one.
 package struct GroupValues: Sendable, Equatable {
     private var taken: [String: String] = [:]
 
     package init() {}
 
-    /// The value of that name; nil where none was taken.
+    /// The value with a name; nil if none was taken.
     package func value(_ name: String) -> String? { taken[name] }
 
-    // MARK: - Into a request
+    // MARK: - Requests
 
-    /// Whether the call is made.
+    /// True if the condition of a call is met, so that it is made.
     package func allow(_ call: GroupCall) -> Bool {
         guard let condition = call.condition else { return true }
         return (taken[condition.name] == condition.text || taken[condition.name] == nil && condition.text.isEmpty)
             == condition.wantsEqual
     }
 
-    /// The request of a call, with its values.
-    /// - Throws: that a value is missing, or cannot stand where it is to.
+    /// The request of a call with its values.
+    /// - Throws: a refusal if a value is missing, or is not allowed at its place.
     package func request(_ call: GroupCall) throws(BatchRefusal) -> GroupRequest {
         var target = try call.path.filled { name throws(BatchRefusal) in
             let value = try needed(name)
-            // Nothing would make another path of it.
+            // An empty value would make another path.
             guard !value.isEmpty else { throw BatchRefusal("the value '\(name)' is empty, which no path may contain") }
             return PlaceholderText.percentEncoded(value)
         }
-        // So would a dot segment, also one that the value completes, or that a server decodes.
+        // A dot segment would make another path, too, also one that a value completes or that a server decodes.
         guard !DotSegments.mayOccur(in: target) else {
             throw BatchRefusal("the path of the call has a dot segment with its values, which no path may contain")
         }
@@ -64,9 +64,9 @@ package struct GroupValues: Sendable, Equatable {
         return value
     }
 
-    /// A message without the values, which it may have as they are or percent-encoded.
+    /// The text without the values, which may be in it as they are or percent-encoded.
     package func hidden(in text: String) -> String {
-        // The longest first: one value may be a part of another.
+        // The longest values are replaced first: one value may be a part of another.
         let texts = taken.flatMap { name, value in
             Set([value, PlaceholderText.percentEncoded(value)]).map { (text: $0, place: "$(\(name))") }
         }
@@ -74,11 +74,11 @@ package struct GroupValues: Sendable, Equatable {
             .reduce(text) { $0.replacing($1.text, with: $1.place) }
     }
 
-    // MARK: - From an answer
+    // MARK: - Answers
 
-    /// Takes what a call wants of its answer, all or nothing.
-    /// - Parameter body: as it came; it is looked at only where the call takes something from it.
-    /// - Throws: that something is not there.
+    /// Takes the values of a call from its answer, either all or none.
+    /// - Parameter body: the body as it was received; it is read only if the call takes a value from it.
+    /// - Throws: a refusal that names the missing value.
     package mutating func take(
         _ call: GroupCall,
         status: Int,
@@ -105,12 +105,12 @@ package struct GroupValues: Sendable, Equatable {
         taken.merge(found) { $1 }
     }
 
-    /// Takes over what another has; of two of a name, the other's is newer.
+    /// Adds the values of another run of calls; a newer value replaces one with the same name.
     package mutating func merge(_ newer: GroupValues) { taken.merge(newer.taken) { $1 } }
 
     // MARK: - Encodings
 
-    /// How a value is written in a body, so that it stays one value.
+    /// The encoding of a value in a body, which keeps it a single value.
     private enum BodyForm {
         case json, form, plain
 

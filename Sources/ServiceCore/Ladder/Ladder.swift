@@ -1,56 +1,59 @@
-// The places that answers of a route come from, in an order of its own.
+// The order of sources of a route with `from`.
 
 import DownloadCore
 import HTTPCaching
 import HTTPWire
 package import Policies
 
-/// Made with the plan where `from` says so. Each stage is asked after the one before it has had no answer; a place that is
-/// no rung is never asked.
+/// The sources of a route's answers, called rungs, in the order in which they are asked: a stage is asked if the one
+/// before it had no answer, and a source that is not a rung is never asked.
 ///
-/// Sendable: nothing in it changes.
+/// Sendable: it is immutable.
 package final class Ladder<Route: Sendable>: Sendable {
-    /// Places that are asked as one: a run of those that the cache asks, or one of the others.
+    /// The rungs that are asked together: a run of those that the cache asks, or one of the others.
     package struct Stage: Sendable {
         package let rungs: [AnswerRung]
-        /// The endpoint with what the rungs leave of its plan.
+        /// The endpoint with the part of its plan that the rungs need.
         package let route: Route
 
-        /// What the request says to the cache, besides what its client says, so that only the rungs answer; nil: nothing.
+        /// The Cache-Control directives that are added to the client's, so that only the rungs of the stage answer; nil
+        /// for none.
         package var directives: String? {
             guard rungs.contains(where: AnswerRung.ofCache.contains) else { return nil }
             var directives: [String] = []
             let (fresh, live, stale) = (rungs.contains(.fresh), rungs.contains(.live), rungs.contains(.stale))
-            // No response is as fresh for as long as this (RFC 9111 section 5.2.1.3), and who wants one that is fresh for
-            // a while gets none that is refreshed behind it.
+            // A lifetime as long as this does not occur, so no stored response is fresh (RFC 9111 section 5.2.1.3);
+            // with `min-fresh=0` a stale one is not served while it is revalidated.
             if !fresh { directives.append("min-fresh=2147483647") } else if !stale { directives.append("min-fresh=0") }
             if !stale { directives.append("stale-if-error=0") }
             if !live, !stale { directives.append("only-if-cached") }
             return directives.isEmpty ? nil : directives.joined(separator: ", ")
         }
 
-        /// The rung that an answer is of; nil where it is none of an own rung, or a failure, so that the next stage is asked.
-        /// - Parameter policy: of the route.
+        /// The rung that gave an answer; nil if it is a failure, or comes from no rung of this stage, so that the next
+        /// stage is asked.
+        /// - Parameter policy: the cache policy of the route.
         func rung(of answer: Answer, _ policy: CachePolicy) -> AnswerRung? {
             guard answer.failure == nil else { return nil }
             if rungs == [.recording] || rungs == [.demo] { return rungs[0] }
             if answer.isStandIn { return rungs == [.fallback] ? .fallback : .live }
             let status = answer.head.status
-            // A client that gets 412 or 416 has a part or a version of something else than the next rung has.
+            // A 412 or 416 is about the representation of this rung, and not about that of the next one.
             let isOfRequest = status == 412 || status == 416
             let isFailure = policy.success == nil ? status >= 500 : !isOfRequest && !policy.isSuccess(status)
             return isFailure ? nil : source(of: answer)
         }
 
-        /// Whether an answer that is of no rung says of the origin why there is no better one.
+        /// True if an answer that no rung gave shows why the origin has no better one.
         func isOfOrigin(_ answer: Answer) -> Bool {
             rungs.contains(.live) && (answer.failure != nil || source(of: answer) != nil)
         }
 
-        /// The rung of the cache that an answer comes from, whatever it says; nil where that is left out.
+        /// The rung of the cache that an answer comes from, whatever its status is; nil if it is not a rung of this
+        /// stage.
         private func source(of answer: Answer) -> AnswerRung? {
             var rung = answer.cacheRung
-            // Offline, what is stored answers in the place of the origin, however fresh it is.
+            // Offline, a stored response answers in place of the origin, however fresh it is.
             if rung == .fresh, !rungs.contains(.fresh) { rung = .stale }
             return rungs.contains(rung) ? rung : nil
         }
@@ -60,8 +63,8 @@ package final class Ladder<Route: Sendable>: Sendable {
     package let stages: [Stage]
 
     /// - Parameters:
-    ///   - rungs: each once.
-    ///   - route: makes the endpoint that some of them leave.
+    ///   - rungs: the rungs in their order, each once.
+    ///   - route: makes the endpoint for the rungs of a stage.
     init(_ rungs: [AnswerRung], _ route: ([AnswerRung]) -> Route) {
         self.rungs = rungs
         stages = rungs.stages.map { Stage(rungs: $0, route: route($0)) }
@@ -69,7 +72,7 @@ package final class Ladder<Route: Sendable>: Sendable {
 }
 
 extension [AnswerRung] {
-    /// Those that are asked as one.
+    /// The rungs in stages: those of the cache that follow one another are asked together.
     var stages: [[AnswerRung]] {
         var groups: [[AnswerRung]] = []
         for rung in self {
@@ -85,7 +88,7 @@ extension [AnswerRung] {
 }
 
 extension Answer {
-    /// Which of the cache's places it comes from.
+    /// The rung of the cache that an answer comes from, by its Cache-Status.
     fileprivate var cacheRung: AnswerRung {
         guard let status = cacheStatus else { return .live }
         if status.detail == AnswerRung.seed.rawValue { return .seed }
@@ -97,7 +100,7 @@ extension Answer {
 }
 
 extension RequestPlan {
-    /// The plan of a stage: what its rungs do not need is not asked.
+    /// The plan of a stage, without the sources that its rungs do not need.
     func limited(to rungs: [AnswerRung]) -> RequestPlan {
         var plan = self
         let isRead = self.rungs.contains(.fresh) || self.rungs.contains(.stale)

@@ -1,4 +1,4 @@
-// One call on its way over the rungs of its route: what each is asked, which answers, and what is said if none does.
+// One call on its way over the rungs of its route: each stage is asked, and its answer is judged.
 
 import CacheStore
 import DownloadCore
@@ -8,14 +8,14 @@ import HTTPWire
 import Policies
 import Upstream
 
-/// Loop-bound, because its call is.
+/// Asks the stages of a route for one call. Loop-bound, since its call is.
 struct LadderClimb {
     private let ladder: Ladder<EndpointRoute>
     private var call: ServiceCall
     private var rest: ArraySlice<Ladder<EndpointRoute>.Stage>
-    /// The content of the request, for each stage anew; nil: there is none, or one stage alone has it.
+    /// The content of the request, which each stage gets anew; nil if there is none, or if only one stage gets it.
     private var content: [UInt8]?
-    /// The answer that stands if none is better: that of the origin where it was asked.
+    /// The answer that is sent if no rung has one: the origin's if it was asked.
     private(set) var last: ServiceAnswer?
 
     init(_ ladder: Ladder<EndpointRoute>, _ call: ServiceCall) {
@@ -24,9 +24,9 @@ struct LadderClimb {
         rest = ladder.stages[...]
     }
 
-    /// Reads the content where several stages may need it. Of more than 1 MiB nothing is held: the origin gets it, if it
-    /// is a rung, and no other rung is asked.
-    /// - Throws: that the client did not send all of it.
+    /// Reads the content if several stages may need it. More than 1 MiB is not kept: only the origin gets it then, if
+    /// it is a rung.
+    /// - Throws: an error if the client did not send all of it.
     mutating func readContent(on loop: isolated EventLoop) async throws(FetchError) {
         guard ladder.stages.count > 1, !call.isPlain else { return }
         let read = try await PostedContent.read(
@@ -47,7 +47,7 @@ struct LadderClimb {
 
     mutating func next() -> Ladder<EndpointRoute>.Stage? { rest.popFirst() }
 
-    /// The call as a stage is asked.
+    /// The call as a stage gets it.
     func attempt(_ stage: Ladder<EndpointRoute>.Stage) -> ServiceCall {
         var attempt = stage.call(call)
         if let content { attempt.body = ContentSource(content) }
@@ -55,11 +55,12 @@ struct LadderClimb {
         return attempt
     }
 
-    /// - Returns: what the client gets; nil where the next stage is to be asked.
+    /// Judges the answer of a stage.
+    /// - Returns: the answer for the client; nil if the next stage has to be asked.
     mutating func judge(_ result: ServiceAnswer, of stage: Ladder<EndpointRoute>.Stage, cacheName: String)
         -> ServiceAnswer?
     {
-        // A fault has taken the place of the origin's answer; it is no reason to ask another rung.
+        // A fault has replaced the origin's answer; that is no reason to ask another rung.
         if result.answer.isUnasked {
             last?.answer.reader?.close()
             return result
@@ -72,9 +73,9 @@ struct LadderClimb {
             if rung == .demo { result.answer.cacheStatus = CacheStatus(cacheName: cacheName, hit: true) }
             return result
         }
-        // It is of the client, or of an operator: no other place would do better.
+        // The failure is the client's or an operator's: another rung would give no better answer.
         if let failure = result.answer.failure, !failure.isOfRung { return result }
-        // Where the origin is a rung, it says best why there is no answer.
+        // If the origin is a rung, its failure is the best explanation of why there is no answer.
         if stage.isOfOrigin(result.answer) || ladder.rungs == [.recording] {
             last?.answer.reader?.close()
             last = result
@@ -84,7 +85,7 @@ struct LadderClimb {
         return nil
     }
 
-    /// Why nobody has answered.
+    /// The failure of a call that no rung has answered.
     var refusal: FetchError {
         let rungs = ladder.rungs.map(\.rawValue).joined(separator: ", ")
         return .unanswered(
@@ -97,7 +98,7 @@ struct LadderClimb {
 @available(*, unavailable) extension LadderClimb: Sendable {}
 
 extension Ladder.Stage where Route == EndpointRoute {
-    /// The call with what the rungs leave of its endpoint.
+    /// The call with the endpoint of this stage.
     package func call(_ call: ServiceCall) -> ServiceCall {
         let match = call.match
         var result = call
@@ -107,7 +108,7 @@ extension Ladder.Stage where Route == EndpointRoute {
 }
 
 extension FetchError {
-    /// Another place may have an answer.
+    /// True if another rung may have an answer.
     fileprivate var isOfRung: Bool {
         switch self {
         case .onlyIfCached, .unrecorded: true
@@ -116,11 +117,11 @@ extension FetchError {
     }
 }
 
-/// Loop-bound. It has no answer, and opens no socket.
+/// A source without answers, which opens no socket. Loop-bound.
 final class NobodySource: FetchSource {
     private let service: String
 
-    /// - Parameter service: its name, for messages.
+    /// - Parameter service: the name of the service, for messages.
     init(service: String) { self.service = service }
 
     var opensSockets: Bool { false }

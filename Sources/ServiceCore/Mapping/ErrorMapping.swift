@@ -1,4 +1,4 @@
-// Gives failed answers one declared shape, at the moment when they are sent: what is stored stays as the origin sent it.
+// Gives failed answers one declared shape when they are sent; stored responses stay as the origin sent them.
 
 import CacheStore
 import Content
@@ -8,16 +8,16 @@ import HTTPCaching
 import HTTPWire
 package import Mapping
 
-/// What the failed answers of a route become.
+/// The mapping of the failed answers of a route.
 ///
 /// Sendable: a value.
 package struct ErrorMapping: Sendable, Equatable {
     package let plan: MappingPlan
-    /// Bytes of an origin's content, after decoding and as JSON, that are read at most; of longer ones there is no
-    /// `body`. The document has at most twice as many, or 8 KiB, where it has one.
+    /// The most bytes of an origin's content that are read, after decoding and as JSON; a longer one gives no `body`. A
+    /// document with a `body` has at most twice as many bytes, or 8 KiB.
     package let buffer: Int
     let service: String
-    /// Nil for the requests that no endpoint names.
+    /// The name of the endpoint; nil for requests without a named endpoint.
     let endpoint: String?
 
     package init(_ plan: MappingPlan, buffer: Int = 1 << 20, service: String, endpoint: String?) {
@@ -29,9 +29,9 @@ package struct ErrorMapping: Sendable, Equatable {
 
     /// The answer as its client gets it.
     /// - Parameters:
-    ///   - isSuccess: of a status.
-    ///   - isHead: its content is not wanted.
-    /// - Returns: the answer, and the document of one that has a failure in the place of a head.
+    ///   - isSuccess: returns whether a status is a success, which is not mapped.
+    ///   - isHead: true if the content is not wanted.
+    /// - Returns: the answer, and a document if it has a failure in place of a head.
     func apply(
         to answer: Answer,
         isSuccess: (Int) -> Bool,
@@ -44,20 +44,20 @@ package struct ErrorMapping: Sendable, Equatable {
             return (answer, nil)
         }
         var result = answer
-        // Of a 416 it says how long the representation is, which the client needs to go on.
+        // The Content-Range of a 416 is the length of the representation, which the client needs to go on.
         let length = status == 416 ? result.head.fields.first(.contentRange) : nil
         ResponseMapping.removeRepresentation(from: &result.head.fields)
         if let length { result.head.fields.set(.contentRange, length) }
         result.head.fields.set(.contentType, "application/json")
         result.reader = nil
         result.length = nil
-        // Without its content nobody knows how long the document would be.
+        // Without reading the content, the length of the document would be unknown.
         guard !isHead, let reader = answer.reader else {
             return isHead ? (result, nil) : (filled(result, with: nil, on: loop), nil)
         }
         let content = await read(reader, answer.head.fields, on: loop)
         let body = content.flatMap { ErrorDocument.body($0, mediaType: answer.head.fields.first(.contentType)) }
-        // As JSON, a text may be six times as long.
+        // A text may be six times as long once it is written as JSON.
         return (filled(result, with: body.flatMap { $0.count > buffer ? nil : $0 }, on: loop), nil)
     }
 
@@ -75,7 +75,8 @@ package struct ErrorMapping: Sendable, Equatable {
             body: body
         )
         var bytes = document.mapped(by: plan)
-        // The plan may take the content several times.
+        // The document may be too long, since the plan may use the content several times: it is made without the
+        // content then.
         if body != nil, bytes.count > 2 * max(buffer, 4096) {
             document.body = nil
             bytes = document.mapped(by: plan)
@@ -86,7 +87,7 @@ package struct ErrorMapping: Sendable, Equatable {
         return answer
     }
 
-    /// Nil for what is a matter of the request, or of its client: that stays a problem document.
+    /// The document of a failure; nil for a failure of the request or of its client, which stays a problem document.
     private func document(of failure: FetchError) -> [UInt8]? {
         guard failure.isOriginFailure || failure.isStop else { return nil }
         return ErrorDocument(
@@ -99,8 +100,8 @@ package struct ErrorMapping: Sendable, Equatable {
         ).mapped(by: plan)
     }
 
-    /// The content of an answer without its codings; nil where it is longer than the buffer, does not decode, or does
-    /// not come to its end.
+    /// The content of an answer without its codings; nil if it is longer than the buffer, does not decode, or is
+    /// incomplete.
     private func read(_ reader: BodyReader, _ fields: Fields, on loop: isolated EventLoop) async -> [UInt8]? {
         defer { reader.close() }
         guard let codings = ContentCoding.codings(fields) else { return nil }
@@ -127,6 +128,6 @@ package struct ErrorMapping: Sendable, Equatable {
 }
 
 extension FetchError {
-    /// An operator has ended the fetch.
+    /// True if an operator has ended the fetch.
     fileprivate var isStop: Bool { if case .stopped = self { true } else { false } }
 }

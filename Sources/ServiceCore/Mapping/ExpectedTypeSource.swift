@@ -1,4 +1,4 @@
-// Refuses the answers of an origin whose media type is not what their route expects, below the shared fetch.
+// The source that refuses answers whose media type is not the one that their route expects, below the shared fetch.
 
 package import Content
 package import DownloadCore
@@ -7,7 +7,7 @@ package import HTTPCaching
 import HTTPWire
 import Upstream
 
-/// Loop-bound; it keeps nothing of a request.
+/// Checks the media types of a source's answers. Loop-bound; it keeps no state of a request.
 package final class ExpectedTypeSource: FetchSource {
     private let source: any FetchSource
     private let types: ExpectedTypes
@@ -16,9 +16,9 @@ package final class ExpectedTypeSource: FetchSource {
     private let setting: String
 
     /// - Parameters:
-    ///   - policy: says which statuses are successes: only their types count.
-    ///   - owner: such as `endpoint 'users' of service 'people'`.
-    ///   - setting: where the types are configured, as errors name it.
+    ///   - policy: decides which statuses are successes; only their types are checked.
+    ///   - owner: the route in error texts, such as `endpoint 'users' of service 'people'`.
+    ///   - setting: the configuration key of the types in error texts.
     package init(
         _ source: any FetchSource,
         _ types: ExpectedTypes,
@@ -56,14 +56,14 @@ package final class ExpectedTypeSource: FetchSource {
 
 @available(*, unavailable) extension ExpectedTypeSource: Sendable {}
 
-/// One fetch; loop-bound.
+/// One fetch whose answer is checked. Loop-bound.
 private final class CheckedFetch: PassingFetch {
     var handle: (any FetchHandle)?
     private(set) var sink: (any FetchSink)?
     private let isHead: Bool
     private let mistake: (ResponseHead) -> String?
 
-    /// - Parameter mistake: what is wrong with a head.
+    /// - Parameter mistake: returns the mistake in a head; nil for none.
     init(isHead: Bool, sink: any FetchSink, _ mistake: @escaping (ResponseHead) -> String?) {
         self.isHead = isHead
         self.sink = sink
@@ -87,7 +87,7 @@ private final class CheckedFetch: PassingFetch {
         handle?.cancel()
     }
 
-    /// Whether the head is one of content: without any, there may be no type.
+    /// True if the head belongs to content: an answer without content needs no type.
     private func hasType(_ head: ResponseHead, _ framing: BodyFraming) -> Bool {
         let fields = head.fields
         if head.status == 204 || head.status == 205 { return false }

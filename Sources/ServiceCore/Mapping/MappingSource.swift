@@ -1,4 +1,4 @@
-// Maps the documents of an origin before anybody else sees them, below the shared fetch.
+// The source that maps the documents of an origin, below the shared fetch: only mapped ones are stored or sent.
 
 import Content
 package import DownloadCore
@@ -8,7 +8,8 @@ import HTTPWire
 package import Mapping
 import Upstream
 
-/// Loop-bound; it keeps nothing of a request. A check of what is stored goes to the origin as it is.
+/// Maps the answers of a source. Loop-bound; it keeps no state of a request. Conditions that validate a stored response
+/// go to the origin unchanged.
 package final class MappingSource: FetchSource {
     private let source: any FetchSource
     private let mapping: ResponseMapping
@@ -16,8 +17,8 @@ package final class MappingSource: FetchSource {
     private let isSuccess: (Int) -> Bool
 
     /// - Parameters:
-    ///   - isStored: answers may be stored, so that they carry what the origin said for later checks.
-    ///   - isSuccess: of a status; others are not mapped.
+    ///   - isStored: true if answers may be stored; they carry the origin's validators for later validation then.
+    ///   - isSuccess: returns whether a status is a success; other answers are not mapped.
     package init(
         _ source: any FetchSource,
         _ mapping: ResponseMapping,
@@ -44,7 +45,7 @@ package final class MappingSource: FetchSource {
         var request = request
         request.fields.set(.acceptEncoding, "identity")
         for field in [KnownField.range, .ifRange] { request.fields.remove(field) }
-        // The client's conditions are about the mapped document, of which the origin knows nothing.
+        // The client's conditions are about the mapped document, which the origin does not know.
         if !request.isCheck, request.method == .get || request.method == .head { request.fields.removeConditions() }
         fetch.handle = try await source.start(request, sink: fetch, on: loop)
         return fetch
@@ -53,12 +54,14 @@ package final class MappingSource: FetchSource {
 
 @available(*, unavailable) extension MappingSource: Sendable {}
 
-/// One fetch; loop-bound.
+/// One fetch whose document is mapped. Loop-bound.
 ///
 /// States: waiting for the head → passing (the answer stays as it is) | collecting → streaming | held (all is mapped,
-/// and the sink holds back) → ended. While the sink holds back, the decoder keeps coded what it has not decoded.
+/// and the sink is paused) → ended. While the sink is paused, the decoder keeps the coded bytes that it has not
+/// decoded.
 private final class MappedFetch: PassingFetch {
-    /// How much longer than its coded form a document may be: what is longer is no document, but meant to take time.
+    /// The most times that a document may be longer than its coded form; one that expands further is meant to waste
+    /// time.
     private static let expansion: Int64 = 256
 
     private enum State { case waiting, passing, collecting, streaming, held, ended }
@@ -72,21 +75,21 @@ private final class MappedFetch: PassingFetch {
     private let isCheck: Bool
     private let isStored: Bool
     private let isSuccess: (Int) -> Bool
-    /// The tags of If-Match; nil where there is none.
+    /// The entity tags of If-Match; nil without that field.
     private let wanted: String?
     private var head: ResponseHead?
     private var decoder: ContentDecoder?
     private var document: [UInt8] = []
-    /// Bytes of content as they came.
+    /// The number of content bytes as they were received.
     private var received: Int64 = 0
-    /// The same with the content codings taken off.
+    /// The number of content bytes after decoding.
     private var decoded: Int64 = 0
     private var stream: MappingStream?
-    /// The sink holds back.
+    /// True while the sink is paused.
     private var isPaused = false
-    /// A call of the decoder is under way: it must not begin another.
+    /// True while a call of the decoder is under way, which must not begin another.
     private var isDecoding = false
-    /// The origin has sent everything, and not all of it is decoded.
+    /// True if the origin has sent everything, and not all of it is decoded.
     private var isReceived = false
 
     init(
@@ -140,7 +143,7 @@ private final class MappedFetch: PassingFetch {
     func received(_ head: ResponseHead, framing: BodyFraming) {
         let isHead = method == .head
         let isSuccess = 200..<300 ~= head.status && isSuccess(head.status)
-        // The core compares the answer to a check with what the origin said before.
+        // The answer to a validation goes on unchanged: the core compares it with the origin's validators.
         if isCheck, isHead || head.status == 304 { return pass(head, framing) }
         if isHead, isSuccess {
             return pass(mapping.head(head, document: nil, originLength: nil, isStored: false).untagged, framing)
@@ -157,7 +160,8 @@ private final class MappedFetch: PassingFetch {
         if !codings.isEmpty { decoder = ContentDecoder(codings) }
     }
 
-    /// An answer to another method than GET may be anything: where it says that it is JSON, it is mapped.
+    /// True if the answer may be mapped: any answer to GET, and one to another method only if its media type is JSON or
+    /// a property list.
     private func mayBeMapped(_ head: ResponseHead, _ framing: BodyFraming) -> Bool {
         if method == .get { return true }
         let type = (head.fields.first(.contentType) ?? "").prefix { $0 != ";" }.lowercased()
@@ -177,7 +181,7 @@ private final class MappedFetch: PassingFetch {
         }
     }
 
-    /// Decodes what is there, until the sink holds back.
+    /// Decodes the received bytes until the sink pauses.
     private func decode(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
         guard let decoder else { return .continue }
         isDecoding = true
@@ -198,7 +202,7 @@ private final class MappedFetch: PassingFetch {
         return isPaused && state != .ended ? .pause : .continue
     }
 
-    /// Takes decoded bytes.
+    /// Takes decoded bytes: collects them, or maps them as they come.
     private func take(_ bytes: UnsafeRawBufferPointer) -> TransferFlow {
         do throws(MappingFailure) {
             if state == .collecting {
@@ -226,7 +230,7 @@ private final class MappedFetch: PassingFetch {
     }
 
     private func push(_ bytes: [UInt8], to stream: MappingStream) throws(MappingFailure) {
-        // In pieces: what may be held is counted from piece to piece.
+        // The bytes are pushed in pieces: the limit on held bytes is checked from piece to piece.
         for start in stride(from: 0, to: bytes.count, by: 64 * 1024) {
             let piece = bytes[start..<min(start + 64 * 1024, bytes.count)]
             let failure: MappingFailure? = piece.withUnsafeBytes { piece in
@@ -248,7 +252,7 @@ private final class MappedFetch: PassingFetch {
         if decoder?.isStopped == true { isReceived = true } else { complete() }
     }
 
-    /// All of the document has come and is decoded.
+    /// Ends the document, when all of it has come and is decoded.
     private func complete() {
         if decoder?.isAtEnd == false { return fail(MappingFailure("it ends in the middle of its content coding")) }
         switch state {
@@ -283,7 +287,7 @@ private final class MappedFetch: PassingFetch {
 
     func failed(_ error: FetchError) { end { $0.failed(error) } }
 
-    // MARK: - What the sink hears
+    // MARK: - Sending
 
     private func pass(_ head: ResponseHead, _ framing: BodyFraming) {
         state = .passing
@@ -291,7 +295,7 @@ private final class MappedFetch: PassingFetch {
     }
 
     /// Sends the head of a mapped document.
-    /// - Returns: false where nothing more is wanted.
+    /// - Returns: false if no content may follow.
     private func tell(_ head: ResponseHead, _ framing: BodyFraming) -> Bool {
         if let wanted, !matches(wanted, head.fields.first(.etag)) {
             let handle = handle
@@ -305,13 +309,13 @@ private final class MappedFetch: PassingFetch {
         return state != .ended
     }
 
-    /// If-Match (RFC 9110 section 13.1.1) with the document that there is.
+    /// True if the entity tag of the mapped document meets If-Match (RFC 9110 section 13.1.1).
     private func matches(_ wanted: String, _ tag: String?) -> Bool {
         let members = wanted.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }
         return members.contains("*") || tag.map { !$0.hasPrefix("W/") && members.contains($0) } ?? false
     }
 
-    /// The whole document has been sent.
+    /// Ends the fetch after the whole document; waits first if the sink has paused.
     private func end(_ flow: TransferFlow) {
         guard state != .ended else { return }
         if flow == .pause { state = .held } else { end { $0.finished(trailers: Fields()) } }
@@ -339,7 +343,7 @@ private final class MappedFetch: PassingFetch {
 @available(*, unavailable) extension MappedFetch: Sendable {}
 
 extension ResponseHead {
-    /// Without an entity tag: nobody has seen the document that it would name.
+    /// The head without an entity tag: the document that the tag would name was not mapped.
     fileprivate var untagged: ResponseHead {
         var head = self
         head.fields.remove(.etag)
@@ -347,12 +351,15 @@ extension ResponseHead {
     }
 }
 
+/// The mapping of a route's documents, with the heads that they get.
+///
 /// Sendable: a value.
 package struct ResponseMapping: Sendable, Equatable {
     package let plan: MappingPlan
-    /// Bytes: a document up to this length is mapped before its head is sent; of a longer one no element may be longer.
+    /// Bytes up to which a document is mapped before its head is sent; no element of a longer one may be longer than
+    /// this.
     package let buffer: Int
-    /// Such as `endpoint 'users' of service 'people'`.
+    /// The route in error texts, such as `endpoint 'users' of service 'people'`.
     package let owner: String
 
     package init(_ plan: MappingPlan, buffer: Int = 1 << 20, owner: String) {
@@ -361,16 +368,16 @@ package struct ResponseMapping: Sendable, Equatable {
         self.owner = owner
     }
 
-    /// What a client is told of a document that cannot be mapped.
+    /// The error text for a document that cannot be mapped.
     package func message(_ failure: MappingFailure) -> String {
         "the answer for \(owner) cannot be mapped: \(failure); compare 'response.map' with what the origin sends"
     }
 
     /// The head of a mapped document.
     /// - Parameters:
-    ///   - origin: the head that it came with.
-    ///   - document: nil while it is not known as a whole.
-    ///   - isStored: what the origin said stays beside it, for checks.
+    ///   - origin: the head of the origin's answer.
+    ///   - document: the mapped document; nil while it is not known as a whole.
+    ///   - isStored: true if the origin's validators are added for later validation.
     func head(_ origin: ResponseHead, document: [UInt8]?, originLength: Int64?, isStored: Bool) -> ResponseHead {
         var head = origin
         var fields = origin.fields
@@ -384,7 +391,7 @@ package struct ResponseMapping: Sendable, Equatable {
         return head
     }
 
-    /// The head of an answer that stays as it is, and is stored under the same mapping.
+    /// The head of an answer that is not mapped, and may be stored under the same mapping.
     func unmapped(_ origin: ResponseHead) -> ResponseHead {
         var head = origin
         let length = origin.fields.first(.contentLength).flatMap { Int64($0) }
@@ -401,7 +408,7 @@ package struct ResponseMapping: Sendable, Equatable {
         return said
     }
 
-    /// Removes what a head says of the origin's bytes, before other ones take their place.
+    /// Removes the fields that describe the origin's bytes, which are replaced by other ones.
     static func removeRepresentation(from fields: inout Fields) {
         for field in [
             KnownField.etag, .lastModified, .contentLength, .contentEncoding, .contentRange, .acceptRanges, .trailer,
@@ -410,7 +417,7 @@ package struct ResponseMapping: Sendable, Equatable {
         withoutCoding(&fields)
     }
 
-    /// The mapped document is the same whatever coding the client takes.
+    /// Removes Accept-Encoding from Vary: the mapped document is the same whatever coding the client takes.
     private static func withoutCoding(_ fields: inout Fields) {
         guard let vary = fields.combined(.vary) else { return }
         let names = vary.split(separator: ",").map { $0.filter { $0 != " " && $0 != "\t" } }
@@ -419,8 +426,8 @@ package struct ResponseMapping: Sendable, Equatable {
         if kept.isEmpty { fields.remove(.vary) } else { fields.set(.vary, kept.joined(separator: ", ")) }
     }
 
-    /// Of the document's bytes where they are known; else of what the origin's validators say, and weak where they do
-    /// not name its bytes; nil where it has none.
+    /// The entity tag of a mapped document: a digest of its bytes if they are known, else of the origin's validator,
+    /// and weak unless that is a strong entity tag; nil if there is no validator.
     private func entityTag(_ said: Fields, _ document: [UInt8]?) -> String? {
         if let document {
             return ContentDigest.sha256.hex(document).map { "\"\($0.prefix(32))\"" }

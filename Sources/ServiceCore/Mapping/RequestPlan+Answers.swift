@@ -1,17 +1,17 @@
-// What stands between an origin and the attempts of a request, as far as its plan looks into answers.
+// The checks and the mapping of answers that a plan puts between an origin and the attempts of a request.
 
 import DownloadCore
 import HTTPCaching
 import HTTPWire
 
 extension RequestPlan {
-    /// No answer passes as it is, so that no connection may be handed over.
+    /// True if answers are checked, mapped or recorded: no connection may be handed over unread then.
     var judgesAnswers: Bool { mapping != nil || phases?.types != nil || recording != nil }
 
-    /// The source with what the plan expects of its answers, and makes of them.
+    /// Wraps a source with the checks and the mapping of the plan.
     /// - Parameters:
-    ///   - service: its name, for messages.
-    ///   - endpoint: its name; empty where there is none.
+    ///   - service: the name of the service, for messages.
+    ///   - endpoint: the name of the endpoint; empty for none.
     func judging(_ source: any FetchSource, service: String, endpoint: String) -> any FetchSource {
         var source = source
         if let types = phases?.types {
@@ -26,6 +26,7 @@ extension RequestPlan {
 }
 
 extension Method {
-    /// Its answers are content of the origin: those to the others are about the server, a tunnel or the request itself.
+    /// True if answers to the method are content of the origin; those to the others are about the server, a tunnel or
+    /// the request itself.
     var hasJudgedAnswers: Bool { self != .options && self != .connect && self != .trace }
 }
