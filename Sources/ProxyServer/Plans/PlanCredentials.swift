@@ -3,7 +3,7 @@
 import Configuration
 import Content
 
-/// What in a service's configuration gives its requests rights that the client has not (http-rules.md 42).
+/// The settings of a service that give its requests rights which the client has not (Documentation/guide/web-pages.md).
 enum Credentials {
     /// `auth`, a client certificate, or a field or query item that carries a secret, for the service or an endpoint.
     static func areAdded(by service: ServiceConfiguration) -> Bool {

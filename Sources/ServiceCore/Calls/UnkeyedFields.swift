@@ -4,8 +4,8 @@
 package import HTTPCaching
 package import HTTPWire
 
-/// Fields that a request goes without where its answer may be shared (http-rules.md 24), unless they are in
-/// the key by configuration.
+/// The fields that are removed from a request whose answer may be shared (Documentation/guide/caching.md),
+/// unless the configuration has them in the key.
 ///
 /// Names are compared without regard to case, and with `_` as `-`: CGI, WSGI and Rack know no difference.
 package enum UnkeyedFields {

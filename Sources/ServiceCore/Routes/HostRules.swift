@@ -4,7 +4,7 @@ package import EventLoop
 package import HTTPWire
 import Upstream
 
-/// The Host values that are served (http-rules.md 42).
+/// The values of Host that are served (RFC 9110 section 7.2; Documentation/guide/web-pages.md).
 package struct HostRules: Sendable, Equatable {
     /// Names of the machine, in lower case.
     private var names: Set<String>

@@ -13,8 +13,8 @@ package indirect enum RouteRefusal: Error, Sendable, Equatable {
     case loop
     /// The client expects something besides `100-continue` (RFC 9110 section 10.1.1).
     case expectation
-    /// No service answers for the host. `service` is the one that the path leads to, if there is one (http-rules.md
-    /// 42).
+    /// No service answers for the host (RFC 9110 section 7.4). `service` is the one that the path leads to, if there is
+    /// one.
     case host(Authority, service: String?)
     /// No service is mounted at the target.
     case noService(target: String)
@@ -23,7 +23,7 @@ package indirect enum RouteRefusal: Error, Sendable, Equatable {
     ///   - request: its method and path.
     ///   - nearest: the endpoints that come the closest, and what they have instead.
     case noEndpoint(request: String, service: String, nearest: [String])
-    /// The path could leave what the service answers for (http-rules.md 20).
+    /// The path could leave what the service answers for (RFC 3986 section 3.3).
     case dotSegments(service: String)
     /// The service adds credentials, and a page of another web origin asks; nil where it loads a
     /// script, an image or a frame.

@@ -48,9 +48,10 @@ package final class ServiceRoute: Sendable {
     package let cors: CrossOriginRules
     /// Which requests it answers at all. Where there are rules, no request takes the hot path, which knows none.
     package let access: AccessRules
-    /// The service, or one that it asks, adds credentials: foreign web origins are refused (http-rules.md 42).
+    /// True if the service, or one that it asks, adds credentials: foreign web origins are refused
+    /// (Documentation/guide/web-pages.md).
     package let addsCredentials: Bool
-    /// Paths with dot segments are refused (http-rules.md 20).
+    /// True if paths with dot segments are refused (RFC 3986 section 3.3; Documentation/guide/web-pages.md).
     package let guardsPaths: Bool
     /// A service in front of this one adds secret query items, so that one URL may have several keys.
     let isAskedInSecret: Bool
