@@ -115,9 +115,9 @@ extension FetchCanceller {
 
 // MARK: - Documents
 
-/// `POST /v1/cancel`: what was ended.
+/// The answer of `POST /v1/cancel`: the numbers of what was ended.
 package struct AdminCancelled: Codable, Sendable, Equatable {
     package var fetches: Int
-    /// Requests that waited for them or read their bodies.
+    /// The number of requests that waited for the fetches or read their bodies.
     package var waiters: Int
 }

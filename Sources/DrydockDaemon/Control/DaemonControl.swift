@@ -181,12 +181,12 @@ extension AdminStatus {
 
 // MARK: - Documents
 
-/// `GET /v1/status`. Sizes are bytes, times whole seconds.
+/// The document of `GET /v1/status`. Sizes are bytes, times whole seconds.
 package struct AdminStatus: Codable, Sendable, Equatable {
-    /// What tells one daemon from another, and any version's status has.
+    /// The members that tell one daemon from another; the status of any version has them.
     package struct Identity: Codable, Sendable, Equatable {
         package var pid: Int
-        /// The absolute path of the configuration file; nil where there is none.
+        /// The absolute path of the configuration file; nil if there is none.
         package var configuration: String?
     }
 
@@ -198,30 +198,31 @@ package struct AdminStatus: Codable, Sendable, Equatable {
 
     package struct Service: Codable, Sendable, Equatable {
         package var name: String
-        /// Where requests go.
+        /// The place to which the service's requests go: a URL, or another service.
         package var target: String
-        /// As the configuration says it, such as `/github` or `api.localhost`.
+        /// The match of the service as the configuration has it, such as `/github` or `api.localhost`.
         package var match: String
-        /// Some requests, or all, get demo answers.
+        /// True if some or all requests get demo answers.
         package var isDemo: Bool
-        /// Some get demo answers, and the others go to `target`; nil from an older daemon.
+        /// True if some requests get demo answers, and the others go to `target`; nil from an older daemon.
         package var isPartlyDemo: Bool?
-        /// Fetches under way; nil from an older daemon, like what follows.
+        /// The number of fetches under way; nil, like the members that follow, from an older daemon.
         package var fetches: Int?
-        /// Fetches that wait for `max_concurrent`.
+        /// The number of fetches that wait for `max_concurrent`.
         package var waiting: Int?
-        /// `closed`, `open` or `half-open`, in forward mode `open for 2 origins`; nil, too, where the service has no circuit breaker.
+        /// The state of the circuit breaker: `closed`, `open` or `half-open`, in forward mode `open for 2 origins`; nil
+        /// also if the service has none.
         package var breaker: String?
-        /// Calls that wait for the origin, which is away; nil, too, where the service parks none.
+        /// The number of calls that wait for an unreachable origin; nil also if the service parks none.
         package var parked: Int?
-        /// Requests that came before the Retry-After of a quota had passed; nil, too, where there were none.
+        /// The number of requests that came before the Retry-After of a quota had passed; nil also if there were none.
         package var early: Int?
     }
 
     package var version: String
     package var pid: Int
     package var uptime: Int
-    /// The absolute path of the configuration file; nil where there is none.
+    /// The absolute path of the configuration file; nil if there is none.
     package var configuration: String?
     package var loops: Int
     package var listen: [String]
@@ -231,34 +232,34 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var answers = 0
     package var hits = 0
     package var misses = 0
-    /// No origin is asked.
+    /// True if no origin is asked.
     package var isOffline: Bool
     package var clock: AdminClock
     package var memory: Tier
-    /// Nil where there is no disk tier.
+    /// The disk tier; nil if there is none.
     package var disk: Tier?
-    /// What was changed about demo answers; nil from an older daemon.
+    /// The changes of demo mode that hold; nil from an older daemon.
     package var demo: [AdminDemo.Override]?
 }
 
 /// The answer of `POST /v1/clock`, and `clock` in `GET /v1/status`.
 package struct AdminClock: Codable, Sendable, Equatable {
-    /// The configuration allows to move it.
+    /// True if the configuration allows to move the clock.
     package var isMovable: Bool
-    /// Seconds ahead of the system's clock.
+    /// How far the clock is ahead of the system's clock, in seconds.
     package var ahead: Int64
     /// The daemon's time, such as `2026-01-31T12:00:00Z`.
     package var time: String
-    /// The same in seconds since 1970; nil from a daemon that leaves it out.
+    /// The daemon's time in seconds since 1970; nil from a daemon that leaves it out.
     package var unixTime: Int64?
 }
 
-/// `POST /v1/reload`.
+/// The answer of `POST /v1/reload`.
 package struct ReloadResult: Codable, Sendable, Equatable {
-    /// The new configuration is in force.
+    /// True if the new configuration is in force.
     package var isReloaded: Bool
-    /// One line for the log, such as `ok (3 services, 12 endpoints)`.
+    /// The outcome as a line for the log, such as `ok (3 services, 12 endpoints)`.
     package var summary: String
-    /// Every error with its place, where the old configuration stays.
+    /// The errors with their places, if the old configuration stays in force.
     package var errors: [String] = []
 }

@@ -113,8 +113,8 @@ enum ClockMove: Sendable, Equatable {
 
 // MARK: - Documents
 
-/// `POST /v1/offline`.
+/// The answer of `POST /v1/offline`.
 package struct AdminOffline: Codable, Sendable, Equatable {
-    /// No origin is asked.
+    /// True if no origin is asked.
     package var isOffline: Bool
 }

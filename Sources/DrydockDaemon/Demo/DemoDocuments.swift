@@ -1,74 +1,74 @@
-// The documents of demo mode: what is played and what was changed, a reset, and a draw that is done again.
+// The documents of demo mode: its state, a reset, and a draw that is repeated.
 
-/// `GET /v1/demo`, and the answer of `POST /v1/demo`.
+/// The document of `GET /v1/demo`, which `POST /v1/demo` answers, too.
 package struct AdminDemo: Codable, Sendable, Equatable {
-    /// What holds in place of the configuration's word.
+    /// A change of demo mode, which holds in place of the configuration's setting.
     package struct Override: Codable, Sendable, Equatable {
-        /// Nil: of all services.
+        /// The name of the service; nil for all services.
         package var service: String?
-        /// Nil: of the whole service.
+        /// The name of the endpoint; nil for the whole service.
         package var endpoint: String?
-        /// `enabled`, `latency`, `status` or `chance`.
+        /// The setting that is changed, such as `enabled`, `latency`, `status` or `chance`.
         package var key: String
-        /// As it was written.
+        /// The value of the setting as it was written.
         package var value: String
-        /// Seconds until it ends; nil where it holds until it is cleared, or the configuration is read again.
+        /// Seconds until the change ends; nil if it holds until it is cleared or the configuration is reloaded.
         package var left: Int?
     }
 
-    /// Something that has demo answers.
+    /// A service or an endpoint that has demo answers.
     package struct Answers: Codable, Sendable, Equatable {
         package var service: String
-        /// Nil: of what no endpoint names.
+        /// The name of the endpoint; nil for the requests of the service without a named endpoint.
         package var endpoint: String?
-        /// They are given.
+        /// True if the demo answers are given.
         package var isOn: Bool
     }
 
-    /// What is known of how long an origin takes.
+    /// The learned latency of an origin.
     package struct Latency: Codable, Sendable, Equatable {
-        /// A service, `SERVICE/ENDPOINT`, or `forward`.
+        /// The route of the latency: a service, `SERVICE/ENDPOINT`, or `forward`.
         package var of: String
-        /// How many latencies it is made of.
+        /// The number of answers from which it was learned.
         package var answers: Int
-        /// Nanoseconds; nil where there is no answer yet.
+        /// The median in nanoseconds; nil, like the other quantiles, if there was no answer yet.
         package var median: UInt64?
         package var p90: UInt64?
         package var p99: UInt64?
     }
 
     package var answers: [Answers]
-    /// In the order in which they were made: a later one counts more.
+    /// The changes in the order in which they were made; a later one wins.
     package var overrides: [Override]
-    /// By name.
+    /// The learned latencies, sorted by name.
     package var latencies: [Latency]
 }
 
-/// `POST /v1/demo/reset`.
+/// The answer of `POST /v1/demo/reset`.
 package struct AdminDemoReset: Codable, Sendable, Equatable {
-    /// Requests that begin at their first draw again.
+    /// The number of requests that begin at their first draw again.
     package var requests: Int
-    /// Entries of the journal that are gone; nil where it was left as it is.
+    /// The number of journal entries that were removed; nil if the journal was not cleared.
     package var entries: Int?
-    /// Latencies of origins that are forgotten; nil where they are still known.
+    /// The number of learned latencies that were forgotten; nil if they are kept.
     package var latencies: Int?
 }
 
-/// `GET /v1/demo/draw`: what a request with this draw is answered with, by the configuration that is in force.
+/// The answer of `GET /v1/demo/draw`: how a request with this draw is answered by the configuration in force.
 package struct AdminDraw: Codable, Sendable, Equatable {
-    /// One rule of demo mode, or of `faults`, and what it draws.
+    /// One rule of demo mode or of `faults`, with its draw.
     package struct Member: Codable, Sendable, Equatable {
-        /// As Drydock-Demo had it.
+        /// The member of Drydock-Demo that was given.
         package var said: String
-        /// As Drydock-Demo would have it now; nil: the rule draws nothing now, or is gone.
+        /// The member of Drydock-Demo as it would be now; nil if the rule draws nothing now, or is gone.
         package var drawn: String?
-        /// Nanoseconds that the answer is late by this rule; nil: the rule says nothing of it.
+        /// Nanoseconds by which the rule delays the answer; nil if it does not delay it.
         package var latency: UInt64?
-        /// Why nothing is drawn, or why something else may be.
+        /// The reason why nothing is drawn, or why the draw may differ.
         package var note: String?
     }
 
     package var members: [Member]
-    /// All of it is drawn as it was said.
+    /// True if every draw is as it was given.
     package var isSame: Bool
 }

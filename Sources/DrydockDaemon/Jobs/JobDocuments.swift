@@ -1,20 +1,20 @@
-// The documents of jobs: what a batch is asked for, and how a job is told.
+// The documents of jobs: the request for a batch, and the state of a job.
 
-/// `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. Words of states and outcomes are texts, so that one of
-/// a newer daemon is shown, and does not keep the rest from being read.
+/// The document of `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. States and outcomes are texts, so that
+/// unknown ones of a newer daemon can be shown, and do not make the document unreadable.
 package struct AdminJob: Codable, Sendable, Equatable {
     package enum Kind: String, Codable, Sendable { case size, prefetch, group }
 
-    /// One item and what has become of it; its fields and its body are not told, since they may be secret.
+    /// One item and its outcome; its fields and its body are left out, since they may be secret.
     package struct Item: Codable, Sendable, Equatable {
         package var url: String
-        /// Nil is GET.
+        /// The method of the request; nil for GET.
         package var method: String?
-        /// `queued`, `running`, `done`, `failed` or `cancelled`.
+        /// The state of the item: `queued`, `running`, `done`, `failed` or `cancelled`.
         package var state: String
-        /// The result of asking for its size; nil if it was not asked for.
+        /// The result of looking up the item's size; nil if it was not looked up.
         package var check: String?
-        /// What downloading it came to, such as `downloaded`; nil until it has.
+        /// The result of downloading the item, such as `downloaded`; nil until then.
         package var outcome: String?
         package var size: Int64?
         package var received: Int64
@@ -22,7 +22,7 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var reason: String?
         /// The position of the item that it repeats, from 0.
         package var duplicateOf: Int?
-        /// Where its body is written, below `files/` of the disk tier; nil: nowhere.
+        /// The path below `files/` of the disk tier to which the body is written; nil for none.
         package var file: String?
     }
 
@@ -39,32 +39,32 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var done = 0
         package var failed = 0
         package var cancelled = 0
-        /// Somebody has looked for their size.
+        /// The number of items whose size was looked up.
         package var checked = 0
-        /// Of those done: repeat an earlier item.
+        /// The number of done items that repeat an earlier item.
         package var duplicates = 0
-        /// Of those done: nothing had to be downloaded.
+        /// The number of done items that were stored and current, so that nothing was downloaded.
         package var valid = 0
-        /// Of those done: came, and may not be stored.
+        /// The number of done items that were downloaded, and may not be stored.
         package var notStored = 0
-        /// Items, queued or running, whose size is not known.
+        /// The number of queued and running items of unknown size.
         package var unknownSize = 0
-        /// The known sizes of what is to be downloaded, or has been.
+        /// The sum of the known sizes of all items to be downloaded, the downloaded ones included.
         package var bytes: Int64 = 0
-        /// Bytes that have come for this job, and for no other.
+        /// The number of bytes that were received for this job, and for no other one.
         package var received: Int64 = 0
-        /// Of `bytes`, what has not come yet.
+        /// The part of `bytes` that was not received yet.
         package var remaining: Int64 = 0
     }
 
     package var id: String
     /// The raw value of a ``Kind``.
     package var kind: String
-    /// Of its schedule, or as it was given.
+    /// The name of the job's schedule, or the name that the request gave it; nil for none.
     package var name: String?
-    /// `queued`, `checking`, `checked`, `running`, `done`, `failed`, `stopped` or `cancelled`.
+    /// The state of the job: `queued`, `checking`, `checked`, `running`, `done`, `failed`, `stopped` or `cancelled`.
     package var state: String
-    /// Items under way at a time; nil, like the next two, from a daemon that leaves it out.
+    /// The number of items under way at a time; nil, like the next two members, from a daemon that leaves it out.
     package var concurrency: Int?
     /// The raw value of an ``AdminJobRequest/OnError``.
     package var onError: String?
@@ -72,9 +72,9 @@ package struct AdminJob: Codable, Sendable, Equatable {
     package var started: Int64?
     package var ended: Int64?
     package var totals: Totals
-    /// Of the first item in the list that has failed.
+    /// The failure of the first item in the list that has failed; nil if none has.
     package var firstError: Failure?
-    /// In the order given; nil where they were not asked for.
+    /// The items in the order of the request; nil if they were not asked for.
     package var items: [Item]?
 
     package init(id: String, kind: Kind, name: String? = nil, state: String, totals: Totals) {
@@ -85,11 +85,11 @@ package struct AdminJob: Codable, Sendable, Equatable {
         self.totals = totals
     }
 
-    /// Nothing more happens by itself.
+    /// True if nothing more happens to the job by itself.
     package var isEnd: Bool { !["queued", "checking", "running"].contains(state) }
 }
 
-/// `GET /v1/jobs`.
+/// The document of `GET /v1/jobs`.
 package struct AdminJobs: Codable, Sendable, Equatable {
     package var jobs: [AdminJob]
 }
@@ -101,26 +101,26 @@ package struct AdminJobRequest: Codable, Sendable, Equatable {
         case `continue`
         /// No further item is begun.
         case stop
-        /// Those under way are cancelled, too.
+        /// No further item is begun, and those under way are cancelled.
         case cancelRest = "cancel-rest"
     }
 
     package var items: [AdminJobItem]?
-    /// For prefetch, in place of items: a job whose queued items are downloaded.
+    /// The job whose queued items are downloaded; for `POST /v1/prefetch`, in place of items.
     package var job: String?
-    /// Of the job, for people; nil has none.
+    /// The name of the job for people; nil for none.
     package var name: String?
-    /// Items under way at a time, 1 to 1000; 10 by default.
+    /// The number of items under way at a time, from 1 to 1000; 10 by default.
     package var concurrency: Int?
-    /// They continue by default.
+    /// The consequence of a failed item; the others go on by default.
     package var onError: OnError?
-    /// A size job stays, to be downloaded later; false by default.
+    /// True if a size job is kept, so that it can be downloaded later; false by default.
     package var save: Bool?
 
     package init(items: [AdminJobItem]? = nil) { self.items = items }
 }
 
-/// One item as a list names it, or a line of JSON.
+/// One item of a list, or of a request.
 package struct AdminJobItem: Sendable, Equatable {
     package var url: String
     package var method: String?
@@ -144,7 +144,7 @@ extension AdminJobItem: Codable {
         init?(intValue: Int) { nil }
     }
 
-    /// - Throws: `DecodingError`; also for an unknown key, which would be ignored in silence otherwise.
+    /// - Throws: `DecodingError`, also for an unknown key, which would be ignored silently otherwise.
     package init(from decoder: any Decoder) throws {
         let all = try decoder.container(keyedBy: AnyKey.self)
         for key in all.allKeys where Key(stringValue: key.stringValue) == nil {

@@ -249,19 +249,19 @@ extension [UInt8] {
 
 // MARK: - Documents
 
-/// `GET /v1/journal`.
+/// The document of `GET /v1/journal`.
 package struct AdminJournal: Codable, Sendable, Equatable {
-    /// The oldest first.
+    /// The entries that were asked for, the oldest first.
     package var entries: [AdminJournalEntry]
-    /// Bytes of all entries, those that were not asked for included.
+    /// The number of bytes of all entries, those that were not asked for included.
     package var bytes: Int
-    /// What `bytes` is at most.
+    /// The largest number of bytes that the journal may have.
     package var limit: Int
-    /// Entries that made room for later ones since the journal was last cleared.
+    /// The number of entries that made room for later ones since the journal was last cleared.
     package var dropped: UInt64
 }
 
-/// A request and its answer; a line of `GET /v1/journal?follow`. A member that says nothing is nil.
+/// A request and its answer; a line of `GET /v1/journal?follow`. Members without a value are nil.
 package struct AdminJournalEntry: Codable, Sendable, Equatable {
     package struct Field: Codable, Sendable, Equatable {
         package var name: String
@@ -269,56 +269,57 @@ package struct AdminJournalEntry: Codable, Sendable, Equatable {
     }
 
     package var number: UInt64
-    /// When the request came, such as `2026-01-31T12:00:00.123Z`.
+    /// The time at which the request came, such as `2026-01-31T12:00:00.123Z`.
     package var time: String
     package var method: String
-    /// Without the secrets of the configuration.
+    /// The request target without the secrets of the configuration.
     package var target: String
     package var service: String?
     package var endpoint: String?
-    /// Of the request; `***` stands for a value that is hidden.
+    /// The fields of the request; `***` stands for a hidden value.
     package var fields: [Field]
-    /// The beginning of the request's body, where it is UTF-8.
+    /// The beginning of the request's body, if it is UTF-8.
     package var body: String?
-    /// The same in base64, where it is not.
+    /// The beginning of the request's body in base64, if it is not UTF-8.
     package var bodyBase64: String?
-    /// There was more of the body, or it was not read to its end.
+    /// True if the body was longer, or was not read to its end.
     package var isBodyCut: Bool?
     package var status: Int
-    /// What answered: `demo`, `hit`, `miss` and so on.
+    /// The source of the answer: `demo`, `hit`, `miss` and so on.
     package var source: String
     package var cacheStatus: String?
-    /// The value of Drydock-Demo.
+    /// The value of Drydock-Demo in the answer.
     package var demo: String?
-    /// What is wrong with the request, by the document of OpenAPI of its service.
+    /// The violations of the service's OpenAPI document by the request.
     package var violations: String?
-    /// Milliseconds to the last byte of the answer.
+    /// Milliseconds from the request's complete head to the last byte of the answer.
     package var durationMs: Double
-    /// The answer did not reach the client as a whole.
+    /// True if the answer did not reach the client as a whole.
     package var isAborted: Bool?
 }
 
-/// `DELETE /v1/journal`.
+/// The answer of `DELETE /v1/journal`.
 package struct AdminJournalCleared: Codable, Sendable, Equatable {
-    /// Entries that are gone.
+    /// The number of entries that were removed.
     package var entries: Int
 }
 
-/// The body of `POST /v1/verify`: which requests are meant, and how many are expected. Without a number, at least one is.
+/// The body of `POST /v1/verify`: conditions on requests, and the number of requests that is expected; at least one
+/// without a number.
 package struct AdminVerification: Codable, Sendable, Equatable {
     package var method: String?
-    /// Of the target, without a query; `*` stands for any characters.
+    /// The path of the target without its query; `*` stands for any characters.
     package var path: String?
-    /// Items that the query has, decoded; it may have others.
+    /// The items that the query has to have, decoded; it may have others.
     package var query: [Item]?
-    /// Fields that the request has.
+    /// The fields that the request has to have; it may have others.
     package var fields: [Item]?
-    /// A JSON text: the members that it has are those of the body, which may have others.
+    /// A JSON text whose members the body has to have; it may have others.
     package var bodyJson: String?
     package var bodyContains: String?
     package var service: String?
     package var endpoint: String?
-    /// How far back, such as `5m`; nil: as far as the journal goes.
+    /// The time span in which requests count, such as `5m` before now; nil for the whole journal.
     package var since: String?
     package var times: Int?
     package var atLeast: Int?
@@ -339,21 +340,21 @@ package struct AdminVerification: Codable, Sendable, Equatable {
 
 /// The answer of `POST /v1/verify`.
 package struct AdminVerdict: Codable, Sendable, Equatable {
-    /// An entry that is like those that were meant.
+    /// An entry that nearly meets the conditions, or is one too many.
     package struct Near: Codable, Sendable, Equatable {
         package var entry: AdminJournalEntry
-        /// What is different, in words; empty for one that was meant.
+        /// The differences in words; empty for an entry that meets the conditions.
         package var differences: [String]
     }
 
-    /// It is as expected.
+    /// True if the number of requests is as expected.
     package var isMet: Bool
-    /// Requests that were meant.
+    /// The number of requests that meet the conditions.
     package var count: Int
-    /// What was expected, in words: `exactly 2`.
+    /// The expectation in words, such as `exactly 2`.
     package var expected: String
-    /// Why it is not as expected, or cannot be known.
+    /// The reason why the number is not as expected, or is not certain; nil if it is as expected.
     package var reason: String?
-    /// Where it is not as expected: what came closest, at most three.
+    /// The closest entries if the number is not as expected, three at most.
     package var closest: [Near]
 }

@@ -141,34 +141,34 @@ extension ParkingControl {
 
 // MARK: - Documents
 
-/// `GET /v1/parked`. Times are whole seconds, sizes bytes.
+/// The document of `GET /v1/parked`. Times are whole seconds, sizes bytes.
 package struct AdminParked: Codable, Sendable, Equatable {
     package struct Call: Codable, Sendable, Equatable {
         package var id: UInt64
         package var service: String
         package var method: String
-        /// As the client wrote it, without its query.
+        /// The path as the client sent it, without its query.
         package var path: String
-        /// `parked` or `replaying`.
+        /// The state of the call: `parked` or `replaying`.
         package var state: String
-        /// Bytes that the call takes: its head, its content, and 32 KiB.
+        /// The number of bytes that the call counts for: its head, its content, and 32 KiB.
         package var size: Int
-        /// Since it was parked first.
+        /// Seconds since the call was parked first.
         package var waited: Int
-        /// Until it gets its 504.
+        /// Seconds until the call gets its 504.
         package var left: Int
-        /// How often it was tried again.
+        /// The number of times that the call was replayed.
         package var replays: Int
-        /// Why it could not be answered the last time.
+        /// The reason why the call could not be answered the last time.
         package var reason: String
     }
 
-    /// In the order in which they came.
+    /// The parked calls in the order in which they came.
     package var calls: [Call]
 }
 
-/// `POST /v1/parked/replay` and `/v1/parked/cancel`.
+/// The answer of `POST /v1/parked/replay` and `POST /v1/parked/cancel`.
 package struct AdminParkedOrder: Codable, Sendable, Equatable {
-    /// Calls that were held, and are tried again or have ended.
+    /// The number of calls that are replayed, or that have ended.
     package var calls: Int
 }

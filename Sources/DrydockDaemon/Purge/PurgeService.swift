@@ -282,25 +282,25 @@ extension AdminRequest {
 
 // MARK: - Documents
 
-/// `DELETE /v1/entries`.
+/// The answer of `DELETE /v1/entries`.
 package struct AdminPurge: Codable, Sendable, Equatable {
-    /// Stored responses that are gone, or stale.
+    /// The number of stored responses that were removed or made stale.
     package var purged: Int
-    /// The responses are stale, and not removed.
+    /// True if the responses are stale, and not removed.
     package var isSoft: Bool
 }
 
-/// `PUT` and `DELETE /v1/pins`.
+/// The answer of `PUT /v1/pins` and `DELETE /v1/pins`.
 package struct AdminPin: Codable, Sendable, Equatable {
-    /// As stored responses are listed.
+    /// The URL in the form in which stored responses are listed.
     package var url: String
     package var isPinned: Bool
-    /// False where it was so before.
+    /// False if the URL was pinned, or not pinned, already.
     package var isChanged: Bool
 }
 
-/// `GET /v1/pins`.
+/// The document of `GET /v1/pins`.
 package struct AdminPins: Codable, Sendable, Equatable {
-    /// In the order of their bytes.
+    /// The pinned URLs in the order of their bytes.
     package var urls: [String]
 }

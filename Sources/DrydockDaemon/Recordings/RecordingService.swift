@@ -250,37 +250,37 @@ extension DriftQuestion {
 package struct AdminDrift: Codable, Sendable, Equatable {
     package struct Field: Codable, Sendable, Equatable {
         package var name: String
-        /// Nil where the recording has no such field.
+        /// The value in the recording; nil if it has no such field.
         package var recorded: String?
-        /// Nil where the origin sends none.
+        /// The value in the origin's answer; nil if it has no such field.
         package var now: String?
     }
 
     package enum State: String, Codable, Sendable, CaseIterable {
         case changed, gone, unreachable
-        /// Its files cannot be used; the log says why.
+        /// The files of the recording cannot be used; the log has the reason.
         case unreadable
-        /// It was not asked for.
+        /// The origin was not asked.
         case leftOut = "left-out"
     }
 
-    /// A recording that is not as it was, or about which nothing is known.
+    /// A recording that differs from the origin's answer, or that could not be compared.
     package struct Recording: Codable, Sendable, Equatable {
         package var service: String
-        /// Such as `GET /users/7`; of one that is unreadable, the name of its file.
+        /// The recorded request, such as `GET /users/7`; the name of the file if the recording is unreadable.
         package var request: String
         package var state: State
-        /// Of the recording; nil where it is unreadable.
+        /// The status in the recording; nil if it is unreadable.
         package var recordedStatus: Int?
-        /// When it was recorded, in Unix seconds; nil where it is unreadable.
+        /// The time of the recording, in seconds since 1970; nil if it is unreadable.
         package var recordedAt: Int64?
-        /// Of the origin, where it is another.
+        /// The status of the origin's answer, if it is another one.
         package var status: Int?
-        /// Fields that are others now.
+        /// The fields that differ.
         package var fields: [Field] = []
-        /// What differs in the content, such as `user.roles[2] is missing`.
+        /// The differences of the contents, such as `user.roles[2] is missing`.
         package var content: [String] = []
-        /// Why the origin was not reached or not asked.
+        /// The reason why the origin was not reached or not asked.
         package var reason: String?
     }
 
@@ -290,21 +290,21 @@ package struct AdminDrift: Codable, Sendable, Equatable {
     package var unreachable = 0
     package var unreadable = 0
     package var leftOut = 0
-    /// All but those that are the same, by service and request.
+    /// All compared recordings but those that are the same, sorted by service and request.
     package var recordings: [Recording] = []
 
-    /// An origin answers otherwise than it was recorded.
+    /// True if an origin's answer differs from its recording, or is gone.
     package var hasDrifted: Bool { changed + gone > 0 }
 }
 
 /// The answer of `POST /v1/recordings?keep=URL`.
 package struct AdminRecording: Codable, Sendable, Equatable {
     package var service: String
-    /// What it answers, such as `GET /users/7`.
+    /// The recorded request, such as `GET /users/7`.
     package var request: String
     package var status: Int
-    /// Of its content.
+    /// The number of bytes of the content.
     package var bytes: Int
-    /// The beginning of the names of its two files.
+    /// The prefix of the names of the recording's files.
     package var name: String
 }

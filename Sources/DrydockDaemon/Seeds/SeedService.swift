@@ -192,27 +192,27 @@ extension SeedService {
 
 /// The answer of `POST /v1/seed?export=DIR`.
 package struct AdminSeedExport: Codable, Sendable, Equatable {
-    /// Responses in the folder now.
+    /// The number of responses that were written to the folder.
     package var written = 0
-    /// Of their bodies.
+    /// The number of bytes of the written bodies.
     package var bytes = 0
-    /// Responses that are somebody's own, or that have gone meanwhile.
+    /// The number of responses that were left out: they are for one user, or were removed meanwhile.
     package var skipped = 0
     package var failed = 0
-    /// Why the first one failed.
+    /// The reason why the first response failed; nil if none did.
     package var firstError: String?
 }
 
 /// The answer of `POST /v1/seed?import=DIR`.
 package struct AdminSeedImport: Codable, Sendable, Equatable {
     package var imported = 0
-    /// Something as new was stored already.
+    /// The number of files for which a response as new was stored already.
     package var kept = 0
-    /// Files whose URL cannot be told from their name, or that no route asks for.
+    /// The number of files whose name gives no URL, or a URL that no route asks for.
     package var unknown = 0
-    /// The rules of their route do not allow them to be stored.
+    /// The number of files that the rules of their route do not allow to be stored.
     package var refused = 0
     package var failed = 0
-    /// Why the first one failed.
+    /// The reason why the first file failed; nil if none did.
     package var firstError: String?
 }

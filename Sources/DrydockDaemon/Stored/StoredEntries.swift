@@ -165,35 +165,35 @@ struct AdminEntryQuery: Sendable, Equatable {
 
 // MARK: - Documents
 
-/// `GET /v1/entries`.
+/// The document of `GET /v1/entries`.
 package struct AdminEntries: Codable, Sendable, Equatable {
     package struct Entry: Codable, Sendable, Equatable {
         package var url: String
-        /// The service's name; empty for forward mode.
+        /// The name of the service; empty for forward mode.
         package var service: String
-        /// What the key holds besides the URL, such as the values of the fields under `cache.key.fields`;
-        /// nil from an older daemon.
+        /// The lines of the key besides the URL, such as the values of the fields under `cache.key.fields`; nil from an
+        /// older daemon.
         package var key: [String]?
         package var status: Int
-        /// Of the body, in bytes; nil where it is not known.
+        /// The size of the body in bytes; nil if it is unknown.
         package var size: Int?
-        /// `memory`, `disk`, or both.
+        /// The tiers that have the response: `memory`, `disk`, or both.
         package var tiers: [String]
-        /// In seconds.
+        /// The age of the response in seconds (RFC 9111 section 4.2.3).
         package var age: Int
-        /// Seconds of freshness left; negative where stale, nil where there is no lifetime.
+        /// Seconds of freshness left, negative for a stale response; nil if there is no lifetime.
         package var ttl: Int?
-        /// The fields that Vary lists, as the stored request had them.
+        /// The request fields that Vary names, with the values of the stored request.
         package var variant: [String: String]
         package var isPinned: Bool
-        /// The tags by which it can be purged.
+        /// The tags by which the response can be purged.
         package var tags: [String]
     }
 
     package var entries: [Entry]
-    /// What to send as `after` for the next page, which may be empty; nil on the last.
+    /// The value of `after` for the next page, which may be empty; nil on the last page.
     package var next: String?
-    /// How many entries follow that were not asked for; nil from the daemon, and if they were not counted.
+    /// The number of entries that follow and were not asked for; nil from the daemon, and if they were not counted.
     package var more: Int?
 
     package init(entries: [Entry], next: String?, more: Int? = nil) {
