@@ -1,10 +1,11 @@
-// The documents of the admin API as JSON, and the one that says why there is none.
+// The JSON form of the admin API's documents, and the document of a problem.
 
 import FoundationEssentials
 
-/// The documents of the admin API as JSON: names in snake_case, members sorted; unknown members are ignored.
+/// Encodes and decodes the documents of the admin API as JSON: names are in snake_case, members are sorted, and unknown
+/// members are ignored.
 package enum AdminJSON {
-    /// One document with a newline at its end.
+    /// Encodes one document, with a newline at its end.
     package static func encode(_ value: some Encodable) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -12,14 +13,15 @@ package enum AdminJSON {
         return Array(try encoder.encode(value)) + [0x0A]
     }
 
-    /// - Throws: `DecodingError` where the bytes are no such document.
+    /// Decodes one document.
+    /// - Throws: `DecodingError` if the bytes are not such a document.
     package static func decode<Value: Decodable>(_ type: Value.Type, from bytes: [UInt8]) throws -> Value {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// A decoder's error in one line, with its place in the document.
+    /// The error of a decoder in one line, with its place in the document.
     package static func reason(_ error: any Error) -> String {
         guard let error = error as? DecodingError else { return "\(error)" }
         let (context, missing): (DecodingError.Context, String?) =
@@ -35,11 +37,11 @@ package enum AdminJSON {
     }
 }
 
-/// Any answer with an error status: problem details (RFC 9457).
+/// The document of an answer with an error status: problem details (RFC 9457).
 package struct AdminProblem: Codable, Sendable, Equatable {
-    /// What kind of problem it is.
+    /// The kind of the problem.
     package var title: String
-    /// What happened, and what to do about it.
+    /// The problem itself, with advice.
     package var detail: String
     /// The status of the answer; nil if the sender leaves it out.
     package var status: Int?

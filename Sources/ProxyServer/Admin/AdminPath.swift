@@ -1,6 +1,6 @@
 // The paths of the admin API, and the request targets that lead to them.
 
-/// A path as a route knows it; a segment with a colon stands for any other that is not empty.
+/// The path of a route; a segment with a colon stands for any segment that is not empty.
 package enum AdminPath: String, CaseIterable, Sendable {
     case status = "/v1/status"
     case entries = "/v1/entries"
@@ -33,16 +33,16 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case resetDemo = "/v1/demo/reset"
     case draw = "/v1/demo/draw"
 
-    /// The target of a request for it.
+    /// The target of a request for the path.
     /// - Parameters:
-    ///   - id: what stands for the segment with a colon, where the path has one.
-    ///   - query: in the order in which it is written.
+    ///   - id: the value of the segment with a colon, if the path has one.
+    ///   - query: the items of the query in their order.
     package func target(id: String = "", _ query: [AdminQuery.Item] = []) -> String {
         let segments = segments(of: rawValue).map { $0.hasPrefix(":") ? AdminQuery.encode(id) : String($0) }
         return segments.joined(separator: "/") + AdminQuery.text(query)
     }
 
-    /// What stands for the segments with a colon, in order, percent-decoded; nil where `path` is another one.
+    /// The values of the segments with a colon, in order, percent-decoded; nil if `path` does not match.
     package func places(in path: String) -> [String]? {
         let wanted = segments(of: rawValue)
         let given = segments(of: path)
@@ -65,18 +65,18 @@ package enum AdminPath: String, CaseIterable, Sendable {
 
 /// Queries of the form `name=value&name`, percent-encoded.
 package enum AdminQuery {
-    /// As it was read; a member without a value has an empty one.
+    /// The items of a query that was read; an item without a value has an empty one.
     package typealias Members = [(name: String, value: String)]
-    /// As it is to be written; nil writes the name alone.
+    /// An item of a query to be written; nil writes the name alone.
     package typealias Item = (name: String, value: String?)
 
-    /// The query with its question mark; empty where there are no items. Names are written as they are.
+    /// The query with its question mark; empty if there are no items. Names are not encoded.
     static func text(_ items: [Item]) -> String {
         let members = items.map { name, value in value.map { "\(name)=\(encode($0))" } ?? name }
         return members.isEmpty ? "" : "?" + members.joined(separator: "&")
     }
 
-    /// All but ASCII letters and digits becomes `%` and two digits.
+    /// Percent-encodes the text: all bytes but ASCII letters and digits become `%` and two digits.
     static func encode(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {
@@ -89,7 +89,7 @@ package enum AdminQuery {
         return result
     }
 
-    /// The path of a request target, and the query's members, percent-decoded.
+    /// Splits a request target into its path and the items of its query, which are percent-decoded.
     package static func split(_ target: String) -> (path: String, members: Members) {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let members = (parts.count > 1 ? parts[1].split(separator: "&") : []).map { member in
@@ -99,7 +99,7 @@ package enum AdminQuery {
         return (String(parts[0]), members)
     }
 
-    /// Text with a malformed escape, or with escapes that are no UTF-8, stays as it is.
+    /// Percent-decodes the text; a text with a malformed escape, or whose escapes are not UTF-8, is returned unchanged.
     package static func decode(_ text: Substring) -> String {
         var bytes: [UInt8] = []
         var rest = text.utf8
