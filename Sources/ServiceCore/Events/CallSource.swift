@@ -77,7 +77,7 @@ final class CallFetch: PassingFetch {
 
     deinit { record.end(.cancelled, in: run) }
 
-    /// Counts what of the request's content is sent.
+    /// The closure that counts the sent bytes of the request's content.
     var onRead: (Int) -> Void { { [run, weak record] in record?.sent(UInt64($0), in: run) } }
 
     func end(_ end: CallEnd) {

@@ -130,12 +130,12 @@ private final class MappedFetch: PassingFetch {
         handle?.cancel()
     }
 
-    /// The document comes when it is mapped, whatever came with the head.
+    /// False unless the answer passes unchanged: a mapped document comes later than its head.
     var hasContent: Bool { state == .passing && handle?.hasContent ?? false }
 
     // MARK: - FetchSink
 
-    // The bytes are looked at and changed here.
+    // The bytes are read and changed here, so they are neither spliced nor taken within another call.
     var acceptsReentrantBytes: Bool { false }
     var supportsSplice: Bool { false }
     func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }

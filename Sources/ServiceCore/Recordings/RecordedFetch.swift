@@ -105,7 +105,7 @@ final class RecordedFetch: PassingFetch {
 
     // MARK: - FetchSink
 
-    // The bytes are kept here.
+    // The bytes are kept here, so they are neither spliced nor taken within another call.
     var acceptsReentrantBytes: Bool { false }
     var supportsSplice: Bool { false }
     func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
