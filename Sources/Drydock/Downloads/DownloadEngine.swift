@@ -276,9 +276,32 @@ final class DownloadEngine: Sendable {
         onRefusal: @escaping () -> Void,
         on loop: isolated EventLoop
     ) async -> Answer? {
-        guard var source = source(for: question, ask.policy, onRefusal: onRefusal, on: loop) else { return nil }
-        if let meter { source = MeteredSource(source, meter) }
+        guard let source = source(for: question, ask.policy, meter, onRefusal, on: loop) else { return nil }
         guard question.isPassed else { return await core.answer(ask, from: source, on: loop) }
-        return await core.pass(question.passed(ask, upload, on: loop), from: source, on: loop)
+        return await pass(question, ask, upload, from: source, on: loop)
+    }
+
+    /// Not inlined, as the next one, so that a call that waits elsewhere has no frame of it.
+    @inline(never)
+    private func pass(
+        _ question: DownloadRequest,
+        _ ask: CacheRequest,
+        _ upload: Upload?,
+        from source: any FetchSource,
+        on loop: isolated EventLoop
+    ) async -> Answer {
+        await core.pass(question.passed(ask, upload, on: loop), from: source, on: loop)
+    }
+
+    @inline(never)
+    private func source(
+        for question: DownloadRequest,
+        _ policy: CachePolicy,
+        _ meter: UploadMeter?,
+        _ onRefusal: @escaping () -> Void,
+        on loop: isolated EventLoop
+    ) -> (any FetchSource)? {
+        guard let source = source(for: question, policy, onRefusal: onRefusal, on: loop) else { return nil }
+        return meter.map { MeteredSource(source, $0) } ?? source
     }
 }

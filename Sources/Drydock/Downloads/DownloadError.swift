@@ -7,6 +7,8 @@ import HTTPTypes
 import Upstream
 
 /// A failed download.
+///
+/// Results are held by reference: each frame of a task that may throw an error has room for one.
 public enum DownloadError: Error, Sendable, Hashable {
     /// The task was cancelled, or ``DownloadManager/cancel(_:silently:)`` or ``DownloadManager/cancelAll(silently:)``
     /// ended the download. What is stored is as it was.
@@ -22,7 +24,7 @@ public enum DownloadError: Error, Sendable, Hashable {
     case origin(OriginFailure)
     /// The origin answered, with a status that is not among
     /// ``DownloadConfiguration/acceptedStatuses``: this came.
-    case unacceptableStatus(DownloadResult)
+    indirect case unacceptableStatus(DownloadResult)
     /// Only what is stored was wanted, and nothing is, or the manager is offline.
     case notStored(String)
     /// More than ``DownloadConfiguration/maximumFetches`` are under way, and too many wait already.
@@ -35,7 +37,7 @@ public enum DownloadError: Error, Sendable, Hashable {
     /// The body has come whole, and could not be put in the place of the file that was asked for, as the text says.
     /// It is in ``DownloadResult/file`` instead, beside that place: the program moves it where it wants it, or removes
     /// it.
-    case notInPlace(DownloadResult, String)
+    indirect case notInPlace(DownloadResult, String)
     /// The content of the request could not be had as a whole, or is needed again and can be had once: the text says
     /// which and why. The origin may have got a part of it, and took it for no whole request.
     case requestBody(String)

@@ -16,19 +16,11 @@ public struct DownloadEvents: AsyncSequence, Sendable {
     private let manager: DownloadManager
     private let question: Result<DownloadRequest, DownloadError>
     private let file: URL?
-    private let isWhole: Bool
 
-    /// - Parameter isWhole: nobody wants to know of the progress, so that the body comes in one piece; without a file.
-    init(
-        _ manager: DownloadManager,
-        _ question: Result<DownloadRequest, DownloadError>,
-        to file: URL?,
-        isWhole: Bool = false
-    ) {
+    init(_ manager: DownloadManager, _ question: Result<DownloadRequest, DownloadError>, to file: URL?) {
         self.manager = manager
         self.question = question
         self.file = file
-        self.isWhole = isWhole
     }
 
     /// The request changes nothing at its origin.
@@ -42,7 +34,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
 
     /// Begins a download of its own.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(manager: manager, question: question, file: file, isWhole: isWhole)
+        AsyncIterator(manager: manager, question: question, file: file)
     }
 
     /// The same for whoever suspends and resumes it.
@@ -65,7 +57,6 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         private let manager: DownloadManager
         private let question: Result<DownloadRequest, DownloadError>
         private let file: URL?
-        private let isWhole: Bool
         private var step = Step.first
         private var session: DownloadSession?
         private var writer: DownloadFile?
@@ -77,13 +68,11 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         fileprivate init(
             manager: DownloadManager,
             question: Result<DownloadRequest, DownloadError>,
-            file: URL?,
-            isWhole: Bool
+            file: URL?
         ) {
             self.manager = manager
             self.question = question
             self.file = file
-            self.isWhole = isWhole
         }
 
         /// Waits for the next event.
@@ -100,7 +89,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 session?.note(error)
                 end()
                 if error == .cancelled, isSilent { return nil }
-                manager.note(error, of: question)
+                manager.note(error, of: try? question.get())
                 throw error
             }
         }
@@ -117,8 +106,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             guard let session else { return nil }
             switch step {
             case .first, .over: return nil
-            case .asking where session.question.hasContent && !isWhole: return try await send(session)
-            case .asking where isWhole && !session.question.hasContent: return try await askForAll(session)
+            case .asking where session.question.hasContent: return try await send(session)
             case .asking: return try await ask(session)
             case .body: return try await read(session)
             }
@@ -140,17 +128,6 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             try await began(try await session.ask(), session)
         }
 
-        @inline(never)
-        private mutating func askForAll(
-            _ session: DownloadSession,
-            isolation actor: isolated (any Actor)? = #isolation
-        ) async throws(DownloadError) -> DownloadEvent? {
-            let all = try await session.askForAll(upTo: manager.configuration.maximumBody)
-            data = all.data
-            return try await began(all.head, session)
-        }
-
-        /// Who waits for the result alone is not told what of a content has been sent.
         @inline(never)
         private mutating func send(
             _ session: DownloadSession,
@@ -223,7 +200,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
                 writer = try await DownloadFile.open(file, session.engine.files)
             } else if let expected = head.length {
                 guard expected <= manager.configuration.maximumBody else { throw tooLarge }
-                if data.isEmpty { data.reserveCapacity(Int(clamping: expected)) }
+                data.reserveCapacity(Int(clamping: expected))
             }
             step = .body(head)
             return .began(head.response, expected: head.expected)

@@ -137,25 +137,51 @@ final class DownloadSession: DownloadUnderWay {
     /// What the core has said: the head, the body, what waits until it is stored, and whether nothing was to be taken of it.
     private typealias Found = (Head, LoopBox<BodyReader>?, StoreCompletion?, Bool)
 
+    @inline(never)
     private func work(
         staleWanted: Bool,
         _ upload: Upload?,
         _ meter: UploadMeter?
     ) -> @Sendable (isolated EventLoop) async -> Found? {
-        let (engine, question) = (engine, question)
         var ask = question.ask(engine.configuration, staleWanted: staleWanted, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
         return { [ask] loop in
-            let refused = { [weak self] in _ = self?.wasRefused.exchange(true, ordering: .relaxed) }
-            guard let answer = await engine.answer(ask, to: question, upload, meter, onRefusal: refused, on: loop)
-            else { return nil }
-            let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
-            guard let reader = answer.reader else { return (head, nil, nil, false) }
+            guard let arrived = await self.arrival(ask, upload, meter, on: loop) else { return nil }
+            guard let reader = arrived.reader else { return (arrived.head, nil, nil, false) }
             reader.isSuspended = self.state.withLock { $0.isSuspended }
-            return (head, LoopBox(reader, on: loop), answer.storing, reader.isSuspended)
+            return (arrived.head, LoopBox(reader, on: loop), arrived.storing, reader.isSuspended)
         }
     }
 
+    /// What a session needs of an answer. Loop-bound, as its reader.
+    private struct Arrival {
+        let head: Head
+        let reader: BodyReader?
+        let storing: StoreCompletion?
+        /// The length of the body as it comes, in bytes; nil if it is not known.
+        let length: Int64?
+    }
+
+    /// Waits for the answer; nil if the engine has ended. Not inlined, so that what follows has no frame of the answer.
+    @inline(never)
+    private func arrival(
+        _ ask: CacheRequest,
+        _ upload: Upload? = nil,
+        _ meter: UploadMeter? = nil,
+        on loop: isolated EventLoop
+    ) async -> Arrival? {
+        let refused = { [weak self] in _ = self?.wasRefused.exchange(true, ordering: .relaxed) }
+        return arrival(await engine.answer(ask, to: question, upload, meter, onRefusal: refused, on: loop))
+    }
+
+    @inline(never)
+    private func arrival(_ answer: Answer?) -> Arrival? {
+        guard let answer else { return nil }
+        let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
+        return Arrival(head: head, reader: answer.reader, storing: answer.storing, length: answer.length)
+    }
+
+    @inline(never)
     private func taken(_ found: Found?, _ upload: Upload?, staleWanted: Bool) throws(DownloadError) -> Head {
         guard let (head, body, storing, wasSuspended) = found else { throw .closed }
         let isFinal = !staleWanted || head.outcome == .stillValid || head.outcome == .seeded
@@ -190,30 +216,35 @@ final class DownloadSession: DownloadUnderWay {
     /// What the core has said: the head, a body that is left to be read, and the bytes.
     private typealias FoundAll = (Head, Unread?, Result<Data, BodyError>)
 
+    @inline(never)
     private func workForAll(upTo limit: Int) -> @Sendable (isolated EventLoop) async -> FoundAll? {
-        let (engine, question) = (engine, question)
         var ask = question.ask(engine.configuration, seed: engine.seed)
         observation()?.inject(into: &ask.originFields)
         return { [ask] loop in
-            let refused = { [weak self] in _ = self?.wasRefused.exchange(true, ordering: .relaxed) }
-            guard let answer = await engine.answer(ask, to: question, onRefusal: refused, on: loop) else { return nil }
-            let head = Head(answer, isDecoded: question.isDecoded, holder: question.identity?.holder)
-            guard let reader = answer.reader else { return (head, nil, .success(Data())) }
-            guard head.codings.isEmpty, answer.length ?? 0 <= limit else {
-                return (head, (LoopBox(reader, on: loop), answer.storing), .success(Data()))
-            }
-            do throws(BodyError) {
-                let data = try await reader.collect(upTo: limit, expected: answer.length, on: loop)
-                reader.close()
-                // As at the end of ``read()``.
-                if data.count <= limit { await answer.storing?.wait(on: loop) }
-                return (head, nil, .success(data))
-            } catch {
-                return (head, nil, .failure(error))
-            }
+            guard let arrived = await self.arrival(ask, on: loop) else { return nil }
+            return await self.all(of: arrived, upTo: limit, on: loop)
         }
     }
 
+    @inline(never)
+    private func all(of arrived: Arrival, upTo limit: Int, on loop: isolated EventLoop) async -> FoundAll {
+        let head = arrived.head
+        guard let reader = arrived.reader else { return (head, nil, .success(Data())) }
+        guard head.codings.isEmpty, arrived.length ?? 0 <= limit else {
+            return (head, (LoopBox(reader, on: loop), arrived.storing), .success(Data()))
+        }
+        do throws(BodyError) {
+            let data = try await reader.collect(upTo: limit, expected: arrived.length, on: loop)
+            reader.close()
+            // As at the end of ``read()``.
+            if data.count <= limit { await arrived.storing?.wait(on: loop) }
+            return (head, nil, .success(data))
+        } catch {
+            return (head, nil, .failure(error))
+        }
+    }
+
+    @inline(never)
     private func taken(_ found: FoundAll?, upTo limit: Int) throws(DownloadError) -> (head: Head, data: Data) {
         guard let (head, unread, bytes) = found else { throw .closed }
         try checkCancellation()

@@ -12,21 +12,30 @@ extension DownloadManager: Transport {
     /// of one that is not safe removes what is stored of its target (RFC 9111 section 4.4).
     /// - Throws: `DownloadError`; a status is no error here.
     public func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
-        let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
-        if let (head, data) = memoryHit(question) { return head.response(ResponseBody(data)) }
-        return try await ask(try await begin(question, isOfTransport: true), request.onUpload)
+        let question = try question(request)
+        if let response = memoryResponse(to: question) { return response }
+        let session = try await begin(question, isOfTransport: true)
+        if let onUpload = request.onUpload, question.hasContent { return try await send(session, onUpload) }
+        return try session.response(try await session.ask())
     }
 
-    /// Not inlined, so that a call that waits has no frame of what came before.
+    /// Not inlined, as those that follow, so that a call that waits has no frame of what comes before and after.
     @inline(never)
-    private func ask(
+    private func question(_ request: TransportRequest) throws(DownloadError) -> DownloadRequest {
+        try DownloadRequest(request.head, body: request.body, configuration, request.options)
+    }
+
+    @inline(never)
+    private func memoryResponse(to question: DownloadRequest) -> TransportResponse? {
+        memoryHit(question).map { $0.head.response(ResponseBody($0.data)) }
+    }
+
+    /// Sends a content, and tells how much of it is out.
+    @inline(never)
+    private func send(
         _ session: DownloadSession,
-        _ onUpload: (@Sendable (DownloadProgress) -> Void)?
+        _ onUpload: @Sendable (DownloadProgress) -> Void
     ) async throws(DownloadError) -> TransportResponse {
-        let question = session.question
-        guard let onUpload, question.hasContent else {
-            return try session.response(try await session.ask())
-        }
         let asking = MeteredAsking(session)
         while true {
             switch await asking.next() {
@@ -40,7 +49,7 @@ extension DownloadManager: Transport {
     /// request does not go by what is stored (``DownloadOptions/forcesDownload``,
     /// ``DownloadOptions/bypassesStore``), or would be answered with it (``DownloadOptions/onlyStored``).
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
-        let question = try DownloadRequest(request.head, body: request.body, configuration, request.options)
+        let question = try question(request)
         guard question.mayUseStale else { return nil }
         let session = try await begin(question, isObserved: false, isOfTransport: true)
         let head = try await session.ask(staleWanted: true)
@@ -89,6 +98,7 @@ extension DownloadManager: Transport {
 
 extension DownloadSession {
     /// - Throws: why there is no response.
+    @inline(never)
     fileprivate func response(_ head: Head) throws(DownloadError) -> TransportResponse {
         if let failure = head.failure { throw DownloadError(failure) }
         return head.response(

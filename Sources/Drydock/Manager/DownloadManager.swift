@@ -84,7 +84,13 @@ public final class DownloadManager: Sendable, ActivitySource {
     /// - Returns: the resource, with its body in ``DownloadResult/data``.
     /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
     public func download(_ url: URL, options: Options = Options()) async throws(DownloadError) -> DownloadResult {
-        try await result(of: try DownloadRequest(url, configuration, options.withoutStale))
+        try await result(of: try question(url, options))
+    }
+
+    /// Not inlined, so that a call that waits has no frame of it.
+    @inline(never)
+    private func question(_ url: URL, _ options: Options) throws(DownloadError) -> DownloadRequest {
+        try DownloadRequest(url, configuration, options.withoutStale)
     }
 
     /// Downloads what a request asks for, or takes it from what is stored; ``send(_:)`` says which requests are looked
@@ -101,7 +107,16 @@ public final class DownloadManager: Sendable, ActivitySource {
         body: RequestBody? = nil,
         options: Options = Options()
     ) async throws(DownloadError) -> DownloadResult {
-        try await result(of: try DownloadRequest(request, body: body, configuration, options.withoutStale))
+        try await result(of: try question(request, body, options))
+    }
+
+    @inline(never)
+    private func question(
+        _ request: HTTPRequest,
+        _ body: RequestBody?,
+        _ options: Options
+    ) throws(DownloadError) -> DownloadRequest {
+        try DownloadRequest(request, body: body, configuration, options.withoutStale)
     }
 
     /// Downloads a resource into a file, or copies it there from what is stored.
@@ -146,21 +161,25 @@ public final class DownloadManager: Sendable, ActivitySource {
         return DownloadEvents(self, question, to: file)
     }
 
-    /// The result in memory: at once where memory answers, else at the end of a download.
+    /// The result in memory: at once if memory answers, else at the end of a download.
     private func result(of question: DownloadRequest) async throws(DownloadError) -> DownloadResult {
-        if let hit = memoryHit(question, accepting: configuration.acceptedStatuses) {
-            let result = DownloadResult(
-                url: question.url,
-                outcome: hit.head.outcome,
-                response: hit.head.response,
-                data: hit.data,
-                age: hit.head.age,
-                validity: hit.head.validity
-            )
-            note(result)
-            return result
-        }
-        return try await result(of: DownloadEvents(self, .success(question), to: nil, isWhole: true))
+        if let result = memoryResult(of: question) { return result }
+        return try await WholeDownload(self, question).result()
+    }
+
+    @inline(never)
+    private func memoryResult(of question: DownloadRequest) -> DownloadResult? {
+        guard let hit = memoryHit(question, accepting: configuration.acceptedStatuses) else { return nil }
+        let result = DownloadResult(
+            url: question.url,
+            outcome: hit.head.outcome,
+            response: hit.head.response,
+            data: hit.data,
+            age: hit.head.age,
+            validity: hit.head.validity
+        )
+        note(result)
+        return result
     }
 
     /// Begins a download that goes on by itself, and that can be suspended and resumed.
@@ -277,13 +296,18 @@ public final class DownloadManager: Sendable, ActivitySource {
         isObserved: Bool = true,
         isOfTransport: Bool = false
     ) async throws(DownloadError) -> DownloadSession {
-        try DownloadSession(
-            question,
-            try await engine(),
-            sessions,
-            isObserved: isObserved,
-            isOfTransport: isOfTransport
-        )
+        if let engine = opened { return try session(question, engine, isObserved, isOfTransport) }
+        return try session(question, try await engine(), isObserved, isOfTransport)
+    }
+
+    @inline(never)
+    private func session(
+        _ question: DownloadRequest,
+        _ engine: DownloadEngine,
+        _ isObserved: Bool,
+        _ isOfTransport: Bool
+    ) throws(DownloadError) -> DownloadSession {
+        try DownloadSession(question, engine, sessions, isObserved: isObserved, isOfTransport: isOfTransport)
     }
 
     /// What memory answers at once; nil where a download has to begin.
@@ -307,6 +331,7 @@ public final class DownloadManager: Sendable, ActivitySource {
 
     /// The engine, opened once for all who ask at the same time.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
+    @inline(never)
     func engine() async throws(DownloadError) -> DownloadEngine {
         let task: Task<Result<DownloadEngine, DownloadError>, Never>? = try withOpening { state throws(DownloadError) in
             switch state {
@@ -364,9 +389,9 @@ public final class DownloadManager: Sendable, ActivitySource {
     }
 
     /// Logs a download that has failed.
-    func note(_ error: DownloadError, of question: Result<DownloadRequest, DownloadError>) {
+    func note(_ error: DownloadError, of question: DownloadRequest?) {
         if case .unavailable = error { logger.warning("\(error)") }
-        guard case .success(let question) = question else { return }
+        guard let question else { return }
         logger.debug("download failed", metadata: ["url": "\(question.url)", "error": "\(error)"])
     }
 }

@@ -123,19 +123,28 @@ extension ResourceLoader {
 
     /// The whole response to a request.
     /// - Parameter onBody: told how much of the body has come; nobody by default.
+    @inline(never)
     func response(
         to request: TransportRequest,
         onBody: (@Sendable (DownloadProgress) -> Void)? = nil
     ) async throws(ServiceError) -> WholeResponse {
         do throws(DownloadError) {
-            guard request.head.scheme?.lowercased() != "file" else { return try await file(request.head) }
+            if isFile(request) { return try await file(request.head) }
             return try await body(of: try await transport.send(request), to: request.head, onBody)
         } catch {
-            throw error == .cancelled ? .cancelled : .transport(error)
+            throw failure(error)
         }
     }
 
-    /// Not inlined, as the next one, so that a call that waits for its response has no frames of what follows.
+    /// Not inlined, as those that follow, so that a call that waits for its response has no frames of them.
+    @inline(never)
+    private func isFile(_ request: TransportRequest) -> Bool { request.head.scheme?.lowercased() == "file" }
+
+    @inline(never)
+    private func failure(_ error: DownloadError) -> ServiceError {
+        error == .cancelled ? .cancelled : .transport(error)
+    }
+
     @inline(never)
     private func file(_ request: HTTPRequest) async throws(DownloadError) -> WholeResponse {
         guard let file = try FileResource(request) else { throw .invalidRequest("'\(request.text)' is no file") }

@@ -18,9 +18,9 @@ public enum ServiceError: Error, Sendable {
     /// No response came, or not all of it.
     case transport(DownloadError)
     /// The status is no success: the response with its body, and the error that the resource has found in it.
-    case status(DownloadResult, failure: (any Error)?)
+    indirect case status(DownloadResult, failure: (any Error)?)
     /// A success that the resource could make no model of: why, often a ``MappingError`` or a `DecodingError`.
-    case mapping(any Error, DownloadResult)
+    indirect case mapping(any Error, DownloadResult)
 
     /// The response, where one came as a whole.
     public var result: DownloadResult? {

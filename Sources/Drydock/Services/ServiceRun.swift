@@ -5,69 +5,86 @@ import Logging
 import ServiceCore
 
 /// One call.
-struct ServiceRun<R: Resource>: Sendable {
-    let resource: R
-    let policy: ServicePolicy
-    let info: CallInfo
-    let configuration: ServiceManager.Configuration
-    let loader: ResourceLoader
-    let logger: Logger
-    let table: CallTable
-    let control: CallControl
-    let mailbox: CallMailbox<R.Model>
+///
+/// Many calls may wait at the same time, so that a wait takes little: the run and its request are references, and what
+/// comes before and after a wait is in functions that are not inlined. Sendable: nothing in it changes.
+final class ServiceRun<R: Resource>: Sendable {
+    private let resource: R
+    private let policy: ServicePolicy
+    private let info: CallInfo
+    private let configuration: ServiceManager.Configuration
+    private let loader: ResourceLoader
+    private let logger: Logger
+    private let table: CallTable
+    private let control: CallControl
+    private let mailbox: CallMailbox<R.Model>
+
+    init(
+        resource: R,
+        policy: ServicePolicy,
+        info: CallInfo,
+        configuration: ServiceManager.Configuration,
+        loader: ResourceLoader,
+        logger: Logger,
+        table: CallTable,
+        control: CallControl,
+        mailbox: CallMailbox<R.Model>
+    ) {
+        self.resource = resource
+        self.policy = policy
+        self.info = info
+        self.configuration = configuration
+        self.loader = loader
+        self.logger = logger
+        self.table = table
+        self.control = control
+        self.mailbox = mailbox
+    }
 
     private var hooks: ServiceHooks { configuration.hooks }
 
     /// Runs it to its end.
     func result() async -> Result<Loaded<R.Model>, ServiceError> {
-        let result: Result<Loaded<R.Model>, ServiceError>
+        var request: PreparedRequest?
         do throws(ServiceError) {
-            let value = try await value()
-            hooks.onSuccess?(info, value.response)
-            mailbox.add(.succeeded(value))
-            result = .success(value)
+            if hooks.shouldStart != nil { try await askForLeave() }
+            let prepared = try prepare()
+            request = prepared
+            return succeeded(try await value(of: prepared))
         } catch {
-            hooks.onFailure?(info, error)
-            mailbox.add(.failed(error))
-            result = .failure(error)
+            return failed(error, request)
         }
+    }
+
+    @inline(never)
+    private func succeeded(_ value: Loaded<R.Model>) -> Result<Loaded<R.Model>, ServiceError> {
+        hooks.onSuccess?(info, value.response)
+        mailbox.add(.succeeded(value))
+        end()
+        return .success(value)
+    }
+
+    @inline(never)
+    private func failed(_ error: ServiceError, _ request: PreparedRequest?) -> Result<Loaded<R.Model>, ServiceError> {
+        if isLogged { log(entry(request?.request.head, error.result, error, hidesBody: false)) }
+        hooks.onFailure?(info, error)
+        mailbox.add(.failed(error))
+        end()
+        return .failure(error)
+    }
+
+    private func end() {
         let isIdle = table.remove(info.id)
         hooks.onEnd?(info)
         mailbox.add(.ended)
         if isIdle { hooks.onIdle?() }
-        return result
     }
 
-    private func value() async throws(ServiceError) -> Loaded<R.Model> {
-        var request: TransportRequest?
-        do throws(ServiceError) {
-            if let reason = try await veto() { throw .vetoed(reason) }
-            request = prepared(try loader.request(for: resource))
-            if let share = retry?.budget { table.earn(share) }
-            while let request {
-                do throws(ServiceError) {
-                    return try await attempts(request)
-                } catch {
-                    try await park(error, request)
-                }
-            }
-            throw .cancelled
-        } catch {
-            log(error, of: request)
-            throw error
-        }
-    }
-
-    /// Not inlined, so that a call that waits has no frame of it.
+    /// Lets the program say whether the call may begin.
+    /// - Throws: `ServiceError.vetoed`, and `.cancelled`, also where the program never answers.
     @inline(never)
-    private func log(_ error: ServiceError, of request: TransportRequest?) {
-        if isLogged { log(entry(request?.head, error.result, error, hidesBody: false)) }
-    }
-
-    /// Why the call is not to begin.
-    /// - Throws: `ServiceError.cancelled`, also where the program never answers.
-    private func veto() async throws(ServiceError) -> String? {
-        guard let shouldStart = hooks.shouldStart else { return nil }
+    private func askForLeave() async throws(ServiceError) {
+        guard let shouldStart = hooks.shouldStart else { return }
         let question = Task { [info] in await shouldStart(info) }
         let answer = await withTaskCancellationHandler {
             await question.valueUnlessCancelled()
@@ -75,7 +92,7 @@ struct ServiceRun<R: Resource>: Sendable {
             question.cancel()
         }
         guard let answer, !Task.isCancelled else { throw .cancelled }
-        return answer
+        if let reason = answer { throw .vetoed(reason) }
     }
 
     /// The rules for retries, where the transport is not to have its own.
@@ -85,53 +102,86 @@ struct ServiceRun<R: Resource>: Sendable {
     }
 
     /// The request as the rules of the service have it.
-    private func prepared(_ request: TransportRequest) -> TransportRequest {
-        var request = request
+    @inline(never)
+    private func prepare() throws(ServiceError) -> PreparedRequest {
+        var request = try loader.request(for: resource)
+        var options = request.options
         switch policy.storing {
-        case []: request.options.bypassesStore = true
-        case .write: request.options.forcesDownload = true
+        case []: options.bypassesStore = true
+        case .write: options.forcesDownload = true
         case .read: request.head.headerFields.append(HTTPField(name: .cacheControl, value: "no-store"))
         default: break
         }
-        if retry != nil { request.options.retry = .never }
+        if retry != nil { options.retry = .never }
+        request.options = options
         let (hooks, info, mailbox) = (hooks, info, mailbox)
         request.onUpload = { progress in
             hooks.onSent?(info, progress)
             mailbox.add(.sent(progress))
         }
-        return request
+        if let share = retry?.budget { table.earn(share) }
+        return PreparedRequest(request)
     }
 
     // MARK: - Attempts
 
-    /// The first attempt and its retries.
-    private func attempts(_ request: TransportRequest) async throws(ServiceError) -> Loaded<R.Model> {
+    /// The model: of the first attempt, of a retry, or of an attempt after the call was parked.
+    private func value(of request: PreparedRequest) async throws(ServiceError) -> Loaded<R.Model> {
         var attempt = 1
         while true {
-            if Task.isCancelled { throw .cancelled }
-            hooks.onStart?(info, attempt)
-            mailbox.add(.started(attempt: attempt))
             do throws(ServiceError) {
-                return try await value(of: request, isFirst: attempt == 1)
+                try begin(attempt, request)
+                if attempt == 1, resource.options.yieldsStaleFirst { await tellStale(request) }
+                return try loaded(request, try await loader.response(to: request.request, onBody: received))
             } catch {
-                let wait = try self.wait(after: error, attempt, request)
-                hooks.onRetry?(info, wait, error)
-                mailbox.add(.retrying(after: wait, error))
-                try await sleep(wait)
+                attempt = try await nextAttempt(after: error, attempt, request)
             }
-            attempt += 1
         }
     }
 
-    private func value(of request: TransportRequest, isFirst: Bool) async throws(ServiceError) -> Loaded<R.Model> {
-        if isLogged { log(ServiceLogEntry(info, request: request, limit: configuration.loggedBytes)) }
-        if isFirst, resource.options.yieldsStaleFirst, let stale = await loader.staleValue(of: resource, request) {
-            mailbox.add(.stale(stale))
-        }
-        let response = try await loader.response(to: request, onBody: received)
-        let value = try loader.loaded(resource, request.head, response)
-        if isLogged { log(entry(request.head, response.result, nil, hidesBody: !policy.logsBodies)) }
+    /// - Throws: `ServiceError.cancelled`.
+    @inline(never)
+    private func begin(_ attempt: Int, _ request: PreparedRequest) throws(ServiceError) {
+        if Task.isCancelled { throw .cancelled }
+        hooks.onStart?(info, attempt)
+        mailbox.add(.started(attempt: attempt))
+        if isLogged { log(ServiceLogEntry(info, request: request.request, limit: configuration.loggedBytes)) }
+    }
+
+    @inline(never)
+    private func tellStale(_ request: PreparedRequest) async {
+        if let stale = await loader.staleValue(of: resource, request.request) { mailbox.add(.stale(stale)) }
+    }
+
+    @inline(never)
+    private func loaded(
+        _ request: PreparedRequest,
+        _ response: WholeResponse
+    ) throws(ServiceError) -> Loaded<R.Model> {
+        let value = try loader.loaded(resource, request.request.head, response)
+        if isLogged { log(entry(request.request.head, response.result, nil, hidesBody: !policy.logsBodies)) }
         return value
+    }
+
+    /// Waits until the next attempt is due, or until a call that is parked is to be repeated.
+    /// - Returns: its number: a repeated call begins with 1 again.
+    /// - Throws: the error where it is final, and `ServiceError.cancelled`.
+    @inline(never)
+    private func nextAttempt(
+        after error: ServiceError,
+        _ attempt: Int,
+        _ request: PreparedRequest
+    ) async throws(ServiceError) -> Int {
+        do throws(ServiceError) {
+            let wait = try self.wait(after: error, attempt, request.request)
+            hooks.onRetry?(info, wait, error)
+            mailbox.add(.retrying(after: wait, error))
+            try await sleep(wait)
+            return attempt + 1
+        } catch {
+            try await park(error, request.request)
+            return 1
+        }
     }
 
     /// Tells how much of the body has come.
@@ -207,6 +257,13 @@ struct ServiceRun<R: Resource>: Sendable {
     ) -> ServiceLogEntry {
         ServiceLogEntry(info, request, result, error, hidesBody: hidesBody, limit: configuration.loggedBytes)
     }
+}
+
+/// The request of a call, with all that its manager adds. Sendable: nothing in it changes.
+private final class PreparedRequest: Sendable {
+    let request: TransportRequest
+
+    init(_ request: TransportRequest) { self.request = request }
 }
 
 extension ServiceError {

@@ -29,9 +29,21 @@ public struct TransportRequest: Sendable {
     /// Its content; nil where it has none.
     public var body: RequestBody?
     /// How the cache is used, and what else this request wants otherwise than the transport has it.
-    public var options: DownloadOptions
+    public var options: DownloadOptions {
+        get { wishes.options }
+        set { wishes = Wishes(newValue) }
+    }
     /// Told how much of the content has been sent; called on any thread. Nobody is told by default.
     public var onUpload: (@Sendable (DownloadProgress) -> Void)?
+
+    /// A reference, for a request goes through many frames of tasks. Sendable: nothing in it changes.
+    private final class Wishes: Sendable {
+        let options: DownloadOptions
+
+        init(_ options: DownloadOptions) { self.options = options }
+    }
+
+    private var wishes: Wishes
 
     /// A request with these parts.
     public init(
@@ -42,7 +54,7 @@ public struct TransportRequest: Sendable {
     ) {
         self.head = head
         self.body = body
-        self.options = options
+        wishes = Wishes(options)
         self.onUpload = onUpload
     }
 }

@@ -1,4 +1,5 @@
-// The end of a crowd: the memory that its tasks have freed goes back.
+// A crowd of calls: what each of them carries through the frames of its tasks is small, and at the end of the crowd the
+// memory goes back.
 
 import Foundation
 import TestSupport
@@ -25,5 +26,13 @@ import Testing
             if let last = all.last { sessions.remove(last) }
             #expect(count.read { $0 } == expected, "\(size)")
         }
+    }
+
+    /// Each frame of a call that waits has room for an error, and several have room for a request.
+    @Test func whatACallCarriesIsSmall() {
+        #expect(MemoryLayout<DownloadError>.size <= 4 * 8)
+        #expect(MemoryLayout<ServiceError>.size <= 5 * 8)
+        #expect(MemoryLayout<DownloadRequest>.size <= 2 * 8)
+        #expect(MemoryLayout<TransportRequest>.size <= 16 * 8)
     }
 }

@@ -1,8 +1,10 @@
 // What calls take that wait: ten thousand at once for an origin that never answers.
 
+import AsyncHTTPClient
 import Drydock
 import Foundation
 import Glibc
+import Synchronization
 
 /// Anonymous memory of this process, in KiB.
 private func anonymous() -> Int {
@@ -27,42 +29,93 @@ private func silentPort() throws -> UInt16 {
     return UInt16(bigEndian: address.sin_port)
 }
 
-/// Prints what each of so many waiting calls takes, and what of it stays when all of them have ended.
-func measureCrowd(_ count: Int = 10_000) async throws {
-    let origin = "http://127.0.0.1:\(try silentPort())"
-    for kind in ["download, past the store", "download", "service, GET", "service, POST"] {
+/// Calls that have begun and have not ended. Sendable: the number is under a mutex.
+private final class Begun: Sendable {
+    private let number = Mutex(0)
+
+    var count: Int { number.withLock { $0 } }
+
+    func during(_ call: () async -> Void) async {
+        number.withLock { $0 += 1 }
+        await call()
+        number.withLock { $0 -= 1 }
+    }
+}
+
+/// A way to call. Each has a closure of its own: one closure for all of them would give each call a frame for all.
+private struct Way {
+    let name: String
+    /// Calls a URL of the origin that never answers.
+    let call: @Sendable (String) async -> Void
+    /// How many calls wait.
+    let waiting: @Sendable () -> Int
+    let close: @Sendable () async -> Void
+
+    /// By a manager without a disk, or by services over it.
+    static func drydock(
+        _ name: String,
+        _ make: (DownloadManager, ServiceManager) -> @Sendable (String) async -> Void
+    ) async throws -> Way {
         var configuration = DownloadManager.Configuration()
         configuration.disk = nil
         configuration.leaving = .abort
         let manager = DownloadManager(configuration: configuration)
-        let services = ServiceManager(transport: manager)
         try await manager.open()
+        return Way(
+            name: name,
+            call: make(manager, ServiceManager(transport: manager)),
+            waiting: { manager.statistics.running + manager.statistics.waiting },
+            close: { await manager.close() }
+        )
+    }
+
+    static func asyncHTTPClient() -> Way {
+        let client = HTTPClient(eventLoopGroupProvider: .singleton)
+        let begun = Begun()
+        return Way(
+            name: "async-http-client, GET",
+            call: { text in
+                await begun.during { _ = try? await client.execute(HTTPClientRequest(url: text), timeout: .hours(1)) }
+            },
+            waiting: { begun.count },
+            close: { try? await client.shutdown() }
+        )
+    }
+}
+
+/// Prints what each of so many waiting calls takes, and what of it stays when all of them have ended.
+func measureCrowd(_ count: Int = 10_000) async throws {
+    let origin = "http://127.0.0.1:\(try silentPort())"
+    let past = DownloadManager.Options(bypassesStore: true)
+    let ways = [
+        try await Way.drydock("download, past the store") { manager, _ in
+            { text in if let url = URL(string: text) { _ = try? await manager.download(url, options: past) } }
+        },
+        try await Way.drydock("download") { manager, _ in
+            { text in if let url = URL(string: text) { _ = try? await manager.download(url) } }
+        },
+        try await Way.drydock("service, GET") { _, services in
+            { text in _ = try? await services.call(HTTPResource(.get(text), .text)) }
+        },
+        try await Way.drydock("service, POST") { _, services in
+            { text in _ = try? await services.call(HTTPResource(.post(text), .text)) }
+        },
+        Way.asyncHTTPClient(),
+    ]
+    for way in ways {
         let before = anonymous()
-        let calls = (0..<count).map { number in
-            Task {
-                let text = "\(origin)/\(number)"
-                guard let url = URL(string: text) else { return }
-                switch kind {
-                case "download": _ = try? await manager.download(url)
-                case "service, GET": _ = try? await services.call(HTTPResource(.get(text), .text))
-                case "service, POST": _ = try? await services.call(HTTPResource(.post(text), .text))
-                default: _ = try? await manager.download(url, options: .init(bypassesStore: true))
-                }
-            }
-        }
-        while manager.statistics.running + manager.statistics.waiting < count {
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        let calls = (0..<count).map { number in Task { await way.call("\(origin)/\(number)") } }
+        while way.waiting() < count { try await Task.sleep(for: .milliseconds(20)) }
+        // The last of them are on their way still.
+        try await Task.sleep(for: .milliseconds(500))
         let waiting = anonymous() - before
         for call in calls { call.cancel() }
         for call in calls { await call.value }
-        while manager.statistics.running + manager.statistics.waiting > 0 {
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        while way.waiting() > 0 { try await Task.sleep(for: .milliseconds(20)) }
         try await Task.sleep(for: .seconds(1))
         let left = anonymous() - before
         let shown = [waiting, left].map { String(format: "%.1f", Double($0) / Double(count)) }
-        print("\(padded(kind, 34))\(padded("\(shown[0]) KiB each", 22))\(shown[1]) KiB when all have ended")
-        await manager.close()
+        print("\(padded(way.name, 34))\(padded("\(shown[0]) KiB each", 22))\(shown[1]) KiB when all have ended")
+        await way.close()
     }
 }
