@@ -1,6 +1,8 @@
-// The bytes of a growing body, a stored response, a demo answer or a file, for any number of readers on any loop.
+// The bytes of a growing body, a stored response, a demo answer or a file, for any number of readers on any loop, and
+// the pieces that they come in.
 
 package import EventLoop
+import Glibc
 package import HTTPWire
 
 /// How a growing body behaves.
@@ -181,6 +183,162 @@ package final class Body: Sendable {
         switch source {
         case .chunk, .file: BodyReader(body: self, id: 0, loop: loop)
         case .growing(let growing): growing.join().map { BodyReader(body: self, id: $0, loop: loop) }
+        }
+    }
+}
+
+// MARK: - Pieces
+
+/// One contiguous part of a body.
+package enum BodyPiece: Sendable {
+    /// Bytes in memory.
+    case bytes(Chunk, Range<Int>)
+    /// Bytes of a file, at most 1 MiB, verified and in the page cache: ready for `sendfile`.
+    case file(SharedFile, offset: Int64, count: Int)
+
+    package var count: Int {
+        switch self {
+        case .bytes(_, let range): range.count
+        case .file(_, _, let count): count
+        }
+    }
+}
+
+/// The result of a read that does not wait.
+package enum BodyStep: Sendable {
+    case piece(BodyPiece)
+    /// All bytes have been read, and the body is complete.
+    case end
+    /// Nothing to read now: ``BodyReader/next(maxBytes:on:)`` waits for it.
+    case wait
+    case failed(BodyError)
+}
+
+/// Whether a body still grows.
+package enum BodyEnd: Sendable, Equatable {
+    case open
+    /// All of the body has been read; its length in bytes.
+    case complete(length: Int64)
+    case failed(BodyError)
+}
+
+/// Why a body ends before its last byte.
+package enum BodyError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// The reader's task was cancelled, or the reader closed.
+    case cancelled
+    /// The reader was more than a window behind the fastest one for too long, or its next bytes have left memory.
+    case tooSlow
+    /// The source ended before its declared length.
+    case truncated
+    /// The body has no reader left, or its writer was freed without ending it.
+    case abandoned
+    /// The source failed; the text says how.
+    case source(String)
+    /// A stored block does not match its checksum: the stored response must be fetched again.
+    case damaged(block: Int)
+    /// A file could not be read or written.
+    case file(SystemError)
+
+    package var description: String {
+        switch self {
+        case .cancelled: "the reader left"
+        case .tooSlow: "the reader was too far behind the others"
+        case .truncated: "the source ended before its declared length"
+        case .abandoned: "the fill was given up"
+        case .source(let detail): detail
+        case .damaged(let block): "block \(block) of the stored body does not match its checksum"
+        case .file(let error): error.description
+        }
+    }
+}
+
+/// Whether a writer should continue after an append; its bytes were taken in either case.
+package enum WriteVerdict: Sendable, Equatable {
+    case `continue`
+    /// Stop until ``BodyWriter/onDrain`` is called.
+    case pause
+}
+
+// MARK: - Loading into memory
+
+extension BodyPiece {
+    /// The piece in memory; a piece of a file is read on the I/O pool.
+    /// - Throws: `BodyError.file` or `.truncated`.
+    package func load(on loop: isolated EventLoop) async throws(BodyError) -> (chunk: Chunk, range: Range<Int>) {
+        switch self {
+        case .bytes(let chunk, let range): return (chunk, range)
+        case .file(let file, let offset, let count):
+            return (try await file.load(offset: offset, count: count), 0..<count)
+        }
+    }
+}
+
+extension Body {
+    /// The whole body in memory: for small ones. Waits for one that still grows.
+    /// - Throws: `BodyError`: why it ends early, or `.tooSlow` where its start has left memory.
+    package func load(on loop: isolated EventLoop) async throws(BodyError) -> Chunk {
+        if let wholeChunk { return wholeChunk }
+        guard let reader = makeReader(on: loop) else { throw .tooSlow }
+        defer { reader.close() }
+        var bytes: [UInt8] = []
+        if let knownLength { bytes.reserveCapacity(Int(clamping: knownLength)) }
+        while let piece = try await reader.next(maxBytes: 1 << 20, on: loop) {
+            let part = try await piece.load(on: loop)
+            part.chunk.withBytes { bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[part.range])) }
+        }
+        return Chunk(bytes)
+    }
+}
+
+extension SharedFile {
+    /// Reads bytes on the I/O pool.
+    func load(offset: Int64, count: Int) async throws(BodyError) -> Chunk {
+        do {
+            return try await pool.run { [self] in try read(offset: offset, count: count) }
+        } catch let error as BodyError {
+            throw error
+        } catch {
+            throw .source("\(error)")
+        }
+    }
+}
+
+// MARK: - A plain file
+
+package enum BodyFile {
+    /// Writes a file that does not exist yet, every block of a stored body verified; blocks.
+    /// - Returns: the length in bytes.
+    /// - Throws: `SystemError` or `BodyError`; `.abandoned` for a body that still grows. The file
+    ///   stays even after an error.
+    package static func write(_ body: Body, to path: String) throws -> Int64 {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+        guard descriptor >= 0 else { throw SystemError("open \(path)") }
+        defer { close(descriptor) }
+        let length = body.knownLength ?? 0
+        switch body.source {
+        case .chunk(let chunk): try chunk.withBytes { bytes in try write(bytes, to: descriptor, path) }
+        case .file(let file, let offset, _):
+            var position: Int64 = 0
+            while position < length {
+                let count = file.pieceCount(at: offset + position, count: length - position)
+                try file.prepareNow(offset: offset + position, count: count)
+                let piece = try file.read(offset: offset + position, count: count)
+                try piece.withBytes { bytes in try write(bytes, to: descriptor, path) }
+                position += Int64(count)
+            }
+        case .growing: throw BodyError.abandoned
+        }
+        return length
+    }
+
+    private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32, _ path: String) throws {
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let count = Glibc.write(descriptor, rest.baseAddress, rest.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw SystemError("write \(path)") }
+            done += count
         }
     }
 }

@@ -1,4 +1,4 @@
-// The reading side of a body: of all of it, or of one range.
+// The reading side of a body: of all of it, of one range, or of several bodies one after the other.
 
 package import EventLoop
 package import HTTPWire
@@ -9,7 +9,7 @@ package final class BodyReader {
     private let id: Int
     private let loop: EventLoop
     private var isClosed = false
-    /// In bytes, of a complete source; a growing body keeps the position itself.
+    /// The position in a complete source, in bytes; a growing body keeps the position itself.
     private var position: Int64 = 0
     /// Bytes still to be read, at most.
     private var remaining = Int64.max
@@ -39,16 +39,16 @@ package final class BodyReader {
         if case .growing(let growing) = body.source, !isClosed { growing.seek(id, to: range.lowerBound) }
     }
 
-    /// Not all of the body is read.
+    /// Whether only a part of the body is to be read.
     package var isNarrowed: Bool { remaining != .max }
 
     /// The trailer fields that came with the body, once it is complete; none where only a part is read.
     package var trailers: Fields { remaining == .max ? body.trailers : Fields() }
 
-    /// As ``Body/isAtHand``.
+    /// ``Body/isAtHand`` of the body that is read.
     package var isAtHand: Bool { body.isAtHand }
 
-    /// As ``Body/isEndProven``, at the end.
+    /// ``Body/isEndProven`` of the body that is read; asked at its end.
     package var isEndProven: Bool { body.isEndProven }
 
     /// The next piece; waits until there is one.
@@ -149,3 +149,80 @@ package final class BodyReader {
 }
 
 @available(*, unavailable) extension BodyReader: Sendable {}
+
+// MARK: - Several readers as one
+
+/// Finds the bytes that were not there when a sequence was made; loop-bound.
+package protocol PartSource: AnyObject {
+    /// Readers for all bytes of `range`, in order; it waits until the origin sends them.
+    /// - Throws: `BodyError` where they cannot be had.
+    func readers(for range: Range<Int64>, on loop: isolated EventLoop) async throws(BodyError) -> [BodySequence.Part]
+}
+
+/// Loop-bound: its readers are.
+package final class BodySequence {
+    package enum Part {
+        case reader(BodyReader)
+        /// Bytes that are looked for when the turn comes to them.
+        case hole(Range<Int64>, any PartSource)
+    }
+
+    private var parts: ArraySlice<Part>
+    private var isClosed = false
+    /// Whether the whole sequence is suspended, as ``BodyReader/isSuspended`` says it of one reader.
+    var isSuspended = false {
+        didSet { suspendParts() }
+    }
+
+    package init(_ parts: [Part]) { self.parts = parts[...] }
+
+    func next(maxBytes: Int, on loop: isolated EventLoop) async throws(BodyError) -> BodyPiece? {
+        while let part = parts.first {
+            switch part {
+            case .reader(let reader):
+                if let piece = try await reader.next(maxBytes: maxBytes, on: loop) { return piece }
+                reader.close()
+                parts.removeFirst()
+            case .hole(let range, let source):
+                let found = try await source.readers(for: range, on: loop)
+                // Another task may have closed the reader meanwhile.
+                if isClosed { throw .cancelled }
+                parts.replaceSubrange(parts.startIndex...parts.startIndex, with: found)
+                suspendParts()
+            }
+            if isClosed { throw .cancelled }
+        }
+        return nil
+    }
+
+    func nextIfReady(maxBytes: Int) -> BodyStep {
+        while case .reader(let reader)? = parts.first {
+            let step = reader.nextIfReady(maxBytes: maxBytes)
+            guard case .end = step else { return step }
+            reader.close()
+            parts.removeFirst()
+        }
+        return parts.isEmpty ? .end : .wait
+    }
+
+    private func suspendParts() {
+        for case .reader(let reader) in parts { reader.isSuspended = isSuspended }
+    }
+
+    func close() {
+        isClosed = true
+        for case .reader(let reader) in parts { reader.close() }
+        parts = []
+    }
+}
+
+@available(*, unavailable) extension BodySequence: Sendable {}
+
+extension Body {
+    /// A reader of some of the bytes, to be used on `loop` only; nil as for ``makeReader(on:)``.
+    package func makeReader(_ range: Range<Int64>, on loop: EventLoop) -> BodyReader? {
+        let reader = makeReader(on: loop)
+        reader?.narrow(to: range)
+        return reader
+    }
+}

@@ -114,7 +114,7 @@ package final class SharedFile: Sendable {
         }
     }
 
-    /// As ``prepare(offset:count:)``, on an I/O thread.
+    /// Does what ``prepare(offset:count:)`` does, on the I/O thread that calls it.
     func prepareNow(offset: Int64, count: Int) throws(BodyError) {
         guard let verification else {
             _ = try read(offset: offset, count: count)

@@ -1,4 +1,5 @@
-// The temporary file of a growing body that is being stored: what leaves the window is appended here, on the I/O pool.
+// The temporary file of a growing body that is being stored, filled on the I/O pool, and the system calls on files that
+// a test can have fail.
 
 package import EventLoop
 import Glibc
@@ -126,11 +127,11 @@ package final class SpillFile: Sendable {
         if isOpen, openWhole == nil { pool.submit { _ = calls.unlink(path) } }
     }
 
-    /// Nil before the first bytes.
+    /// The file; nil before the first bytes.
     var file: SharedFile? { state.withLock { $0.file } }
     /// Bytes of the body in the file.
     package var written: Int64 { state.withLock { $0.written } }
-    /// Of the blocks of the body, so far.
+    /// The checksums of the blocks of the body so far.
     package var sums: [UInt32] { state.withLock { $0.sums.sums } }
     /// Bytes of the tier's room that the file has taken.
     package var reserved: Int { state.withLock { $0.reserved } }
@@ -147,7 +148,7 @@ package final class SpillFile: Sendable {
         }
     }
 
-    /// As ``append(_:done:)``, on an I/O thread.
+    /// Does what ``append(_:done:)`` does, on the I/O thread that calls it.
     package func appendNow(_ pieces: [(Chunk, Range<Int>)]) throws(BodyError) {
         let count = pieces.reduce(0) { $0 + $1.1.count }
         let file = try open()
@@ -245,4 +246,41 @@ package final class SpillFile: Sendable {
             done += result
         }
     }
+}
+
+// MARK: - System calls
+
+/// Each as in the manual: a negative result says that `errno` has the reason. All of them block.
+package struct FileCalls: Sendable {
+    package var open: @Sendable (_ path: String, _ flags: Int32, _ mode: UInt32) -> Int32
+    package var read: @Sendable (_ file: Int32, _ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int
+    package var write: @Sendable (_ file: Int32, _ bytes: UnsafeRawBufferPointer, _ offset: Int64) -> Int
+    package var truncate: @Sendable (_ file: Int32, _ length: Int64) -> Int32
+    package var rename: @Sendable (_ from: String, _ to: String) -> Int32
+    package var unlink: @Sendable (_ path: String) -> Int32
+    package var makeFolder: @Sendable (_ path: String) -> Int32
+    /// An empty one.
+    package var removeFolder: @Sendable (_ path: String) -> Int32
+    /// The free bytes of a folder's file system; nil if they are unknown.
+    package var available: @Sendable (_ folder: String) -> Int64?
+
+    /// The calls of the kernel. They do not follow a symbolic link in the place of a file, and do not wait for a pipe.
+    package static let real = FileCalls(
+        open: { Glibc.open($0, $1 | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, $2) },
+        read: { pread($0, $1.baseAddress, $1.count, off_t($2)) },
+        write: { pwrite($0, $1.baseAddress, $1.count, off_t($2)) },
+        truncate: { ftruncate($0, off_t($1)) },
+        rename: { Glibc.rename($0, $1) },
+        unlink: { Glibc.unlink($0) },
+        makeFolder: { mkdir($0, 0o700) },
+        removeFolder: { rmdir($0) },
+        available: { folder in
+            var status = statvfs()
+            guard statvfs(folder, &status) == 0 else { return nil }
+            let (bytes, overflow) = Int64(clamping: status.f_bavail).multipliedReportingOverflow(
+                by: Int64(status.f_frsize)
+            )
+            return overflow ? .max : bytes
+        }
+    )
 }

@@ -214,7 +214,7 @@ package final class Invalidations: Sendable {
         return known
     }
 
-    /// The same about a head that is stored under a key.
+    /// What the rules say about a head that is stored under a key.
     package func verdict(_ head: StoredHead, _ key: CacheKey, _ rules: [InvalidationRule]) -> RuleVerdict {
         if newestRule.load(ordering: .acquiring) < head.number { return .valid }
         return state.withLock { $0.rules.verdict(subject(key, rules, head.responseTime), head.number) }
@@ -229,7 +229,7 @@ package final class Invalidations: Sendable {
         }
     }
 
-    /// The same about what the memory tier holds.
+    /// Whether the rules have removed a response of the memory tier.
     func isGone(_ response: ResidentResponse) -> Bool {
         if newest < response.headNumber { return false }
         let subject = RuleSubject(response, pins)

@@ -9,7 +9,7 @@ import Synchronization
 package enum PinError: Error, Sendable, Equatable, CustomStringConvertible {
     case tooMany
     case tooLong(Int)
-    /// In force, but not on the disk.
+    /// The pin is in force, but not on the disk.
     case notWritten(SystemError)
     /// The daemon is ending.
     case ended
@@ -60,7 +60,7 @@ package final class Pins: Sendable {
     /// - Parameter url: as in a key.
     package func contains(_ url: String) -> Bool { urls.withLock { $0.contains(Array(url.utf8)) } }
 
-    /// In the order of their bytes.
+    /// All pinned URLs, in the order of their bytes.
     package var all: [String] { urls.withLock { $0.map { String(decoding: $0, as: UTF8.self) } }.sorted() }
 
     package var count: Int { urls.withLock { $0.count } }
@@ -98,7 +98,7 @@ package final class Pins: Sendable {
     /// Whether the folder is somebody else's now, so that nothing is written into it; blocks.
     package func setAway(_ isAway: Bool) { self.isAway.withLock { $0 = isAway } }
 
-    /// Somebody has removed the file; blocks.
+    /// Writes the file again after somebody has removed it; blocks.
     package func rewrite() { if !isEmpty.load(ordering: .relaxed) { try? write() } }
 
     private func write() throws(PinError) {

@@ -14,7 +14,7 @@ package struct UnsweptRule: Sendable {
     /// What finds its files.
     package let rule: PurgeRule
     package let number: UInt64
-    /// Nil for patterns.
+    /// The name that the rule invalidates; nil for patterns.
     let name: InvalidationRule?
     /// `rule` finds files that it does not concern, too.
     package var needsLook: Bool { name?.needsLook ?? false }

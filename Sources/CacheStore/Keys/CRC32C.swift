@@ -58,7 +58,7 @@ package struct CRC32C: Sendable {
 
 /// The checksums of a body's blocks of 256 KiB, kept while the body streams in; the last block may be short.
 package struct BlockSums: Sendable {
-    /// In bytes.
+    /// The size of a block that has a checksum, in bytes.
     package static let blockSize = 256 * 1024
 
     private var finished: [UInt32] = []

@@ -1,5 +1,7 @@
 // The memory tier: complete responses in memory, bounded in bytes, in number and per object.
 
+import EventLoop
+import HTTPCaching
 import Synchronization
 
 /// What the memory tier has done and holds.
@@ -97,7 +99,7 @@ package final class MemoryTier: Sendable {
         shards[shard(key.hash)].withLock { $0.variants(key) }.map(\.response)
     }
 
-    /// As ``variants(_:)``, outside of a lookup for a request: neither counted nor taken for a use.
+    /// What ``variants(_:)`` finds, without a request: it is neither counted nor taken for a use.
     package func peek(_ key: CacheKey) -> [StoredResponse] {
         shards[shard(key.hash)].withLock { $0.peek(key) }.map(\.response)
     }
@@ -124,7 +126,7 @@ package final class MemoryTier: Sendable {
         return insert(response, as: held, maxVariants: maxVariants, gone: &gone)
     }
 
-    /// The same for a caller that holds a lock, and releases the removed responses after it.
+    /// Stores a response for a caller that holds a lock, and that releases the removed responses after it.
     package func insert(
         _ response: StoredResponse,
         as held: ResidentResponse?,
@@ -275,5 +277,74 @@ package final class MemoryTier: Sendable {
         totalCount.wrappingAdd(count, ordering: .relaxed)
         for response in removed { response.block.chunk?._withUnsafeGuaranteedRef { $0.leave() } }
         return removed
+    }
+}
+
+// MARK: - Purges
+
+extension MemoryTier {
+    /// Removes the responses of hard purges, and makes those of soft purges stale. Not on a loop.
+    /// - Parameters:
+    ///   - number: of the purges: responses that were fetched or validated later stay.
+    ///   - now: the time of the purges, Unix seconds.
+    ///   - pins: spared by purges for age.
+    /// - Returns: the responses that were removed or made stale, as they were before.
+    package func purge(_ rules: [PurgeRule], number: UInt64, now: Int64, pins: Pins) -> [ResidentResponse] {
+        walk { response in
+            guard response.headNumber <= number else { return .keep }
+            let subject = RuleSubject(response, pins)
+            let concerning = rules.filter { $0.concerns(subject) }
+            if concerning.isEmpty { return .keep }
+            return concerning.allSatisfy(\.isSoft) ? .replace(response.response.stale(since: now)) : .remove
+        }
+    }
+
+    /// Removes the responses that ``InvalidationRule/anyHost(of:)`` rules match. Not on a loop.
+    /// - Parameter number: of the rules: responses that were fetched or validated later stay.
+    package func remove(concerned rules: Set<InvalidationRule>, before number: UInt64) {
+        walk { response in
+            guard response.headNumber <= number, rules.contains(where: { $0.mayConcern(response.keyBytes) }),
+                rules.contains(.anyHost(of: response.key))
+            else { return .keep }
+            return .remove
+        }
+    }
+
+    /// Removes invalidated responses that no request has met since. Not on a loop.
+    package func removeInvalid(_ invalidations: Invalidations) {
+        // Outside the shard's mutex: an insertion takes the mutex of the invalidations first, so the
+        // other order could deadlock.
+        forEachSlice { responses in
+            for response in responses where invalidations.isGone(response) {
+                remove(response.key) { $0.isSame(as: response.response) }
+            }
+        }
+    }
+}
+
+extension RuleSubject {
+    init(_ response: ResidentResponse, _ pins: Pins) {
+        let key = response.key
+        // Most have no names; to take a head apart for them would take the longest of all.
+        let names = response.hasNames ? InvalidationRule.concerning(response.head, key) : []
+        self.init(key: key, names: names, arrivedAt: response.responseTime) { pins.contains(key) }
+    }
+}
+
+// MARK: - Pressure
+
+extension MemoryTier {
+    /// Evicts a part of the entries, in the order of eviction, and gives the memory back to the kernel. Blocks for
+    /// milliseconds: not on a loop.
+    /// - Parameter share: of the bytes in use, above 0 and at most 1.
+    /// - Returns: the count of freed bytes.
+    @discardableResult
+    package func shed(_ share: Double) -> Int {
+        let before = statistics.bytes
+        let wanted = Int((Double(before) * min(1, max(0, share))).rounded(.up))
+        shrink(toBytes: max(0, before - wanted))
+        BlockHeap.shared.giveBack()
+        ProcessMemory.giveBack()
+        return max(0, before - statistics.bytes)
     }
 }

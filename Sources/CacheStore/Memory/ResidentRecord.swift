@@ -1,8 +1,8 @@
-// The parts of a resident response's head that are not in its prepared head: steps to read the fields out of that, and
-// the rest as small numbers.
+// The stored fields of a resident response: read out of its prepared head where most of their lines are the same, with
+// steps for the parts that are not in it.
 
 import HTTPCaching
-import HTTPWire
+package import HTTPWire
 
 /// Bytes that ``encode(_:readyHead:number:bodyCount:)`` has made; in memory only, and written by nothing else.
 ///
@@ -26,7 +26,7 @@ struct ResidentRecord {
     // Inside the block of the response, which the reader of the record must hold.
     let varyNames: UnsafeRawBufferPointer
     let varyFields: UnsafeRawBufferPointer
-    /// For ``ResidentLines``.
+    /// The steps to read the fields with, for ``ResidentLines``.
     let fields: UnsafeRawBufferPointer
     let responseTime: Int64
     /// Positions of the first values of these fields in the prepared head; empty if there is none.
@@ -63,7 +63,7 @@ struct ResidentRecord {
         rest = reader
     }
 
-    /// As ``Caching/variantKey(_:)``; empty without Vary.
+    /// What ``Caching/variantKey(_:)`` makes of the head; empty without Vary.
     var variantKey: UnsafeRawBufferPointer {
         var reader = rest
         return hasVariantKey ? reader.counted() : UnsafeRawBufferPointer(start: nil, count: 0)
@@ -279,5 +279,93 @@ extension [UInt8] {
     mutating func appendCounted(_ bytes: [UInt8]) {
         append(unsigned: UInt64(bytes.count))
         append(contentsOf: bytes)
+    }
+}
+
+// MARK: - Lines of the prepared head
+
+/// Field lines read in place, without allocation; valid only while the resident response is, so never stored.
+package struct ResidentLines: FieldLines {
+    /// The effect of a step on the next bytes of the prepared head, or of the steps themselves.
+    private enum Kind: UInt64 {
+        case copy, skip, own
+    }
+
+    // Inside the block of the response, which the reader of the lines must hold.
+    private let steps: UnsafeRawBufferPointer
+    private let readyHead: UnsafeRawBufferPointer
+    private let isWhole: Bool
+
+    /// Lines that `steps` picks out of a ready head.
+    init(_ steps: UnsafeRawBufferPointer, readyHead: UnsafeRawBufferPointer) {
+        (self.steps, self.readyHead, isWhole) = (steps, readyHead, false)
+    }
+
+    /// Lines that are there themselves.
+    init(whole lines: UnsafeRawBufferPointer) {
+        (steps, readyHead, isWhole) = (UnsafeRawBufferPointer(start: nil, count: 0), lines, true)
+    }
+
+    package func forEachLine(
+        _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
+    ) {
+        if isWhole { return readyHead.forEachFieldLine(body) }
+        var reader = PackedReader(steps)
+        var place = 0
+        while !reader.isAtEnd {
+            let step = reader.unsigned()
+            let count = Int(step >> 2)
+            switch Kind(rawValue: step & 3) {
+            case .copy:
+                readyHead.part(place..<place + count).forEachFieldLine(body)
+                place += count
+            case .own: reader.take(count).forEachFieldLine(body)
+            case .skip, nil: place += count
+            }
+        }
+    }
+
+    /// The steps from a ready head to `lines`, which end with CRLF each.
+    static func steps(to lines: [UInt8], from readyHead: [UInt8]) -> [UInt8] {
+        let ready = whole(readyHead[...])
+        var steps: [UInt8] = []
+        var pending: (kind: Kind, bytes: ArraySlice<UInt8>) = (.copy, [])
+        func flush() {
+            guard !pending.bytes.isEmpty else { return }
+            steps.append(unsigned: UInt64(pending.bytes.count) << 2 | pending.kind.rawValue)
+            if pending.kind == .own { steps.append(contentsOf: pending.bytes) }
+        }
+        func add(_ kind: Kind, _ bytes: ArraySlice<UInt8>) {
+            if kind == pending.kind, pending.bytes.endIndex == bytes.startIndex {
+                pending.bytes = (kind == .own ? lines : readyHead)[pending.bytes.startIndex..<bytes.endIndex]
+            } else {
+                flush()
+                pending = (kind, bytes)
+            }
+        }
+        var next = 0
+        for line in whole(lines[...]) {
+            guard let match = ready[next...].firstIndex(of: line) else {
+                add(.own, line)
+                continue
+            }
+            for skipped in ready[next..<match] { add(.skip, skipped) }
+            add(.copy, ready[match])
+            next = match + 1
+        }
+        flush()
+        return steps
+    }
+
+    /// The lines, each with its end.
+    private static func whole(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        var lines: [ArraySlice<UInt8>] = []
+        var start = bytes.startIndex
+        while start < bytes.endIndex {
+            let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? bytes.endIndex
+            lines.append(bytes[start..<end])
+            start = end
+        }
+        return lines
     }
 }

@@ -1,4 +1,5 @@
-// A list of small values in chunks: it grows without copying, and frees memory when it shrinks.
+// Many small values without a node for each: a list in chunks that grows without copying, and an index from hashes to
+// its slots.
 
 /// A value without a lock. Everything in it can be inlined: tables of other modules are made of it.
 public struct Slab<Element> {
@@ -48,3 +49,95 @@ public struct Slab<Element> {
 }
 
 extension Slab: Sendable where Element: Sendable {}
+
+// MARK: - An index by hash
+
+/// Several slots may have the same hash, and only half of each hash is stored: the caller's `matches` decides. Everything on the way of a hit can be inlined: tables of
+/// other modules are made of it.
+public struct HashIndex: Sendable {
+    @usableFromInline
+    struct Place: Sendable {
+        /// Both halves of the hash in one.
+        @usableFromInline var hash: UInt32
+        /// A slot plus one; zero is free.
+        @usableFromInline var slot: UInt32
+
+        @inlinable
+        init(hash: UInt32 = 0, slot: UInt32 = 0) { (self.hash, self.slot) = (hash, slot) }
+    }
+
+    /// Sixteenths of the places in use at most: a search that finds looks at three places then, mostly in one cache
+    /// line, and one that does not at fifteen.
+    private static let fullness = 13
+
+    @usableFromInline var places: [Place]
+    private(set) var count = 0
+    /// Bytes that the places take.
+    public var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
+
+    public init(minimumCapacity: Int = 16) {
+        var capacity = 16
+        while capacity * Self.fullness < minimumCapacity * 16 { capacity *= 2 }
+        places = Array(repeating: Place(), count: capacity)
+    }
+
+    /// The slot of this hash that `matches` takes.
+    @inlinable
+    public func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
+        let mask = places.count - 1
+        let hash = Self.folded(hash)
+        var position = Int(hash) & mask
+        while places[position].slot != 0 {
+            if places[position].hash == hash {
+                let slot = Int(places[position].slot) - 1
+                if matches(slot) { return slot }
+            }
+            position = (position + 1) & mask
+        }
+        return nil
+    }
+
+    public mutating func insert(_ hash: UInt64, slot: Int) {
+        if (count + 1) * 16 > places.count * Self.fullness { grow() }
+        put(Place(hash: Self.folded(hash), slot: UInt32(slot + 1)))
+        count += 1
+    }
+
+    public mutating func remove(_ hash: UInt64, slot: Int) {
+        let mask = places.count - 1
+        let hash = Self.folded(hash)
+        var hole = Int(hash) & mask
+        while places[hole].slot != UInt32(slot + 1) || places[hole].hash != hash {
+            if places[hole].slot == 0 { return }
+            hole = (hole + 1) & mask
+        }
+        count -= 1
+        // Moves up what follows, so that no search stops too early.
+        var next = (hole + 1) & mask
+        while places[next].slot != 0 {
+            let home = Int(places[next].hash) & mask
+            if ((next - home) & mask) >= ((next - hole) & mask) {
+                places[hole] = places[next]
+                hole = next
+            }
+            next = (next + 1) & mask
+        }
+        places[hole].slot = 0
+    }
+
+    private mutating func put(_ place: Place) {
+        let mask = places.count - 1
+        var position = Int(place.hash) & mask
+        while places[position].slot != 0 { position = (position + 1) & mask }
+        places[position] = place
+    }
+
+    private mutating func grow() {
+        let old = places
+        places = Array(repeating: Place(), count: old.count * 2)
+        for place in old where place.slot != 0 { put(place) }
+    }
+
+    @inlinable
+    static func folded(_ hash: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: hash ^ (hash >> 32)) }
+}

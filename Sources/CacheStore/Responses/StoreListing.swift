@@ -47,7 +47,7 @@ package struct ListQuery: Sendable, Equatable {
 /// One stored response.
 package struct ListedResponse: Sendable {
     package let key: CacheKey
-    /// As the rules leave it.
+    /// The head of the response, with what the rules make of it.
     package let head: StoredHead
     /// Bytes of the body; nil if unknown.
     package let length: Int64?
@@ -172,7 +172,7 @@ package struct StoreListing: Sendable {
         }
     }
 
-    /// Nil if a rule has removed the response.
+    /// An item of the listing; nil if a rule has removed the response.
     private func listed(
         _ key: CacheKey,
         _ head: StoredHead,
@@ -221,7 +221,7 @@ struct FirstByURL {
         if kept.count >= 4 * limit { cut() }
     }
 
-    /// In order, and whether others were left out.
+    /// The responses in their order, and whether others were left out.
     mutating func finish() -> ([ResidentResponse], isCut: Bool) {
         cut()
         return (kept.map(\.response), last != nil)

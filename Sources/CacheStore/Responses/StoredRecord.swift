@@ -1,5 +1,5 @@
 // The one encoding of a stored response without its body: behind the body in a file of the disk tier, before it on
-// the wire to a shared one.
+// the wire to a shared one; and the layout of such a file.
 //
 //     offset  bytes
 //          0      4  "DDHR"
@@ -29,11 +29,11 @@ package struct StoredRecord: Sendable {
     private static let endMagic: UInt32 = 0x4444_4852
     private static let fixedSize = 56
 
-    /// Of the fetch that brought the body.
+    /// The number of the fetch that brought the body.
     package var fileID: UInt64
     /// Counts the records of a file; 1 where there is one alone.
     package var sequence: UInt32
-    /// In bytes.
+    /// The length of the body, in bytes.
     package var bodyLength: Int64
     /// ``CacheKey/bytes``.
     package var key: [UInt8]
@@ -148,7 +148,7 @@ extension StoredRecord {
         )
     }
 
-    /// Nil where the bytes are no record, or more than one.
+    /// Reads one record; nil if the bytes are none, or more than one.
     package init?(decoding bytes: [UInt8]) {
         let found = bytes.withUnsafeBytes { StoredRecord.last(in: $0) }
         guard let found, found.end == bytes.count, found.record.encode().count == bytes.count else { return nil }
@@ -160,5 +160,35 @@ extension StoredRecord {
         var sums = BlockSums()
         body.withBytes { sums.update($0) }
         return Int64(body.capacity) == bodyLength && sums.sums == self.sums
+    }
+}
+
+// MARK: - The layout of a file
+
+// A stored file has a preamble, the body from byte 4096 on, and records after it.
+// A record is found from the end of the file by its last twelve bytes; where an append was torn, by walking the records
+// from the end of the body, whose length the preamble knows. Data that does not match its checksum counts as absent.
+
+/// What a body's file, its records and whoever reads them have to agree on. All numbers are little-endian.
+package enum FileLayout {
+    /// Where the body begins, in bytes.
+    package static let bodyOffset: Int64 = 4096
+    package static let version: UInt16 = 1
+    package static let footerSize = 12
+    /// Longer tails are not read: no writer makes them.
+    package static let longestTail: Int64 = 64 * 1024 * 1024
+}
+
+extension [UInt8] {
+    /// Appends a number, little-endian.
+    package mutating func add<Number: FixedWidthInteger>(_ number: Number) {
+        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// A little-endian number. The caller must have checked that it lies inside.
+    package func number<Number: FixedWidthInteger & BitwiseCopyable>(at offset: Int, _ type: Number.Type) -> Number {
+        Number(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
     }
 }

@@ -1,7 +1,8 @@
-// A folder of responses that exist before the first fetch: looked up by URL, and opened on demand.
+// A folder of responses that exist before the first fetch: looked up by URL, opened on demand, and copied into the
+// store.
 
 package import EventLoop
-import HTTPCaching
+package import HTTPCaching
 package import HTTPWire
 package import Policies
 import Synchronization
@@ -24,7 +25,7 @@ package final class SeedFolder: Sendable, Equatable {
         var taken: Set<String> = []
     }
 
-    /// As the configuration names it.
+    /// The path of the folder, as the configuration names it.
     package let path: String
     package let layout: SeedLayout
     package let mode: SeedMode
@@ -207,4 +208,132 @@ package final class SeedFolder: Sendable, Equatable {
 struct SeedTrouble: Error, CustomStringConvertible {
     let reason: String
     var description: String { reason }
+}
+
+// MARK: - What a route expects
+
+/// What a seed must be to answer for a route.
+package struct SeedExpectation: Sendable {
+    /// The head of a seed, and a function that reads on in its body, which gives nothing at its end.
+    package typealias Inspection = @Sendable (_ head: StoredHead, _ next: () throws -> [UInt8]) throws -> String?
+
+    /// Equal only for expectations that come to the same.
+    package let name: String
+    /// Why a seed is something else, such as `begins with "<!do"`; nil where it is what is expected. It runs on an I/O
+    /// thread.
+    let inspect: Inspection
+
+    package init(name: String, inspect: @escaping Inspection) {
+        self.name = name
+        self.inspect = inspect
+    }
+
+    /// Why a response at hand as a whole is something else; nil where it is what is expected. Any thread.
+    package func mismatch(_ head: StoredHead, _ content: [UInt8]) -> String? {
+        var rest = content
+        // Nothing is read that could fail.
+        let found = try? inspect(head) {
+            defer { rest = [] }
+            return rest
+        }
+        return found ?? nil
+    }
+}
+
+/// What an inspection has found of a file, as long as the file stays as it was.
+struct SeedVerdict {
+    let stamp: SeedStamp
+    /// The head that it had: its fields say how the body is coded.
+    let head: StoredHead
+    let found: String?
+}
+
+// MARK: - Copies for the store
+
+/// One seed to be copied into the store.
+package struct SeedCopy: Sendable {
+    /// The head as the folder has it; its times are those of the seed.
+    package let head: StoredHead
+    package let body: Body
+    /// The time until which it is fresh, in Unix seconds; nil if it is not fresh at all.
+    package let expiry: Int64?
+}
+
+/// A file of a folder and the URLs that it may be the body of, the likeliest first.
+package struct SeedEntry: Sendable, Equatable {
+    package let name: String
+    package let urls: [String]
+}
+
+extension SeedFolder {
+    /// Detects the layout of a folder by its names; blocks.
+    /// - Throws: `SeedError` where the path is no folder that can be read.
+    package static func layout(of path: String) throws(SeedError) -> SeedLayout {
+        let names = try SeedFiles(path).list(deep: false)
+        let isOld = !names.isDisjoint(with: SeedDates.names) || names.contains(where: SeedNames.isDocker)
+        return isOld ? .docker : .url
+    }
+
+    /// The seeds of a URL that were not taken before; they count as taken from now on.
+    /// - Parameter expectation: a seed that is something else is left out.
+    package func take(_ key: CacheKey, expecting expectation: SeedExpectation? = nil) async -> [SeedCopy] {
+        let url = "\(key)"
+        let names = candidates(url).filter(claim)
+        if names.isEmpty { return [] }
+        return (try? await pool.run { [self] in names.compactMap { copy($0, key, url, expectation) } }) ?? []
+    }
+
+    /// Takes one seed for a URL; nil if it belongs to another URL, is unreadable, is not what is expected, or was taken
+    /// before.
+    package func take(
+        _ name: String,
+        as key: CacheKey,
+        expecting expectation: SeedExpectation? = nil
+    ) async -> SeedCopy? {
+        guard claim(name) else { return nil }
+        return try? await pool.run { [self] in copy(name, key, "\(key)", expectation) }
+    }
+
+    private func copy(
+        _ name: String,
+        _ key: CacheKey,
+        _ url: String,
+        _ expectation: SeedExpectation?
+    ) -> SeedCopy? {
+        load(name, key, url, expectation).map { SeedCopy(head: $0.head, body: $0.body, expiry: dates.expiry(name)) }
+    }
+
+    /// Lists the folder. With layout `docker` a name has only a hash of the URL, so that URLs are known
+    /// only below the given parents.
+    /// - Parameter parents: URLs of folders, such as `https://a.example/images`.
+    /// - Returns: the entries by name, and how many files have a URL that is not known.
+    package func entries(parents: [String] = []) async -> (known: [SeedEntry], unknown: Int) {
+        let found = try? await pool.run { [self] in
+            let bodies = names.filter { !$0.hasSuffix(SeedNames.headSuffix) }.sorted()
+            let known = SeedNames.parents(parents)
+            return (bodies.map { SeedEntry(name: $0, urls: urls($0, known)) }.filter { !$0.urls.isEmpty }, bodies.count)
+        }
+        guard let (known, count) = found else { return ([], 0) }
+        return (known, count - known.count)
+    }
+
+    private func urls(_ name: String, _ parents: [String: String]) -> [String] {
+        if layout == .docker { return SeedNames.dockerURL(name, parents).map { [$0] } ?? [] }
+        let headName = name + SeedNames.headSuffix
+        if names.contains(headName), let bytes = try? files.read(headName), let url = try? SeedHead.decode(bytes).url {
+            return [url]
+        }
+        return SeedNames.urls(name)
+    }
+}
+
+extension SeedCopy {
+    /// The body in memory.
+    package func chunk() async throws -> Chunk {
+        guard case .file(let file, let offset, let length) = body.source else {
+            guard let chunk = body.wholeChunk else { throw BodyError.abandoned }
+            return chunk
+        }
+        return try await file.load(offset: offset, count: Int(clamping: length))
+    }
 }

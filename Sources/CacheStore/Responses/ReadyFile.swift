@@ -9,14 +9,14 @@ package final class ReadyFile: Sendable {
     package let held: ResidentResponse
     /// The response, for the check of the invalidation rules.
     package let response: StoredResponse
-    /// Of its file.
+    /// The name of the file.
     package let name: StoredFileName
-    /// Of its key, as its tier has it.
+    /// The hash of the key, as its tier has it.
     package let keyHash: UInt64
     private let file: SharedFile
     /// Where the body begins in the file.
     private let offset: Int64
-    /// Of the body, in bytes.
+    /// The length of the body, in bytes.
     package let length: Int
 
     /// - Returns: nil where the body is not in a file, or not of the length that the head says.

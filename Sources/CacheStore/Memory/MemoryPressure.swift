@@ -1,4 +1,5 @@
-// What the kernel says about the want of memory: how long tasks stood still for it, and whether a limit was hit.
+// What the kernel says about the want of memory, and gauges that say from look to look whether it is short, and whether
+// the process rests.
 
 import Glibc
 
@@ -102,5 +103,49 @@ package struct MemoryPressure: Sendable {
         var bytes = [UInt8](repeating: 0, count: 16_384)
         let count = Glibc.read(file, &bytes, bytes.count)
         return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : ""
+    }
+}
+
+/// Readings of the kernel's files, one after the other; a value.
+package struct PressureGauge: Sendable {
+    private var last: (reading: MemoryPressure.Reading, time: UInt64)?
+
+    package init() {}
+
+    /// - Parameter now: nanoseconds of the monotonic clock.
+    /// - Returns: why memory should be given back since the look before; nil where all is well, and at the first look.
+    package mutating func reason(for reading: MemoryPressure.Reading, now: UInt64) -> String? {
+        defer { last = (reading, now) }
+        guard let last else { return nil }
+        return MemoryPressure.reason(from: last.reading, to: reading, elapsed: now &- last.time)
+    }
+}
+
+/// Readings of the CPU time, one after the other; a value.
+package struct RestGauge: Sendable {
+    /// Looks in a row without work: so long may a pause between requests be.
+    static let looks = 10
+    /// Parts of a hundred of one CPU: a process that takes less does not work.
+    static let least: UInt64 = 3
+
+    private var last: (cpu: UInt64, time: UInt64)?
+    private var hasWorked = false
+    private var restful = 0
+
+    package init() {}
+
+    /// - Parameters:
+    ///   - cpu: nanoseconds of CPU time that the process has taken so far.
+    ///   - now: nanoseconds of the monotonic clock.
+    /// - Returns: true once after each time of work, when the process has rested for ten looks.
+    package mutating func rests(cpu: UInt64, now: UInt64) -> Bool {
+        defer { last = (cpu, now) }
+        guard let last, now > last.time else { return false }
+        let isAtWork = (cpu &- last.cpu) > (now - last.time) / 100 * Self.least
+        restful = isAtWork ? 0 : restful + 1
+        if isAtWork { hasWorked = true }
+        guard hasWorked, restful >= Self.looks else { return false }
+        hasWorked = false
+        return true
     }
 }
