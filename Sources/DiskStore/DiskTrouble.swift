@@ -1,4 +1,4 @@
-// Failures of the disk, for the log: one line for many files.
+// What the disk tier reports: failures of the disk, one line for many files, in the words of whoever owns the store.
 
 import EventLoop
 import Files
@@ -115,6 +115,41 @@ extension SystemError {
         case EROFS, EACCES, EPERM: "make the folder writable for \(kind.owner)'s user"
         case EMFILE, ENFILE: "raise the limit of open files"
         default: "look at the disk"
+        }
+    }
+}
+
+// MARK: - The owner's words
+
+extension StoreKind {
+    var owner: String {
+        switch self {
+        case .shared: "the daemon"
+        case .private: "the program"
+        }
+    }
+
+    /// The limit of all files.
+    var size: String {
+        switch self {
+        case .shared: "cache.disk.size"
+        case .private: "DiskStore.size"
+        }
+    }
+
+    /// What stays free on the file system.
+    var minFree: String {
+        switch self {
+        case .shared: "cache.disk.min_free"
+        case .private: "DiskStore.minimumFree"
+        }
+    }
+
+    /// The advice for what to use instead of removing files from the folder.
+    var insteadOfRemoving: String {
+        switch self {
+        case .shared: "use 'drydock purge --all' to empty a cache, and stop the daemon before its folder is removed"
+        case .private: "use removeAll() to empty a store, and close the manager before its folder is removed"
         }
     }
 }

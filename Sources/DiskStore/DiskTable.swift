@@ -1,6 +1,8 @@
-// What the disk tier knows about its files without asking the disk: a slab of small entries and indexes by hash.
+// What the disk tier knows about its files without asking the disk: a slab of small entries, indexes by hash, and the
+// names of one file.
 
-import CacheStore
+package import CacheStore
+import HTTPCaching
 
 /// A value without a lock: `DiskParts` keeps it under its mutex, so nothing here takes longer the more files there are.
 struct DiskTable {
@@ -46,7 +48,7 @@ struct DiskTable {
         /// Whether the index has to know of a use: of the first one, which keeps the file, and of one a minute.
         func isNews(useAt seconds: UInt32) -> Bool { use & 7 == 0 || use >> 3 != seconds / 60 }
 
-        /// The same file has been used so far as another slot says.
+        /// Takes the last use and the place in the order of eviction from another slot of the same file.
         mutating func takeUse(of other: Slot) { use = other.use }
 
         /// Bytes of the file, in whole pages.
@@ -258,4 +260,50 @@ private struct HashIndexes {
     mutating func insert(_ hash: UInt64, slot: Int) { parts[Int(hash >> 56)].insert(hash, slot: slot) }
 
     mutating func remove(_ hash: UInt64, slot: Int) { parts[Int(hash >> 56)].remove(hash, slot: slot) }
+}
+
+// MARK: - Names of a file
+
+/// One file of the disk tier, as the table knows it.
+package struct DiskEntry: Sendable, Equatable {
+    package let key: CacheKey
+    let name: StoredFileName
+    package let fileID: UInt64
+    /// The length of the body, in bytes.
+    package let bodyLength: Int64
+    /// When the response arrived, Unix seconds.
+    package let storedAt: Int64
+    /// The entry is a guess from the name, while the table is incomplete: the file may not exist.
+    let isGuess: Bool
+}
+
+extension DiskEntry {
+    init(key: CacheKey, slot: DiskTable.Slot) {
+        self.init(
+            key: key,
+            name: slot.name,
+            fileID: slot.fileID,
+            bodyLength: slot.bodyLength,
+            storedAt: slot.storedAt,
+            isGuess: false
+        )
+    }
+
+    init(key: CacheKey, guess name: StoredFileName) {
+        self.init(key: key, name: name, fileID: 0, bodyLength: 0, storedAt: 0, isGuess: true)
+    }
+}
+
+/// The head in a file of the disk tier.
+struct DiskHead: Sendable {
+    let entry: DiskEntry
+    let head: StoredHead
+}
+
+/// One file of the disk tier, as the index names it.
+struct DiskFileID: Sendable, Hashable {
+    let keyHash: UInt64
+    let name: StoredFileName
+    /// A file that has replaced it has another id.
+    let fileID: UInt64
 }

@@ -27,7 +27,7 @@ final class DiskSweeper: Sendable {
 
     /// Files of one step.
     private static let stepSize = 1024
-    /// So many invalidations wait for one another, since a sweep for each would cost more than it gives.
+    /// The number of invalidations that wait for one sweep, since a sweep for each would cost more than it gives.
     private static let manyUnswept = 256
 
     private let state = Mutex(State())
@@ -122,8 +122,8 @@ final class DiskSweeper: Sendable {
         }
     }
 
-    /// Those of the files that rules have invalidated, as their heads say.
-    /// - Returns: and whether each of those that are there could be read.
+    /// Finds out which of the files rules have invalidated, as their heads say.
+    /// - Returns: these files, and whether each file that is there could be read.
     private func gone(of files: [DiskIndex.PendingRemoval]) -> ([DiskIndex.PendingRemoval], isSure: Bool) {
         var isSure = true
         let gone = files.filter { file in

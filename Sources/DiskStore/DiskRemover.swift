@@ -1,4 +1,5 @@
-// How stored responses leave the disk: lookups miss at once, the files go behind, a few at a time.
+// How stored responses leave the disk: lookups miss at once, the files go behind, a few at a time, or all of them at
+// once.
 
 import CacheStore
 import EventLoop
@@ -127,5 +128,49 @@ final class DiskRemover: Sendable {
         let text = "the stored file \(path) cannot be removed: \(error.named)"
         parts.troubles.note(.unwritable, "\(text); \(error.advice(to: folder.kind))")
         return false
+    }
+}
+
+// MARK: - Everything at once
+
+/// Sendable: its members are.
+final class DiskEmptier: Sendable {
+    private let parts: DiskParts
+    private let restorer: DiskRestorer
+
+    init(_ parts: DiskParts, _ restorer: DiskRestorer) {
+        self.parts = parts
+        self.restorer = restorer
+    }
+
+    /// Removes everything, at once and for good: the folder of the files gets another name, and
+    /// an I/O thread empties it.
+    /// - Throws: `DiskTierError.folder` where the folder cannot be renamed: nothing is removed then.
+    func removeAll() async throws {
+        try await parts.pool.run { [self] in
+            let number = parts.invalidations.nextNumber()
+            // Where the folders are gone, there is nothing to be renamed.
+            restorer.restore()
+            try parts.withEveryLock { () throws(DiskTierError) in
+                try parts.folder.discardObjects()
+                defer { parts.openFiles.removeAll() }
+                parts.state.withLock { $0.removeAll(number: number) }
+                parts.index.note(.removeAll)
+            }
+            emptyTrash()
+        }
+    }
+
+    /// Deletes the files of a purge of everything, in the background.
+    func emptyTrash() {
+        parts.pool.submit { [self] in
+            let (isClosed, discarded) = parts.state.withLock { state in
+                defer { state.discarded = nil }
+                return (state.isClosed, state.discarded)
+            }
+            withExtendedLifetime(discarded) {}
+            // The remaining files are deleted after the next start.
+            if !isClosed, parts.folder.emptyTrash(files: DiskRemover.slice) { emptyTrash() }
+        }
     }
 }
