@@ -50,7 +50,7 @@ public final class ManualClock: Clock {
         /// Numbers of sleepers and watchers, in the order in which they came.
         var next: UInt64 = 0
         var sleepers: [UInt64: Sleeper] = [:]
-        /// Those that wait for others to sleep.
+        /// The callers that wait for others to sleep.
         var watchers: [UInt64: Watcher] = [:]
 
         /// Takes the watchers out that have seen enough.

@@ -108,7 +108,7 @@ public struct ScriptedAnswer: Sendable {
         return answer
     }
 
-    /// The same response, which says that it came from there.
+    /// The same response, which says that it came in this way.
     public func from(_ outcome: DownloadOutcome) -> Self {
         var answer = self
         answer.outcome = outcome

@@ -1,7 +1,8 @@
-// A transport that answers as a test says, without a network and without waiting.
+// A transport that answers as a test says, without a network and without waiting, and keeps the requests that it has
+// got.
 
 public import Drydock
-import FoundationEssentials
+public import FoundationEssentials
 public import HTTPTypes
 import Synchronization
 
@@ -29,11 +30,11 @@ public final class ScriptedTransport: Transport {
     }
 
     private struct Script {
-        /// Nil: every method.
+        /// The method that is meant; nil is every method.
         let method: HTTPRequest.Method?
-        /// Nil: everything.
+        /// The target that is meant; nil is every target.
         let target: String?
-        /// Of a stored response that is no longer valid, and of nothing else.
+        /// Whether it answers for a stored response that is no longer valid, and for nothing else.
         let isStale: Bool
         var answers: Answers
 
@@ -224,5 +225,60 @@ public final class ScriptedTransport: Transport {
         }
         if Task.isCancelled { throw .cancelled }
         return try answer.response(toHead: request.method == .head)
+    }
+}
+
+// MARK: - Requests
+
+/// A request that a ``ScriptedTransport`` has got.
+public struct RecordedRequest: Sendable {
+    /// Method, scheme, authority, path and fields.
+    public let head: HTTPRequest
+    /// The bytes of its content, read to their end; nil where it has none.
+    public let body: Data?
+    /// The media type of the content where the content has one of its own.
+    public let contentType: String?
+    /// How the cache was to be used.
+    public let options: DownloadOptions
+
+    /// Its method.
+    public var method: HTTPRequest.Method { head.method }
+    /// Path and query, as they were asked for.
+    public var target: String { head.path.map { $0.isEmpty ? "/" : $0 } ?? "/" }
+    /// The path without the query.
+    public var path: String { String(target.prefix { $0 != "?" }) }
+    /// What follows the `?`; nil where there is none.
+    public var query: String? { target.firstIndex(of: "?").map { String(target[target.index(after: $0)...]) } }
+    /// The whole URL.
+    public var url: String { "\(head.scheme ?? "http")://\(head.authority ?? "")\(target)" }
+    /// The content as UTF-8, broken bytes replaced; empty where there is none.
+    public var text: String { String(decoding: body ?? Data(), as: UTF8.self) }
+}
+
+// MARK: - Bodies
+
+/// Sendable: what is left is under a mutex.
+final class ScriptedBody: Sendable {
+    private let rest: Mutex<ArraySlice<Data>>
+    private let interruption: DownloadError?
+    /// Bytes of the whole.
+    private let count: Int
+
+    init(_ pieces: [Data], _ interruption: DownloadError?) {
+        rest = Mutex(pieces[...])
+        self.interruption = interruption
+        count = pieces.reduce(0) { $0 + $1.count }
+    }
+
+    /// Its length is known where it comes whole.
+    var body: ResponseBody {
+        ResponseBody(expected: interruption == nil ? Int64(count) : nil) { () throws(DownloadError) in try self.next() }
+    }
+
+    private func next() throws(DownloadError) -> Data? {
+        if Task.isCancelled { throw .cancelled }
+        if let piece = rest.withLock({ $0.popFirst() }) { return piece }
+        if let interruption { throw interruption }
+        return nil
     }
 }

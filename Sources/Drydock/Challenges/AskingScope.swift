@@ -11,7 +11,7 @@ struct AskingScope: Sendable, Hashable {
         let origin: String
     }
 
-    /// Of the task that runs at this moment.
+    /// The scope of the task that runs at this moment.
     @TaskLocal static var current = AskingScope()
 
     private var questions: [Question] = []

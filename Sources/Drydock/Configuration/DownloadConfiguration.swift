@@ -1,7 +1,8 @@
-// What a download manager is told when it is made: how long things stay valid, where they are
-// kept, whom it may ask and how.
+// What a download manager is told when it is made: how long things stay valid, where they are kept, and what they are
+// found by.
 
 public import FoundationEssentials
+import HTTPCaching
 public import HTTPTypes
 import ServiceCore
 
@@ -119,7 +120,7 @@ extension DownloadConfiguration {
         case conditional
         /// By whichever of the two costs less, from what the origin was seen to do.
         case automatic
-        /// Not at all: what is stored is valid for ever. In ``Mode/standard`` it counts as absent once it is stale.
+        /// No check is made: what is stored is valid for ever. In ``Mode/standard`` it counts as absent once it is stale.
         case never
     }
 
@@ -250,7 +251,7 @@ extension DownloadConfiguration {
     public struct Timeouts: Sendable, Hashable {
         /// For the name, the connection and TLS; 10 seconds by default.
         public var connect: Duration?
-        /// From the end of the request to the head of the answer; 120 seconds by default.
+        /// The time from the end of the request to the head of the answer; 120 seconds by default.
         public var firstByte: Duration?
         /// Between two bytes of a body; 120 seconds by default.
         public var idle: Duration?
@@ -307,4 +308,50 @@ extension DownloadConfiguration {
             self.key = key
         }
     }
+}
+
+// MARK: - Keys
+
+extension DownloadConfiguration {
+    /// What a stored response is found by, besides its URL, and what of the URL does not count.
+    public struct Keys: Sendable, Hashable {
+        /// Names of query items that do not count, such as `utm_*`: `*` stands for anything, and names are compared as
+        /// they are sent. The origin gets such items only where nothing may be stored
+        /// (``DownloadOptions/bypassesStore``). None by default.
+        public var ignoredQueryItems: [String]
+        /// Fields of the request whose values count, for an origin that answers by them without saying so in Vary; none
+        /// by default.
+        public var fields: [HTTPField.Name]
+
+        /// Keys by these rules.
+        public init(ignoredQueryItems: [String] = [], fields: [HTTPField.Name] = []) {
+            self.ignoredQueryItems = ignoredQueryItems
+            self.fields = fields
+        }
+    }
+}
+
+extension DownloadConfiguration.Keys {
+    var rules: KeyRules { KeyRules(ignoreQuery: ignoredQueryItems, fields: fields.map(\.canonicalName)) }
+}
+
+// MARK: - Closures among settings
+
+/// A value that has no equality of its own, with that of its place.
+struct Identified<Value: Sendable>: Sendable, Hashable {
+    private final class Place: Sendable {
+        let value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
+
+    private let place: Place
+
+    init(_ value: Value) { place = Place(value) }
+
+    var value: Value { place.value }
+
+    static func == (left: Self, right: Self) -> Bool { left.place === right.place }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(place)) }
 }

@@ -204,7 +204,7 @@ extension DownloadBatch.FailureRule {
 }
 
 extension DownloadConfiguration {
-    /// None of it where nothing is kept in memory.
+    /// The limits of memory; all of them are 0 if nothing is kept there.
     var memoryLimits: MemoryLimits { memory ?? MemoryLimits(size: 0, count: 0, largest: 0) }
 }
 

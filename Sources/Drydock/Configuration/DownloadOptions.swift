@@ -21,7 +21,7 @@ public struct DownloadOptions: Sendable, Hashable {
     /// How long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/lifetime``, and none for
     /// a ``Resource`` whose origin says nothing about it.
     public var lifetime: Duration?
-    /// The same by status; nil, the default, is the manager's ``DownloadConfiguration/lifetimes``.
+    /// The lifetimes of responses by their status; nil, the default, is the manager's ``DownloadConfiguration/lifetimes``.
     public var lifetimes: [Int: Duration]?
     /// Looks into ``DownloadConfiguration/seeds`` first, if there are any. True by default.
     public var usesSeeds: Bool

@@ -1,6 +1,8 @@
-// How a request that failed is made again, and when an origin that fails is left alone.
+// How a request that failed is made again, when an origin that fails is left alone, and what errors say where the
+// budget of retries had nothing left.
 
 import Policies
+import ServiceCore
 
 extension DownloadConfiguration {
     /// How a request to an origin is made again after a failure. Everybody who waits for the answer waits for its
@@ -35,13 +37,13 @@ extension DownloadConfiguration {
         public struct FailedAttempt: Sendable, Hashable {
             /// Which attempt it was, counted from 1.
             public var number: Int
-            /// Of the request.
+            /// The method of the request.
             public var method: String
             /// Without the query, which may hold secrets.
             public var path: String
             /// What kind of failure it was.
             public var cause: Cause
-            /// Of the answer; nil where there was none.
+            /// The status of the answer; nil if there was none.
             public var status: Int?
             /// What happened, for logs.
             public var detail: String
@@ -192,7 +194,7 @@ extension DownloadConfiguration.Retry.Cause {
         }
     }
 
-    /// Nil for a status that is no failure.
+    /// The cause in the words of the modules below; nil for a status that is no failure.
     fileprivate var rule: RetryCause? {
         switch self {
         case .connect: .connect
@@ -210,5 +212,53 @@ extension DownloadConfiguration.Breaker {
             window: window.wholeNanoseconds,
             open: open.wholeNanoseconds
         )
+    }
+}
+
+// MARK: - Refused retries
+
+extension DownloadResult {
+    /// What descriptions of failures end with.
+    var refusalText: String { isRetryRefused ? "; it was not repeated: \(RetryBudget.refusal)" : "" }
+}
+
+extension DownloadError {
+    /// The error with the remark that the budget of retries has kept its request from being repeated.
+    var withoutRetry: DownloadError {
+        switch self {
+        case .origin(let failure):
+            .origin(
+                OriginFailure(
+                    kind: failure.kind,
+                    detail: "\(failure.detail); it was not repeated: \(RetryBudget.refusal)"
+                )
+            )
+        case .unacceptableStatus(let result): .unacceptableStatus(result.withoutRetry)
+        default: self
+        }
+    }
+}
+
+extension ServiceError {
+    /// The error with the remark that the budget of retries has kept its request from being repeated.
+    var withoutRetry: ServiceError {
+        switch self {
+        case .transport(let error): .transport(error.withoutRetry)
+        case .status(let result, let failure): .status(result.withoutRetry, failure: failure)
+        case .mapping(let error, let result): .mapping(error, result.withoutRetry)
+        default: self
+        }
+    }
+}
+
+extension Error {
+    /// The error with the remark that the budget of retries has kept its request from being repeated; an error of the program's
+    /// own stays as it is.
+    var withoutRetry: any Error {
+        switch self {
+        case let error as DownloadError: error.withoutRetry as DownloadError
+        case let error as ServiceError: error.withoutRetry as ServiceError
+        default: self
+        }
     }
 }

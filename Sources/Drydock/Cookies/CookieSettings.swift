@@ -10,7 +10,7 @@ public enum CookieStorage: Sendable, Hashable {
     case none
     /// They last until the manager closes.
     case memory
-    /// Those with a lifetime are kept in this file, which only its owner may read, and which one manager at a time
+    /// Cookies with a lifetime are kept in this file, which only its owner may read, and which one manager at a time
     /// may use; the others last until the manager closes.
     case file(URL)
 }

@@ -66,7 +66,8 @@ final class CookieSource: FetchSource {
 /// Hears of the head before the sink behind it; loop-bound.
 private final class CookieSink: PassingSink {
     let sink: (any FetchSink)?
-    /// Of an answer that must not be stored: it is for others than those that it would be stored for. Nil: it may be.
+    /// The policy that keeps an answer from being stored, which is for others than those that it would be stored for; nil if it
+    /// may be stored.
     private let forbidding: CachePolicy?
     private let take: (Fields) -> Void
 

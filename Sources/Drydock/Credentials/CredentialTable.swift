@@ -7,7 +7,7 @@ import Synchronization
 struct Account: Sendable {
     /// Scheme, host and port.
     let origin: String
-    /// Nil: nothing.
+    /// What is shown to the origin; nil shows nothing.
     let credentials: Credentials?
     /// How often the program has answered for this origin.
     let generation: Int

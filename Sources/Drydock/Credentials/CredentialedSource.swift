@@ -12,7 +12,7 @@ import Upstream
 final class CredentialedSource: FetchSource {
     private let origin: OriginAddress
     private let table: CredentialTable
-    /// Whose credentials the question counts with; nil: nobody's.
+    /// The account whose credentials the question counts with; nil if it counts with nobody's.
     private let expected: String?
     /// Where the request is made.
     private let scope: AskingScope

@@ -1,6 +1,8 @@
-// What a program shows to origins, and where it comes from.
+// What a program shows to origins: where it comes from, to which origins it goes, and what is asked when one refuses
+// it.
 
 import HTTPWire
+import ServiceCore
 
 /// What a program shows to an origin in the field Authorization.
 ///
@@ -27,7 +29,7 @@ extension Credentials {
         }
     }
 
-    /// Whose they are: what is stored for one is for no other.
+    /// The identity of their owner: what is stored for one owner is for no other.
     var identity: String {
         switch self {
         case .bearer(_, let user?): "user \(user)"
@@ -109,4 +111,89 @@ extension CredentialSource: CustomStringConvertible, CustomDebugStringConvertibl
 
     /// Nothing is shown of the credentials.
     public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+// MARK: - The question to the program
+
+/// A 401, and what it asks for.
+public struct AuthenticationChallenge: Sendable, Hashable {
+    /// One of the ways in which the origin wants to be shown credentials (RFC 9110 section 11.6.1).
+    public struct Scheme: Sendable, Hashable {
+        /// `basic`, `bearer`, in lower case.
+        public var name: String
+        /// What follows the name where that is no list of parameters.
+        public var token: String?
+        /// By their names in lower case.
+        public var parameters: [String: String]
+
+        /// The realm, where it names one.
+        public var realm: String? { parameters["realm"] }
+
+        /// A way with these parameters.
+        public init(name: String, token: String? = nil, parameters: [String: String] = [:]) {
+            self.name = name
+            self.token = token
+            self.parameters = parameters
+        }
+    }
+
+    /// Scheme, host and port, such as `https://example.com:8443`.
+    public var origin: String
+    /// What its WWW-Authenticate names, in its order.
+    public var schemes: [Scheme]
+    /// What was shown to it, and refused; nil where nothing was.
+    public var refused: Credentials?
+
+    /// A challenge, such as one for the tests of a program.
+    public init(origin: String, schemes: [Scheme], refused: Credentials? = nil) {
+        self.origin = origin
+        self.schemes = schemes
+        self.refused = refused
+    }
+}
+
+extension AuthenticationChallenge {
+    init(_ account: Account, _ fields: Fields) {
+        self.init(
+            origin: account.origin,
+            schemes: FieldChallenge.all(in: fields).map {
+                Scheme(name: $0.scheme, token: $0.token, parameters: $0.parameters)
+            },
+            refused: account.credentials
+        )
+    }
+}
+
+// MARK: - Names of origins
+
+/// `[SCHEME://]HOST[:PORT]`. Without a scheme it means `https`: credentials for a host are not sent in the clear by
+/// accident.
+struct OriginPattern: Sendable, Hashable {
+    private let scheme: String
+    private let host: String
+    /// The port; nil matches any.
+    private let port: UInt16?
+    /// How much of an origin it names: of two that match, the one with more counts.
+    let precision: Int
+
+    /// - Returns: nil where the text is none.
+    init?(_ text: String) {
+        var rest = Substring(text)
+        var named: String?
+        if let mark = text.firstRange(of: "://") {
+            named = text[..<mark.lowerBound].lowercased()
+            rest = text[mark.upperBound...]
+        }
+        guard named == nil || named == "http" || named == "https", let place = Authority.parse(String(rest)) else {
+            return nil
+        }
+        scheme = named ?? "https"
+        host = place.host
+        port = place.port
+        precision = (place.port == nil ? 0 : 2) + (named == nil ? 0 : 1)
+    }
+
+    func matches(_ origin: OriginAddress) -> Bool {
+        origin.scheme == scheme && origin.host == host && (port == nil || port == origin.effectivePort)
+    }
 }

@@ -18,9 +18,9 @@ final class StoreIdentity: Sendable {
     let seen: Fields
     /// What the key has behind the URL; nil where answers are the same for everybody.
     let line: String?
-    /// Whose answers they are, as a digest, in a shared cache as well; nil: nobody's.
+    /// The digest of the owner of the answers, in a shared cache as well; nil if they are nobody's.
     let holder: String?
-    /// Whose credentials of the manager are in it; nil where they are the request's own, or there are none.
+    /// The account whose credentials of the manager are in it; nil if they are the request's own, or there are none.
     let account: String?
     /// The cookies of the manager that are in it.
     let cookies: String?

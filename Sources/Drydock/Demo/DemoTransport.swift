@@ -186,7 +186,7 @@ public final class DemoTransport: Transport {
 
 /// The part of a URL that all endpoints have in common.
 private struct DemoBase: Sendable {
-    /// Nil: every host.
+    /// The origin and the path that are meant; nil means every host.
     private let place: (origin: OriginAddress, path: String)?
 
     /// - Throws: `DemoError.invalidBase`.

@@ -37,7 +37,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         AsyncIterator(manager: manager, question: question, file: file)
     }
 
-    /// The same for whoever suspends and resumes it.
+    /// Begins a download of its own, for whoever suspends and resumes it.
     /// - Parameter onBegin: has the session before anything is asked for.
     func makeIterator(onBegin: @escaping @Sendable (DownloadSession) -> Void) -> AsyncIterator {
         var iterator = makeAsyncIterator()

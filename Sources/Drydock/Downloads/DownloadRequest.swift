@@ -51,7 +51,7 @@ struct DownloadRequest: Sendable {
 
     private let contents: Contents
 
-    /// As the program gave it.
+    /// The URL as the program gave it.
     var url: URL { contents.url }
     var origin: OriginAddress { contents.origin }
     /// Path and query, as they go out.
@@ -59,7 +59,7 @@ struct DownloadRequest: Sendable {
     var method: HTTPWire.Method { contents.method }
     /// End-to-end, without Host.
     var fields: Fields { contents.fields }
-    /// Of a POST that is answered from the store; nil for what has no content, and for what is passed on.
+    /// The content of a POST that is answered from the store; nil for what has no content, and for what is passed on.
     var content: [UInt8]? { contents.content }
     /// What is sent with a request that is passed on; nil where it has no content.
     var body: RequestBody? { contents.body }
@@ -105,7 +105,7 @@ struct DownloadRequest: Sendable {
         return plain.urlKey
     }
 
-    /// As it is sent: in the modules below a POST that is a question is a GET.
+    /// The method that is sent: in the modules below a POST that is a question is a GET.
     var sentMethod: HTTPWire.Method { content == nil ? method : .post }
 
     /// The content as far as it is in memory; nil where it has none, or one that is elsewhere.
@@ -226,7 +226,7 @@ struct DownloadRequest: Sendable {
         case refused(String)
     }
 
-    /// Of each byte once: every download begins with it.
+    /// Origin and path of a URL. It looks at each byte once, since every download begins with it.
     private static func parts(of text: UnsafeRawBufferPointer) -> Parts {
         let whole = text.part(0..<(text.firstIndex(of: UInt8(ascii: "#")) ?? text.count))
         let (scheme, start): (String, Int)

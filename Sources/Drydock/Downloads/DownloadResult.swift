@@ -1,6 +1,7 @@
-// What a download brings, and how far it has come.
+// What a download brings, how far it has come, and the eight ways in which it can end.
 
 public import FoundationEssentials
+package import HTTPCaching
 public import HTTPTypes
 
 /// A download that is whole.
@@ -23,7 +24,7 @@ public struct DownloadResult: Sendable, Hashable {
     /// It is a failure that would have been repeated, had the budget of retries not been used up.
     private(set) var isRetryRefused = false
 
-    /// The same, where the budget of retries has kept it from being repeated.
+    /// The result with the remark that the budget of retries has kept its request from being repeated.
     var withoutRetry: DownloadResult {
         var result = self
         result.isRetryRefused = true
@@ -64,7 +65,7 @@ public struct DownloadProgress: Sendable, Hashable {
         self.expected = expected
     }
 
-    /// From 0 to 1; nil where the whole is not known.
+    /// The part that is done, from 0 to 1; nil if the whole is not known.
     public var fraction: Double? {
         guard let expected else { return nil }
         return expected == 0 ? 1 : min(1, Double(received) / Double(expected))
@@ -85,4 +86,55 @@ public enum DownloadEvent: Sendable, Hashable {
     case progress(DownloadProgress)
     /// It is whole; nothing comes after this.
     case finished(DownloadResult)
+}
+
+// MARK: - Outcomes
+
+/// Where the bytes of a download came from, and what was done to know that they are good.
+///
+/// Each case stands for one form of the Cache-Status field (RFC 9211) that the daemon would answer with.
+public enum DownloadOutcome: String, Sendable, Hashable, CaseIterable, Codable {
+    /// It came from a seed folder, which is searched first: `hit; detail=seed`.
+    case seeded
+    /// Stored and valid; the origin was not asked: `hit; ttl=118; detail=memory`, or `disk`.
+    case stillValid
+    /// Stored and no longer valid; this is the stored response, while the origin is being asked: `hit; ttl=-5;
+    /// detail=refreshing`. A final result follows where there are events to follow it.
+    case beingChecked
+    /// Stored and no longer valid; the origin said that it has not changed: `fwd=stale;
+    /// fwd-status=304; detail=revalidated`.
+    case confirmed
+    /// Stored and no longer valid; the origin could not be asked, or did not answer as it should: `fwd=stale;
+    /// detail=stale-if-error`, or `hit; detail=check-pause` for a while after that. Or it was not to be asked
+    /// (``DownloadOptions/onlyStored``): `hit; detail=unrefreshed`.
+    case checkFailed
+    /// It came from the origin, just now: `fwd=uri-miss; fwd-status=200; stored`, or `fwd=stale; …; detail=replaced`.
+    case downloaded
+    /// Neither stored nor to be had. What carries it is a ``DownloadError``, whose ``DownloadError/outcome`` it is.
+    case downloadFailed
+    /// The request could not be asked. Only a ``DownloadError`` has this outcome, never a result.
+    case invalid
+}
+
+extension DownloadOutcome {
+    /// Reads what the download core says of an answer that has come.
+    package init(_ status: CacheStatus?) {
+        guard let status else {
+            self = .downloaded
+            return
+        }
+        let detail = status.detail.flatMap(CacheStatus.Detail.init(rawValue:))
+        switch (status.hit, detail) {
+        case (_, .seed): self = .seeded
+        case (_, .fallback), (_, .placeholder): self = .downloadFailed
+        case (true, .refreshing): self = .beingChecked
+        case (true, .memory), (true, .disk): self = .stillValid
+        // The response is stale and its origin was not asked: only stored responses are wanted, or a check failed a
+        // moment ago.
+        case (true, _): self = .checkFailed
+        case (false, .revalidated): self = .confirmed
+        case (false, .staleIfError), (false, .otherVariant): self = .checkFailed
+        case (false, _): self = .downloaded
+        }
+    }
 }

@@ -25,7 +25,7 @@ final class DownloadSession: DownloadUnderWay {
         var isSuspended = false
         var isCancelled = false
         var isSilent = false
-        /// Nil where nobody wants to know of the download, or it has not begun.
+        /// What metrics and traces see of the download; nil if nobody wants to know of it, or it has not begun.
         var observation: DownloadObservation?
         /// What the end of the body ends; nil for a stale response, which a final one follows.
         var head: Head?
@@ -419,5 +419,63 @@ final class DownloadSession: DownloadUnderWay {
         }
         withExtendedLifetime(interrupt) {}
         return value
+    }
+}
+
+// MARK: - The head
+
+extension DownloadSession {
+    /// The head of an answer, as the program sees it. A reference, for it goes through many frames of tasks. Sendable:
+    /// nothing in it changes.
+    final class Head: Sendable {
+        let response: HTTPResponse
+        let outcome: DownloadOutcome
+        /// The length of the body as it comes, in bytes: the coded length if it is coded.
+        let expected: Int64?
+        /// What is taken off the body before the program gets it.
+        let codings: [ContentCoding]
+        let age: Duration
+        let validity: Duration?
+        /// The digest of its owner; nil if it is nobody's.
+        let holder: String?
+        /// Why no answer has come; nil if one has.
+        let failure: FetchError?
+
+        /// The length of the body as the program gets it, in bytes.
+        var length: Int64? { codings.isEmpty ? expected : nil }
+
+        /// - Parameter isDecoded: the program gets decoded bytes.
+        init(_ answer: Answer, isDecoded: Bool, holder: String?) {
+            self.holder = holder
+            codings = isDecoded ? answer.codings : []
+            response = HTTPResponse(codings.isEmpty ? answer : answer.decodedHead)
+            outcome = DownloadOutcome(answer.cacheStatus)
+            expected = answer.length
+            age = .seconds(answer.age ?? 0)
+            validity = answer.cacheStatus?.ttl.map { .seconds($0) }
+            failure = answer.failure
+        }
+    }
+}
+
+// MARK: - The whole body
+
+extension BodyReader {
+    /// All bytes that are still to come.
+    /// - Parameters:
+    ///   - limit: with more bytes than these it stops.
+    ///   - expected: bytes of the whole, where anybody knows.
+    func collect(
+        upTo limit: Int,
+        expected: Int64?,
+        on loop: isolated EventLoop
+    ) async throws(BodyError) -> Data {
+        var data = Data()
+        if let expected { data.reserveCapacity(Int(clamping: expected)) }
+        while data.count <= limit, let piece = try await next(maxBytes: 1 << 20, on: loop) {
+            let part = try await piece.load(on: loop)
+            part.chunk.withBytes { data.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[part.range])) }
+        }
+        return data
     }
 }

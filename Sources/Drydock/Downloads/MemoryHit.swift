@@ -8,7 +8,7 @@ import HTTPWire
 /// What memory has for a question that asks for nothing unusual: the same as the waiting path would bring.
 struct MemoryHit {
     let answer: Answer
-    /// Whose it is, as a digest; nil: nobody's.
+    /// The digest of its owner; nil if it is nobody's.
     let holder: String?
     let data: Data
 

@@ -1,5 +1,5 @@
-// Downloads resources, keeps them, and asks their origins again when they are no longer valid:
-// the library's front door.
+// Downloads resources, keeps them, and asks their origins again when they are no longer valid: the library's front
+// door.
 
 import DownloadCore
 import EventLoop
@@ -7,6 +7,7 @@ public import FoundationEssentials
 import HTTPCaching
 public import HTTPTypes
 public import Logging
+import ServiceCore
 import Synchronization
 
 /// Fetches resources and keeps them, without a daemon and without a configuration file.
@@ -43,7 +44,7 @@ public final class DownloadManager: Sendable, ActivitySource {
     /// What the manager was made with.
     public let configuration: Configuration
     let logger: Logger
-    /// Nil is what the program has set up when the manager opens.
+    /// The metrics and the tracer; nil is what the program has set up when the manager opens.
     private let telemetry: Telemetry?
     let sessions = DownloadSessions()
     /// Protects the way from the first download to the end.
@@ -402,5 +403,81 @@ extension DownloadOptions {
         var options = self
         options.yieldsStaleFirst = false
         return options
+    }
+}
+
+// MARK: - Names of its settings
+
+// The settings stand outside the manager, so that what is below it knows them and not the manager.
+
+extension DownloadManager {
+    /// The settings of a manager.
+    public typealias Configuration = DownloadConfiguration
+    /// The wishes of one download.
+    public typealias Options = DownloadOptions
+    /// Who says how long a response stays valid.
+    public typealias Mode = DownloadConfiguration.Mode
+    /// How a stored response is checked that is no longer valid.
+    public typealias Check = DownloadConfiguration.Check
+    /// What a check by HEAD compares with what is stored.
+    public typealias Comparison = DownloadConfiguration.Comparison
+    /// What becomes of a stored response when a check answers 404 or 410.
+    public typealias Gone = DownloadConfiguration.Gone
+    /// What becomes of a transfer when everybody who waited for it has left.
+    public typealias Leaving = DownloadConfiguration.Leaving
+    /// A folder of resources that are there before anything is downloaded.
+    public typealias Seeds = DownloadConfiguration.Seeds
+    /// What may be kept in memory.
+    public typealias MemoryLimits = DownloadConfiguration.MemoryLimits
+    /// What may be kept on disk, and where.
+    public typealias DiskStore = DownloadConfiguration.DiskStore
+    /// How long an origin may take.
+    public typealias Timeouts = DownloadConfiguration.Timeouts
+    /// What a stored response is found by, besides its URL.
+    public typealias Keys = DownloadConfiguration.Keys
+    /// How a request that failed is made again.
+    public typealias Retry = DownloadConfiguration.Retry
+    /// When an origin that fails is left alone.
+    public typealias Breaker = DownloadConfiguration.Breaker
+    /// How an `https` origin is verified, and how the program shows itself to it.
+    public typealias TLS = DownloadConfiguration.TLS
+    /// Who comes first where downloads wait for one another.
+    public typealias Priority = DownloadOptions.Priority
+    /// What a body should be.
+    public typealias Expectation = DownloadOptions.Expectation
+}
+
+// MARK: - Statistics
+
+/// What a manager is doing, and what it has asked for since it was opened.
+public struct DownloadStatistics: Sendable, Hashable {
+    /// Downloads and batches that have begun and have not ended.
+    public internal(set) var downloads = 0
+    /// Requests to origins that are under way, checks among them.
+    public internal(set) var running = 0
+    /// Requests that wait, since ``DownloadConfiguration/maximumFetches`` are under way.
+    public internal(set) var waiting = 0
+    /// Requests that were sent to origins, checks, retries and redirects among them.
+    public internal(set) var requests = 0
+    /// Requests that were made again after a failure.
+    public internal(set) var retries = 0
+    /// Retries that were due, and for which the budget had nothing left.
+    public internal(set) var refusedRetries = 0
+    /// Origins that are left alone at the moment.
+    public internal(set) var openBreakers = 0
+    /// Requests that were not sent, since their origin is left alone.
+    public internal(set) var refusedByBreakers = 0
+
+    /// - Parameter engine: nil before the first download, and after the end.
+    init(downloads: Int, _ engine: DownloadEngine?) {
+        self.downloads = downloads
+        guard let runtime = engine?.admission else { return }
+        running = runtime.admission.running
+        waiting = runtime.admission.waiting
+        requests = runtime.fetchCount
+        retries = runtime.resilience.retryCount
+        refusedRetries = runtime.resilience.unaffordableCount
+        openBreakers = runtime.resilience.openBreakerCount
+        refusedByBreakers = runtime.resilience.refusalCount
     }
 }

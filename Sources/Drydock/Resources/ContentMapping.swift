@@ -149,7 +149,7 @@ public struct ContentMapping: Sendable {
         }
     }
 
-    /// The same for equal mappings.
+    /// A digest of the mapping, the same for equal ones.
     var digest: String { plan.digest }
 }
 

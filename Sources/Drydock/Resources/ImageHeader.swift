@@ -31,7 +31,7 @@ public struct ImageHeader: Sendable, Hashable {
     /// Pixels; nil where the header does not say so in a way that is read here, as of an image of which only the
     /// beginning is there. A TIFF may say it at its end, and of several pictures in it the first one counts.
     public var width: Int?
-    /// As the width.
+    /// The height in pixels, where ``width`` is known.
     public var height: Int?
 
     /// A header with these values.
@@ -111,7 +111,7 @@ private struct ImageBytes {
         return (width, height)
     }
 
-    /// Of the first frame header (ITU T.81 section B.2.2), behind other segments.
+    /// The size in the first frame header of a JPEG (ITU T.81 section B.2.2), behind other segments.
     private var jpeg: Size? {
         var place = 2
         while byte(place) == 0xFF, let marker = byte(place + 1) {
@@ -157,13 +157,13 @@ private struct ImageBytes {
         )
     }
 
-    /// Of the first picture; 0 is 256.
+    /// The size of the first picture of an icon; 0 is 256.
     private var icon: Size? {
         guard let width = byte(6), let height = byte(7) else { return nil }
         return (width == 0 ? 256 : width, height == 0 ? 256 : height)
     }
 
-    /// Of the first image file directory (TIFF 6.0 section 2), wherever it is: at most 65 535 entries of 12 bytes each.
+    /// The size in the first image file directory (TIFF 6.0 section 2), wherever it is: at most 65 535 entries of 12 bytes each.
     private var tiff: Size? {
         let isLittle = byte(0) == 0x49
         func number(_ place: Int, bytes: Int) -> Int? {
@@ -188,7 +188,7 @@ private struct ImageBytes {
         return nil
     }
 
-    /// Of the largest picture: the boxes `ispe` (ISO/IEC 23008-12 section 6.5.3), which stand in the first kilobytes.
+    /// The size of the largest picture: the boxes `ispe` (ISO/IEC 23008-12 section 6.5.3), which stand in the first kilobytes.
     private var extents: Size? {
         let mark = Array("ispe".utf8)
         var found: Size?

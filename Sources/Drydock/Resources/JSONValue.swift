@@ -1,4 +1,5 @@
-// Any value of JSON, for a program that looks into it without a type of its own, and for parameters of requests.
+// Any value of JSON, for a program that looks into it without a type of its own, for parameters of requests, and within
+// a program's own types.
 
 import Content
 public import FoundationEssentials
@@ -14,7 +15,7 @@ public import FoundationEssentials
 public struct JSONValue: Sendable, Hashable {
     /// A name with its value.
     public struct Member: Sendable, Hashable {
-        /// Of the member.
+        /// The name of the member.
         public var name: String
         /// What it is.
         public var value: JSONValue
@@ -42,7 +43,7 @@ public struct JSONValue: Sendable, Hashable {
     /// A truth value.
     public init(_ value: Bool) { self.init(.bool(value)) }
 
-    /// Nil for what is no number in JSON: infinite, or not a number.
+    /// A number; nil for what is none in JSON: infinite, or not a number.
     public init?(_ value: Double) {
         guard value.isFinite else { return nil }
         self.init(.number("\(value)"))
@@ -79,22 +80,22 @@ public struct JSONValue: Sendable, Hashable {
     /// Far more than anybody sends, and few enough to be read.
     private static let limits = TreeLimits(depth: 512, values: 16 << 20)
 
-    /// As a JSON text, without spaces.
+    /// The value as a JSON text, without spaces.
     public var data: Data { Data(JSONWriter.bytes(tree)) }
 
     /// Whether it is `null`.
     public var isNull: Bool { tree == .null }
 
-    /// Nil for what is no truth value.
+    /// The value as a truth value; nil if it is none.
     public var bool: Bool? { if case .bool(let value) = tree { value } else { nil } }
 
-    /// Nil for what is no whole number, or too large a one.
+    /// The value as a whole number; nil if it is none, or too large.
     public var int: Int? { if case .number(let text) = tree { Int(text) } else { nil } }
 
-    /// Nil for what is no number.
+    /// The value as a number; nil if it is none.
     public var double: Double? { if case .number(let text) = tree { Double(text) } else { nil } }
 
-    /// Nil for what is no text.
+    /// The value as a text; nil if it is none.
     public var string: String? {
         switch tree {
         case .string(let text): text
@@ -103,10 +104,10 @@ public struct JSONValue: Sendable, Hashable {
         }
     }
 
-    /// Nil for what is no list.
+    /// The elements of a list; nil if the value is none.
     public var array: [JSONValue]? { if case .array(let values) = tree { values.map { JSONValue($0) } } else { nil } }
 
-    /// Nil for what is no object.
+    /// The members of an object; nil if the value is none.
     public var members: [Member]? { tree.members?.map { Member($0.name, JSONValue($0.value)) } }
 
     /// The member of this name; nil where there is none.
@@ -155,4 +156,80 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     public init(arrayLiteral elements: JSONValue...) { self.init(elements) }
     /// An object.
     public init(dictionaryLiteral elements: (String, JSONValue)...) { self.init(elements.map { Member($0.0, $0.1) }) }
+}
+
+// MARK: - Decoding and encoding
+
+/// A key of any name.
+struct AnyKey: CodingKey {
+    let stringValue: String
+    let intValue: Int?
+
+    init(_ name: String) { (stringValue, intValue) = (name, nil) }
+
+    init(stringValue: String) { self.init(stringValue) }
+
+    init(intValue: Int) { (stringValue, self.intValue) = ("\(intValue)", intValue) }
+}
+
+extension JSONValue: Codable {
+    /// Reads whatever is there. The order of members is the decoder's.
+    public init(from decoder: any Decoder) throws {
+        if let container = try? decoder.container(keyedBy: AnyKey.self) {
+            self.init(
+                try container.allKeys.map { Member($0.stringValue, try container.decode(JSONValue.self, forKey: $0)) }
+            )
+            return
+        }
+        if var container = try? decoder.unkeyedContainer() {
+            var values: [JSONValue] = []
+            while !container.isAtEnd { values.append(try container.decode(JSONValue.self)) }
+            self.init(values)
+            return
+        }
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self.init(.null)
+        } else if let value = try? container.decode(Bool.self) {
+            self.init(value)
+        } else if let value = try? container.decode(Int64.self) {
+            self.init(value)
+        } else if let value = try? container.decode(UInt64.self) {
+            self.init(value)
+        } else if let value = try? container.decode(Double.self) {
+            self.init(.number("\(value)"))
+        } else {
+            self.init(try container.decode(String.self))
+        }
+    }
+
+    /// Writes it as what it is; bytes and times as texts.
+    public func encode(to encoder: any Encoder) throws {
+        switch tree {
+        case .object(let members):
+            var container = encoder.container(keyedBy: AnyKey.self)
+            for member in members { try container.encode(JSONValue(member.value), forKey: AnyKey(member.name)) }
+        case .array(let values):
+            var container = encoder.unkeyedContainer()
+            for value in values { try container.encode(JSONValue(value)) }
+        case .null:
+            var container = encoder.singleValueContainer()
+            try container.encodeNil()
+        case .bool(let value):
+            var container = encoder.singleValueContainer()
+            try container.encode(value)
+        case .number(let text):
+            var container = encoder.singleValueContainer()
+            if let value = Int64(text) {
+                try container.encode(value)
+            } else if let value = UInt64(text) {
+                try container.encode(value)
+            } else {
+                try container.encode(Double(text) ?? 0)
+            }
+        case .string, .data, .date:
+            var container = encoder.singleValueContainer()
+            try container.encode(tree.scalar ?? "")
+        }
+    }
 }

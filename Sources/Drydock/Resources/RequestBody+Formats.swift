@@ -86,6 +86,6 @@ extension ContentTree {
 }
 
 extension Parameters: Encodable {
-    /// As an object.
+    /// Encodes the parameters as an object.
     public func encode(to encoder: any Encoder) throws { try JSONValue(try object).encode(to: encoder) }
 }

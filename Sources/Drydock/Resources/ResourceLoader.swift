@@ -1,7 +1,9 @@
-// Asks a transport for resources, and makes their models.
+// Asks a transport for resources, with what it adds to their requests, and makes their models, once or twice where what
+// is stored comes first.
 
 public import FoundationEssentials
 public import HTTPTypes
+import Synchronization
 
 /// Asks a transport for resources, and makes their models.
 ///
@@ -18,7 +20,7 @@ public struct ResourceLoader: Sendable {
     public var base: URL?
     /// What every request gets that does not bring it itself.
     public var defaults: RequestDefaults
-    /// The same for one resource; it wins over ``defaults``. None by default.
+    /// What the requests of one resource get; it wins over ``defaults``. None by default.
     public var defaultsForResource: (@Sendable (any Resource) -> RequestDefaults)?
     /// Models that were decoded already; nil, the default, decodes each response.
     public var models: DecodedModels?
@@ -225,7 +227,7 @@ extension ResourceLoader {
 /// A response with all of its body.
 struct WholeResponse: Sendable {
     let result: DownloadResult
-    /// Whose credentials and cookies of the manager it was asked with, as a digest; nil: with none.
+    /// A digest of the manager's credentials and cookies that it was asked with; nil if it was asked with none.
     var holder: String?
 }
 
@@ -245,5 +247,178 @@ extension ResponseBody {
             onBody(DownloadProgress(received: Int64(data.count), expected: expected))
         }
         return data
+    }
+}
+
+// MARK: - What is added to requests
+
+/// Fields and query items that are added to requests that do not bring them themselves.
+public struct RequestDefaults: Sendable {
+    /// Fields, each for a request without one of the same name, in upper or lower case.
+    public var headerFields: HTTPFields
+    /// Query items, each for a request without one of the same name.
+    public var query: Parameters
+
+    /// These.
+    public init(headerFields: HTTPFields = HTTPFields(), query: Parameters = [:]) {
+        self.headerFields = headerFields
+        self.query = query
+    }
+
+    /// These defaults with others, which win over those of the same name.
+    func merging(_ others: RequestDefaults) -> RequestDefaults {
+        var fields = others.headerFields
+        for field in headerFields where others.headerFields[field.name] == nil { fields.append(field) }
+        return RequestDefaults(headerFields: fields, query: query.merging(others.query))
+    }
+}
+
+// MARK: - As stored, then as the origin has it
+
+/// The values of a resource: the stored one, where it is no longer valid, and then the final one.
+///
+/// A stored response that cannot be read is left out. An error ends the sequence, also behind a stored value.
+public struct LoadedValues<R: Resource>: AsyncSequence, Sendable {
+    public typealias Element = Loaded<R.Model>
+    public typealias Failure = ServiceError
+
+    private let loader: ResourceLoader
+    private let resource: R
+
+    init(_ loader: ResourceLoader, _ resource: R) {
+        self.loader = loader
+        self.resource = resource
+    }
+
+    /// Asks anew.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(loader: loader, resource: resource) }
+
+    /// The values of a resource that is asked for.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        private enum Step {
+            case first
+            case final(TransportRequest)
+            case over
+        }
+
+        private let loader: ResourceLoader
+        private let resource: R
+        private var step = Step.first
+
+        fileprivate init(loader: ResourceLoader, resource: R) {
+            self.loader = loader
+            self.resource = resource
+        }
+
+        /// The next value; nil behind the final one, and behind an error.
+        public mutating func next(
+            isolation actor: isolated (any Actor)? = #isolation
+        ) async throws(ServiceError) -> Loaded<R.Model>? {
+            do throws(ServiceError) {
+                switch step {
+                case .first:
+                    let request = try loader.request(for: resource)
+                    step = .final(request)
+                    if let stale = await loader.staleValue(of: resource, request) { return stale }
+                    return try await final(request)
+                case .final(let request): return try await final(request)
+                case .over: return nil
+                }
+            } catch {
+                step = .over
+                throw error
+            }
+        }
+
+        private mutating func final(_ request: TransportRequest) async throws(ServiceError) -> Loaded<R.Model> {
+            let value = try loader.loaded(resource, request.head, try await loader.response(to: request))
+            step = .over
+            return value
+        }
+    }
+}
+
+extension ResourceLoader {
+    /// The model of what is stored, although it is no longer valid; nil where there is none.
+    func staleValue<R: Resource>(of resource: R, _ request: TransportRequest) async -> Loaded<R.Model>? {
+        guard let response = await staleResponse(to: request) else { return nil }
+        return try? loaded(resource, request.head, response, isStale: true)
+    }
+}
+
+// MARK: - Models that were decoded already
+
+/// Keeps models for as long as there is room for them, so that a stored response that has not changed is not decoded
+/// again.
+///
+/// ```swift
+/// let loader = ResourceLoader(transport: manager, base: base, models: DecodedModels(costLimit: 16 << 20))
+/// ```
+///
+/// A model is found by the request and ``Resource/modelKey``, and is used where the response has the very same bytes and
+/// media type. A model that was made of what a ``DownloadManager`` has asked with credentials or cookies is for those
+/// alone: another user, and another manager, gets one of its own, also of the same bytes. Of the responses of a program's
+/// own transport only fields of the request say whose they are. Any thread may use it, and several loaders may share it.
+public final class DecodedModels: Sendable {
+    private struct Key: Hashable, Sendable {
+        let resource: any Hashable & Sendable
+        let request: HTTPRequest
+        /// A digest of the credentials and cookies that the response was asked with; nil if it was asked with none.
+        let holder: String?
+
+        static func == (left: Self, right: Self) -> Bool {
+            left.holder == right.holder && left.request == right.request
+                && AnyHashable(left.resource) == AnyHashable(right.resource)
+        }
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(AnyHashable(resource))
+            hasher.combine(request)
+            hasher.combine(holder)
+        }
+    }
+
+    /// What says that a response has not changed. An entity tag does not: an origin may give the same one to users
+    /// who get different bytes.
+    private struct Mark: Equatable, Sendable {
+        let bytes: Data
+        /// It may say how bytes become a text.
+        let type: String?
+
+        init(_ result: DownloadResult) {
+            bytes = result.data
+            type = result.response.headerFields[.contentType]
+        }
+    }
+
+    private struct Entry: Sendable {
+        let mark: Mark
+        let model: any Sendable
+    }
+
+    private let cache: MemoryCache<Key, Entry>
+
+    /// - Parameter costLimit: bytes that the bodies of all models may have together.
+    public init(costLimit: Int) { cache = MemoryCache(costLimit: costLimit) }
+
+    /// Models that are held.
+    public var count: Int { cache.count }
+
+    /// Lets go of all.
+    public func removeAll() { cache.removeAll() }
+
+    /// The model of a response: the one that is held, or a new one.
+    func model<Model: Sendable>(
+        of key: any Hashable & Sendable,
+        _ request: HTTPRequest,
+        _ response: WholeResponse,
+        make: () throws -> Model
+    ) rethrows -> Model {
+        let key = Key(resource: key, request: request, holder: response.holder)
+        let mark = Mark(response.result)
+        if let entry = cache[key], entry.mark == mark, let model = entry.model as? Model { return model }
+        let model = try make()
+        cache.insert(Entry(mark: mark, model: model), for: key, cost: max(1, mark.bytes.count))
+        return model
     }
 }

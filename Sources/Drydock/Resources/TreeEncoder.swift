@@ -100,7 +100,7 @@ struct TreeEncoder: Encoder {
 
     func singleValueContainer() -> any SingleValueEncodingContainer { Single(encoder: self) }
 
-    /// Of a part that is encoded now.
+    /// The encoder of a part that is encoded now.
     private func part(_ key: any CodingKey) -> TreeEncoder { TreeEncoder(EncodedNode(), dates, codingPath + [key]) }
 
     private struct Keyed<Key: CodingKey>: KeyedEncodingContainerProtocol {

@@ -1,6 +1,10 @@
-// Who is asked before a call, and told of what happens to it.
+// Who is asked before a call, and told of what happens to it; a request or a response as a log may show it, bounded and
+// without secrets.
 
+import Content
+import FoundationEssentials
 public import HTTPTypes
+import ServiceCore
 
 /// Who is asked before a call, and told of what happens to it, in the order of ``CallEvent``.
 ///
@@ -35,4 +39,114 @@ public struct ServiceHooks: Sendable {
 
     /// No hooks.
     public init() {}
+}
+
+// MARK: - Entries of a log
+
+/// A request, a response or a failure, as a log may show it. What its name calls secret is `***`: fields, items of the
+/// query, and members of JSON and forms.
+public struct ServiceLogEntry: Sendable, Hashable, CustomStringConvertible {
+    /// What is told.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// Before it is sent; for each attempt.
+        case request
+        /// A success.
+        case response
+        /// What ended a call without a model.
+        case failure
+    }
+
+    /// The call.
+    public let call: CallInfo
+    /// What is told.
+    public let kind: Kind
+    /// The URL of the request.
+    public let url: String
+    /// The status of the response; nil if none came, and for a request.
+    public let status: Int?
+    /// The fields of the request or the response.
+    public let headerFields: HTTPFields
+    /// The beginning of the content, on one line; of images and the like its length. Empty where there is none, and where
+    /// the service does not want it to be logged.
+    public let body: String
+    /// The text of the failure; nil if there is none.
+    public let error: String?
+
+    /// One line.
+    public var description: String {
+        var text = "\(call.name) #\(call.id) \(kind.rawValue): \(call.method) \(url)"
+        if let status { text += " \(status)" }
+        for field in headerFields { text += "; \(field.name): \(field.value)" }
+        if !body.isEmpty { text += "; \(body)" }
+        if let error { text += "; \(error)" }
+        return text
+    }
+}
+
+extension ServiceLogEntry {
+    /// - Parameter limit: bytes of the content that are shown.
+    init(_ call: CallInfo, request: TransportRequest, limit: Int) {
+        var body = ""
+        if let content = request.body {
+            body =
+                content.data.map {
+                    Self.excerpt($0, content.contentType ?? request.head.headerFields[.contentType], limit)
+                }
+                ?? content.length.map { "\($0) bytes" } ?? "a stream"
+        }
+        self.init(
+            call: call,
+            kind: .request,
+            url: Self.shown(request.head),
+            status: nil,
+            headerFields: Self.shown(request.head.headerFields),
+            body: body,
+            error: nil
+        )
+    }
+
+    /// - Parameters:
+    ///   - error: nil for a success.
+    ///   - hidesBody: of a success that is not to be shown.
+    init(
+        _ call: CallInfo,
+        _ request: HTTPRequest?,
+        _ result: DownloadResult?,
+        _ error: ServiceError?,
+        hidesBody: Bool,
+        limit: Int
+    ) {
+        let fields = result?.response.headerFields ?? HTTPFields()
+        self.init(
+            call: call,
+            kind: error == nil ? .response : .failure,
+            url: request.map(Self.shown) ?? call.location,
+            status: result?.response.status.code,
+            headerFields: Self.shown(fields),
+            body: hidesBody ? "" : result.map { Self.excerpt($0.data, fields[.contentType], limit) } ?? "",
+            error: error.map(Self.text)
+        )
+    }
+
+    /// What a status says is shown by the other members.
+    private static func text(_ error: ServiceError) -> String {
+        if case .status = error { "the status is no success" } else { "\(error)" }
+    }
+
+    private static func shown(_ request: HTTPRequest) -> String { ShownQuery.text(request.text, SecretQuery()) }
+
+    private static func shown(_ fields: HTTPFields) -> HTTPFields {
+        var shown = HTTPFields()
+        for field in fields {
+            let isSecret = SecretNames.contains(field.name.rawName)
+            shown.append(isSecret ? HTTPField(name: field.name, value: "***") : field)
+        }
+        return shown
+    }
+
+    private static func excerpt(_ data: Data, _ type: String?, _ limit: Int) -> String {
+        var excerpt = BodyExcerpt(limit: limit)
+        data.withUnsafeBytes { excerpt.append($0) }
+        return excerpt.text(contentType: type)
+    }
 }

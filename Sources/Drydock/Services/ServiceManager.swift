@@ -24,7 +24,8 @@ public final class ServiceManager: Sendable, ActivitySource {
         public var base: URL?
         /// Fields and query items of every call whose service does not bring them itself.
         public var defaults: RequestDefaults
-        /// The same for one service; they win over ``defaults``, and the service wins over them. None by default.
+        /// Fields and query items of the calls of one service; they win over ``defaults``, and the service wins over them. None by
+        /// default.
         public var defaultsForResource: (@Sendable (any Resource) -> RequestDefaults)?
         /// When a call is made again; ``DownloadConfiguration/Retry/never`` by default, which leaves it to the transport.
         /// Where this or the service says more, the transport makes no retries of its own.

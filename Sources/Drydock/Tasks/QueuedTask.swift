@@ -10,7 +10,7 @@ import Synchronization
 public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
     private struct Content {
         var state = TaskState(.queued)
-        /// Nil once it has ended.
+        /// The work of the task; nil once it has ended.
         var work: Work<Success>?
         var end: Result<Success, TaskQueueError>?
         var onEnd: (@Sendable (Result<Success, TaskQueueError>) -> Void)?

@@ -15,17 +15,17 @@ import Upstream
 /// ``DownloadError`` and ``ServiceError`` are, and so is a `DecodingError`, without this protocol, as
 /// ``DownloadConfiguration/Retry/Cause/content``. Every other error is final.
 public protocol RetryableError: Error {
-    /// Nil: nothing repeats it.
+    /// The cause that rules for retries know; nil if nothing repeats the failure.
     var retryCause: DownloadConfiguration.Retry.Cause? { get }
 }
 
 extension DownloadError: RetryableError {
-    /// Of a failure of the origin, and of a status.
+    /// The cause of a failure of the origin, or of a status.
     public var retryCause: DownloadConfiguration.Retry.Cause? {
         attemptEnd?.cause.map(DownloadConfiguration.Retry.Cause.init)
     }
 
-    /// As the modules below would have seen it.
+    /// The end of the attempt as the modules below would have seen it.
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
         case .origin(let failure):
@@ -38,7 +38,7 @@ extension DownloadError: RetryableError {
 }
 
 extension ServiceError: RetryableError {
-    /// Of a transport that failed, of a status, and of a body that is no model.
+    /// The cause of a transport that failed, of a status, or of a body that is no model.
     public var retryCause: DownloadConfiguration.Retry.Cause? {
         attemptEnd?.cause.map(DownloadConfiguration.Retry.Cause.init)
     }
@@ -71,7 +71,7 @@ extension ServiceError {
 }
 
 extension OriginFailure.Kind {
-    /// Nil for what no retry changes.
+    /// The kind in the words of the modules below; nil for what no retry changes.
     fileprivate var upstream: UpstreamError.Kind? {
         switch self {
         case .unknownHost: .nameNotFound
@@ -88,7 +88,7 @@ extension AttemptEnd {
         self = .head(status: response.status.code, retryAfter: response.headerFields[.retryAfter])
     }
 
-    /// Nil for an error that no retry repeats.
+    /// The end of an attempt that an error tells of; nil for an error that no retry repeats.
     fileprivate init?(_ error: any Error) {
         switch error {
         case let error as DownloadError:
@@ -125,7 +125,7 @@ extension DownloadConfiguration.Retry {
         AttemptEnd(error).flatMap { delay(after: $0, attempt: attempt, method: method, path: path) }
     }
 
-    /// As the function above, of a response.
+    /// How long to wait before another attempt after a response, as the function above says it after an error.
     func delay(
         after response: HTTPResponse,
         attempt: Int,

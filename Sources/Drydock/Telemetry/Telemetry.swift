@@ -1,4 +1,5 @@
-// The metrics and the tracer of the program, as a manager found them when it opened.
+// The metrics and the tracer of a program, as a manager or a queue found them when it was opened: for whichever
+// backends it has.
 
 import CoreMetrics
 import Tracing
@@ -29,4 +30,85 @@ struct Telemetry: Sendable {
         guard metrics != nil || tracer != nil else { return nil }
         return DownloadObservation(question, metrics, tracer)
     }
+}
+
+// MARK: - Metrics of downloads
+
+/// Sendable: what it holds is.
+final class DownloadMetrics: Sendable {
+    private let downloads: [DownloadOutcome: Counter]
+    private let bytes: Counter
+    private let duration: Timer
+
+    init(_ factory: any MetricsFactory) {
+        let counters = DownloadOutcome.allCases.map { outcome in
+            let dimensions = [("outcome", outcome.rawValue)]
+            return (outcome, Counter(label: "drydock_downloads_total", dimensions: dimensions, factory: factory))
+        }
+        downloads = Dictionary(uniqueKeysWithValues: counters)
+        bytes = Counter(label: "drydock_download_bytes_total", factory: factory)
+        duration = Timer(label: "drydock_download_seconds", factory: factory)
+    }
+
+    /// Counts a download that has ended.
+    /// - Parameters:
+    ///   - received: bytes of its body.
+    ///   - nanoseconds: from its beginning to its end.
+    func note(_ outcome: DownloadOutcome, received: Int64, nanoseconds: UInt64) {
+        downloads[outcome]?.increment()
+        if received > 0 { bytes.increment(by: received) }
+        duration.recordNanoseconds(Int64(clamping: nanoseconds))
+    }
+}
+
+// MARK: - Metrics of refused retries
+
+/// Sendable: what it holds is.
+struct RefusedRetries: Sendable {
+    /// Who would have made them.
+    enum Face: String {
+        case downloads, calls, tasks
+    }
+
+    /// The counter; nil if the program has set up no metrics.
+    private let counter: Counter?
+
+    init(of face: Face, _ factory: any MetricsFactory = MetricsSystem.factory) {
+        let dimensions = [("of", face.rawValue)]
+        counter =
+            factory is NOOPMetricsHandler
+            ? nil : Counter(label: "drydock_retries_refused_total", dimensions: dimensions, factory: factory)
+    }
+
+    func count() { counter?.increment() }
+}
+
+// MARK: - Metrics of tasks
+
+/// Sendable: what it holds is.
+final class TaskMetrics: Sendable {
+    private let tasks: [TaskState.Phase: Counter]
+    private let groups: [WorkGroupState: Counter]
+    private let retries: Counter
+
+    /// The metrics from a program's factory; nil if it has set up none.
+    init?(_ factory: any MetricsFactory) {
+        if factory is NOOPMetricsHandler { return nil }
+        let ends: [TaskState.Phase] = [.done, .failed, .cancelled]
+        let tasks = ends.map { phase in
+            let dimensions = [("end", phase.rawValue)]
+            return (phase, Counter(label: "drydock_tasks_total", dimensions: dimensions, factory: factory))
+        }
+        let groups = [WorkGroupState.finished, .failed, .cancelled].map { state in
+            let dimensions = [("end", state.rawValue)]
+            return (state, Counter(label: "drydock_task_groups_total", dimensions: dimensions, factory: factory))
+        }
+        self.tasks = Dictionary(uniqueKeysWithValues: tasks)
+        self.groups = Dictionary(uniqueKeysWithValues: groups)
+        retries = Counter(label: "drydock_task_retries_total", factory: factory)
+    }
+
+    func countEnd(_ phase: TaskState.Phase) { tasks[phase]?.increment() }
+    func countEnd(_ state: WorkGroupState) { groups[state]?.increment() }
+    func countRetry() { retries.increment() }
 }

@@ -18,7 +18,7 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
-    /// Nil: there is no cache.
+    /// By default nil: there is no cache.
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? { nil }
 }
 
@@ -72,7 +72,7 @@ public struct TransportResponse: Sendable {
     /// How much longer it stays valid, in whole seconds; negative where it has not been since then; nil where it is not
     /// stored, or has come just now.
     public var validity: Duration?
-    /// Whose credentials and cookies of the manager it was asked with, as a digest; nil: with none.
+    /// A digest of the manager's credentials and cookies that it was asked with; nil if it was asked with none.
     var holder: String?
 
     /// A response with these parts.

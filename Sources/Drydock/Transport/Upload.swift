@@ -1,9 +1,13 @@
-// The content of one request on its way to the origin: how long it is, and a source of its bytes for each attempt.
+// The content of one request on its way to the origin: whether there may be one, how long it is, a source of its bytes
+// for each attempt, and how much has been sent.
 
+import CacheStore
 import DownloadCore
 import EventLoop
 import FoundationEssentials
+import HTTPTypes
 import HTTPWire
+import ServiceCore
 import Synchronization
 import Upstream
 
@@ -161,3 +165,230 @@ private final class PieceSource: RequestBodySource {
 }
 
 @available(*, unavailable) extension PieceSource: Sendable {}
+
+// MARK: - Requests with a content
+
+extension DownloadRequest {
+    /// - Throws: `DownloadError.invalidRequest` for what cannot be sent to anybody.
+    static func check(_ request: HTTPRequest, _ body: RequestBody?) throws(DownloadError) {
+        let text = request.text
+        switch request.method {
+        case .connect: throw refuse(text, "CONNECT asks for a tunnel, and a manager has none")
+        case .head where body != nil: throw refuse(text, "a HEAD has no content: leave the body out")
+        case .trace where body != nil: throw refuse(text, "a TRACE has no content: leave the body out")
+        default: break
+        }
+        guard let body, case .multipart(let form) = body.source else { return }
+        if let fault = form.fault { throw refuse(text, fault) }
+        if let own = request.headerFields[.contentType], !form.isNamed(by: own) {
+            throw refuse(text, "its Content-Type does not name the boundary of its form: leave the field out")
+        }
+    }
+
+    /// The request's own fields, with the media type of its content.
+    static func fields(of request: HTTPRequest, _ body: RequestBody?) -> HTTPFields {
+        var fields = request.headerFields
+        if let type = body?.contentType, fields[.contentType] == nil { fields[.contentType] = type }
+        return fields
+    }
+
+    /// The content of a POST that is a question like a GET: one in memory, whose answer is kept for requests with the
+    /// same content. Nil: the request is another one. Preconditions are for the origin to judge.
+    static func storedContent(
+        of request: HTTPRequest,
+        _ body: RequestBody?,
+        _ configuration: DownloadConfiguration,
+        _ options: DownloadOptions
+    ) -> [UInt8]? {
+        guard request.method == .post, !options.bypassesStore,
+            configuration.storedMethods(for: options).contains(.post)
+        else { return nil }
+        let conditions: [HTTPField.Name] = [
+            .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange,
+        ]
+        guard conditions.allSatisfy({ request.headerFields[$0] == nil }) else { return nil }
+        guard let body else { return [] }
+        return body.data.map { Array($0) }
+    }
+
+    /// The request as it is passed on, and what its success makes invalid.
+    /// - Parameters:
+    ///   - ask: the question that a GET of the target would be, but for its method.
+    ///   - upload: its content; nil where it has none.
+    func passed(_ ask: CacheRequest, _ upload: Upload?, on loop: isolated EventLoop) -> UncachedRequest {
+        var fetch = FetchRequest(method: method, path: path, fields: sent, framing: framing(upload))
+        if let upload { (fetch.body, fetch.bindBody) = upload.open(on: loop) }
+        let url = origin.root + path
+        let trail = FetchTrail()
+        fetch.trail = trail
+        return UncachedRequest(fetch, ask, url: url) { answer in
+            (trail.urls(named: answer, url) + trail.changed).map { CacheKey(service: "", url: $0) }
+        }
+    }
+
+    private func framing(_ upload: Upload?) -> BodyFraming {
+        if let upload { return upload.framing }
+        // RFC 9110 section 8.6: these say that they have no content.
+        switch method {
+        case .post, .put, .patch: return .length(0)
+        default: return .none
+        }
+    }
+}
+
+extension DownloadRequest {
+    /// The content as it is sent; nil where the request has none, or is not passed on.
+    /// - Throws: `DownloadError.requestBody`.
+    func upload(_ files: IOPool, _ meter: UploadMeter?) async throws(DownloadError) -> Upload? {
+        guard let body else {
+            meter?.expect(content.map { Int64($0.count) })
+            return nil
+        }
+        let upload = try await Upload(body, files: files)
+        meter?.expect(upload.length)
+        return upload
+    }
+
+    /// Why its content kept the request from being answered; nil where it did not.
+    func failure(
+        of head: DownloadSession.Head,
+        _ upload: Upload?,
+        _ configuration: DownloadConfiguration
+    ) -> DownloadError? {
+        guard let upload else { return nil }
+        if case .upstream(let error)? = head.failure, error.kind == .requestBody, let failure = upload.failure {
+            return failure
+        }
+        // A redirect that would have been followed with the content, had that been there once more.
+        guard options.maximumRedirects ?? configuration.maximumRedirects > 0, !upload.body.isRepeatable,
+            head.failure == nil,
+            let location = head.response.headerFields[.location]
+        else { return nil }
+        let answer = ResponseHead(status: head.response.status.code, fields: Fields([("Location", location)]))
+        let place = RedirectTarget(origin, path: path)
+        guard
+            case .follow(let target, _, keepsContent: true) =
+                RedirectDecision.decide(answer, to: method, at: place, canRepeat: true)
+        else { return nil }
+        return .requestBody(
+            "\(url) redirects to \(target.url), which needs the content again, and that can be sent once: ask there, "
+                + "or make the stream anew for each attempt"
+        )
+    }
+}
+
+// MARK: - How much has been sent
+
+/// Sendable: its state is under its own mutex.
+final class UploadMeter: Sendable {
+    private let state = Mutex(DownloadProgress(received: 0))
+    private let changed: AsyncStream<Void>.Continuation
+    /// An element where more has been sent, several of them as one; it ends with ``finish()``.
+    let changes: AsyncStream<Void>
+
+    init() { (changes, changed) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+
+    var progress: DownloadProgress { state.withLock { $0 } }
+
+    /// - Parameter length: bytes of the whole; nil where nobody knows.
+    func expect(_ length: Int64?) { state.withLock { $0.expected = length } }
+
+    /// The content is sent from its start, perhaps once more.
+    func begin() { state.withLock { $0.received = 0 } }
+
+    func sent(_ count: Int) {
+        state.withLock { $0.received += Int64(count) }
+        changed.yield()
+    }
+
+    /// No more is sent.
+    func finish() { changed.finish() }
+}
+
+/// A source whose requests tell a meter what of their content is read. Loop-bound.
+final class MeteredSource: FetchSource {
+    private let source: any FetchSource
+    private let meter: UploadMeter
+
+    init(_ source: any FetchSource, _ meter: UploadMeter) {
+        self.source = source
+        self.meter = meter
+    }
+
+    var opensSockets: Bool { source.opensSockets }
+
+    func start(
+        _ request: FetchRequest,
+        sink: any FetchSink,
+        on loop: isolated EventLoop
+    ) async throws(FetchError) -> any FetchHandle {
+        var request = request
+        request.body = request.body.map { MeteredBody($0, meter) }
+        return try await source.start(request, sink: sink, on: loop)
+    }
+}
+
+@available(*, unavailable) extension MeteredSource: Sendable {}
+
+/// Loop-bound.
+private final class MeteredBody: RequestBodySource {
+    private let body: any RequestBodySource
+    private let meter: UploadMeter
+    private var hasBegun = false
+
+    init(_ body: any RequestBodySource, _ meter: UploadMeter) {
+        self.body = body
+        self.meter = meter
+    }
+
+    var again: (any RequestBodySource)? { body.again.map { MeteredBody($0, meter) } }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        if !hasBegun { meter.begin() }
+        hasBegun = true
+        let read = body.read(into: buffer)
+        if case .bytes(let count) = read { meter.sent(count) }
+        return read
+    }
+}
+
+@available(*, unavailable) extension MeteredBody: Sendable {}
+
+// MARK: - A request that tells of it
+
+/// A request under way whose content is sent: what of it is out, and then its response. It is given up with the last
+/// reference to this.
+final class MeteredAsking: Sendable {
+    enum Event {
+        case uploaded(DownloadProgress)
+        case asked(Result<DownloadSession.Head, DownloadError>)
+    }
+
+    private let meter = UploadMeter()
+    private let task: Task<Result<DownloadSession.Head, DownloadError>, Never>
+
+    init(_ session: DownloadSession) {
+        let meter = meter
+        task = Task {
+            defer { meter.finish() }
+            do throws(DownloadError) {
+                return .success(try await session.ask(meter: meter))
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    deinit { task.cancel() }
+
+    /// The next event; the response is the last one.
+    func next() async -> Event {
+        var changes = meter.changes.makeAsyncIterator()
+        if await changes.next() != nil { return .uploaded(meter.progress) }
+        return await withTaskCancellationHandler {
+            .asked(await task.value)
+        } onCancel: {
+            task.cancel()
+        }
+    }
+}

@@ -13,7 +13,7 @@ import Synchronization
 /// whether anybody holds it or not. Members may be added until it has ended. Any thread may use it.
 public final class WorkGroup<Success: Sendable>: Sendable {
     private struct Member {
-        /// Nil once it is in the queue.
+        /// The work of the member; nil once it is in the queue.
         var work: Work<Success>?
         var task: QueuedTask<Success>?
         var result: Result<Success, TaskQueueError>?

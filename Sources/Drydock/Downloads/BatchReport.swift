@@ -84,13 +84,13 @@ extension DownloadBatch {
         public var failed: Int
         /// Items that were cancelled.
         public var cancelled: Int
-        /// Of those done: the ones for which nothing had to be downloaded.
+        /// How many of those done needed no download.
         public var valid: Int
-        /// Of those done: the ones that came and are not kept, such as an error page in the place of an image.
+        /// How many of those done came and are not kept, such as an error page in the place of an image.
         public var notStored: Int
-        /// Of those done: the ones that repeat an earlier item.
+        /// How many of those done repeat an earlier item.
         public var duplicates: Int
-        /// Of those waiting or under way: the ones whose size is not known.
+        /// How many of those waiting or under way have a size that is not known.
         public var unknownSize: Int
         /// Bytes that are to be downloaded or have been, as far as they are known.
         public var bytes: Int64

@@ -1,4 +1,4 @@
-// One stored response as a listing shows it, and the listing as a sequence that is read page by page.
+// Stored responses as a program sees them: one of a listing, which ones are meant, and the state of a resource.
 
 import CacheStore
 import DownloadCore
@@ -129,12 +129,102 @@ extension HTTPFields {
         }
     }
 
-    /// Those of the known fields in their usual spelling, each checked once.
+    /// The names of the known fields in their usual spelling, each checked once.
     private static let names = KnownField.allCases.map { HTTPField.Name($0.name) }
 
     /// In the spelling that it came in.
     private static func name(_ bytes: UnsafeRawBufferPointer, _ known: KnownField) -> HTTPField.Name? {
         if known != .other, bytes.elementsEqual(known.nameBytes) { return names[Int(known.rawValue)] }
         return HTTPField.Name(Latin1.string(bytes))
+    }
+}
+
+// MARK: - Which ones are meant
+
+/// Which stored responses are meant. URLs are meant as they are stored: absolute, and without a fragment.
+public enum StoredSelection: Sendable, Hashable {
+    /// Everything.
+    case all
+    /// What is stored of a URL, whatever it was asked with.
+    case url(URL)
+    /// URLs that begin like this, such as `https://example.com/images/`.
+    case prefix(String)
+    /// URLs of this form: `*` stands for any run of characters, every other character for itself.
+    case glob(String)
+    /// Responses with this tag in `Cache-Tag`, `Surrogate-Key` or `Cache-Groups`; case counts.
+    case tag(String)
+    /// What came, or was last confirmed, before so long a time, in whole seconds. Removing leaves out what is pinned.
+    case olderThan(Duration)
+}
+
+extension StoredSelection {
+    /// The same selection as the purges of the store that remove it.
+    /// - Parameter now: Unix seconds.
+    /// - Throws: `DownloadError.invalidRequest` for a URL that cannot be asked for.
+    func rule(
+        _ configuration: DownloadConfiguration,
+        isSoft: Bool,
+        now: Int64
+    ) throws(DownloadError) -> PurgeRule {
+        let target: PurgeRule.Target
+        switch self {
+        case .all: target = .all
+        case .url(let url):
+            target = .url(try DownloadRequest(url, configuration, DownloadOptions()).key.description)
+        case .prefix(let text): target = .prefix(text)
+        case .glob(let text): target = .glob(text)
+        case .tag(let tag): target = .tag(tag)
+        case .olderThan(let age): target = .olderThan(now - age.wholeSeconds)
+        }
+        return PurgeRule(target, isSoft: isSoft)
+    }
+}
+
+extension ListQuery {
+    /// The part of a selection that a tier can look for: never less than what is meant.
+    init(_ target: PurgeRule.Target) {
+        self.init()
+        switch target {
+        case .all, .tag: break
+        case .url(let text), .prefix(let text): prefix = text
+        case .glob(let text): if text.contains("*") { pattern = text } else { prefix = text }
+        case .olderThan(let time): arrivedBefore = time
+        }
+    }
+}
+
+extension ListedResponse {
+    /// Whether a target means it; of those that ``ListQuery/init(_:)`` has found.
+    func isMeant(by target: PurgeRule.Target) -> Bool {
+        switch target {
+        case .all, .prefix, .olderThan: true
+        case .url(let url): "\(key)" == url
+        case .glob(let text): text.contains("*") || "\(key)" == text
+        case .tag(let tag): Caching.cacheTags(head.fields).contains(tag)
+        }
+    }
+}
+
+// MARK: - The state of a resource
+
+/// The state of a resource as it is stored; no origin is asked.
+public enum StoredState: Sendable, Hashable {
+    /// It would be downloaded.
+    case absent
+    /// A seed answers for it.
+    case seeded
+    /// It is stored, and valid for so many more seconds.
+    case valid(Duration)
+    /// It is stored, and has not been valid for so many seconds: it would be checked.
+    case stale(Duration)
+}
+
+extension StoredState {
+    init(_ explanation: StoredExplanation) {
+        switch explanation.rules.decision {
+        case .fresh(_, let ttl): self = .valid(.seconds(ttl))
+        case .staleAllowed(_, let by, _), .stale(_, let by, _): self = .stale(.seconds(by))
+        case .mismatch, .onlyIfCachedMiss, nil: self = .absent
+        }
     }
 }

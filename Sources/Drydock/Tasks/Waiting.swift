@@ -1,4 +1,5 @@
-// Work on a loop for a task that is not there.
+// Waiting: for work on a loop, for a task that goes on when the one who waits leaves, and for a time of a clock of any
+// kind.
 
 import EventLoop
 import Synchronization
@@ -53,5 +54,39 @@ extension EventLoop {
         } onCancel: {
             handle.cancel()
         }
+    }
+}
+
+// MARK: - Tasks
+
+extension Task where Failure == Never {
+    /// The task's value; nil if the caller is cancelled, while the task goes on for others.
+    func valueUnlessCancelled() async -> Success? {
+        let (answers, continuation) = AsyncStream.makeStream(of: Success.self)
+        let relay = Task<Void, Never> {
+            continuation.yield(await value)
+            continuation.finish()
+        }
+        defer { relay.cancel() }
+        // A stream ends when the task that waits for it is cancelled, which a task's value does not.
+        for await answer in answers { return answer }
+        return nil
+    }
+}
+
+// MARK: - Clocks
+
+/// Sendable: it holds nothing that changes.
+struct Timepiece: Sendable {
+    /// How long ago it was made.
+    let now: @Sendable () -> Duration
+    /// Waits until it was made so long ago.
+    /// - Throws: `CancellationError`.
+    let sleep: @Sendable (_ until: Duration) async throws -> Void
+
+    init(_ clock: some Clock<Duration>) {
+        let start = clock.now
+        now = { start.duration(to: clock.now) }
+        sleep = { offset in try await clock.sleep(until: start.advanced(by: offset), tolerance: nil) }
     }
 }
