@@ -104,13 +104,19 @@ final class StoreIdentities: Sendable {
     /// Other fields that say who asks, such as X-Api-Key: an origin that answers `private` need not name them in Vary.
     private static func keys(in fields: Fields) -> [String] {
         var found: [String] = []
-        fields.forEachLine { name, value, _ in
+        fields.forEachLine { name, value, known in
+            guard known == .other || secrets.contains(known) else { return }
             let name = String(decoding: name, as: UTF8.self)
-            let key = name.lowercased()
-            guard key != "authorization", key != "cookie", SecretNames.contains(name) else { return }
-            found.append("field \(key): \(String(decoding: value, as: UTF8.self))")
+            guard SecretNames.contains(name) else { return }
+            found.append("field \(name.lowercased()): \(String(decoding: value, as: UTF8.self))")
         }
         return found
+    }
+
+    /// The known fields that are secrets by their names, without those that count by themselves. Every download asks, and
+    /// the words of a name take longer than all else that is said of its fields.
+    private static let secrets = KnownField.allCases.reduce(into: FieldSet()) { secrets, field in
+        if !guarded.contains(field), SecretNames.contains(field.name) { secrets.insert(field) }
     }
 
     private func digest(_ purpose: String, _ text: String) -> String {
