@@ -12,7 +12,7 @@ import Synchronization
 final class DiskSweeper: Sendable {
     private struct State {
         var isRunning = false
-        /// More purges have been made since it began.
+        /// Whether more purges have been made since the sweep began.
         var isWanted = false
     }
 
@@ -21,7 +21,7 @@ final class DiskSweeper: Sendable {
         let rules: [UnsweptRule]
         var position = 0
         var last: DiskIndex.PendingRemoval?
-        /// Some files could not be found or removed: the rules stay.
+        /// Whether some files could not be found or removed: then the rules stay.
         var hasFailed = false
     }
 

@@ -82,6 +82,6 @@ package struct BlockSums: Sendable {
         }
     }
 
-    /// One a block, of all bytes so far.
+    /// The checksums of all bytes so far, one for each block.
     package var sums: [UInt32] { currentCount == 0 ? finished : finished + [current.value] }
 }

@@ -2,7 +2,7 @@
 
 /// How many rounds there are.
 protocol SipRounds {
-    /// Two rounds for a word and four at the end, instead of one and three.
+    /// Whether there are two rounds for a word and four at the end, instead of one and three.
     static var isDouble: Bool { get }
 }
 
@@ -161,7 +161,7 @@ public struct StoredFileName: Hashable, Sendable, CustomStringConvertible {
     /// 32 hexadecimal digits.
     public var description: String { Self.hex(high) + Self.hex(low) }
 
-    /// Two folder levels, then the whole name.
+    /// The path of the file in its folder: two levels of folders, then the whole name.
     public var relativePath: String {
         let name = description
         return "\(name.prefix(2))/\(name.dropFirst(2).prefix(2))/\(name)"

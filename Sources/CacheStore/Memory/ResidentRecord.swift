@@ -33,9 +33,9 @@ struct ResidentRecord {
     let etag, lastModified, date: Place
     /// Whether one of them is not in the prepared head.
     let isElsewhere: Bool
-    /// It is a mapped document, and what its origin said stands at the end.
+    /// Whether it is a mapped document; what its origin said stands at the end then.
     private let isMapped: Bool
-    /// It was stored under an expectation, which stands behind that.
+    /// Whether it was stored under an expectation, which stands behind what a mapped document's origin said.
     private let isExpected: Bool
     /// The key of the variant stands first in `rest`.
     private let hasVariantKey: Bool

@@ -14,19 +14,19 @@ package struct ListQuery: Sendable, Equatable {
     package var prefix = ""
     /// Forms or parts of the URL, as ``pattern`` has them, of which one is as good as ``pattern`` and ``prefix``.
     package var alternatives: [String] = []
-    /// Only of this service; empty for forward mode.
+    /// The service whose responses are listed; empty for forward mode, nil for all.
     package var service: String?
-    /// Only what this tier holds.
+    /// The tier whose responses are listed; nil for all.
     package var tier: StoreTier?
     /// Bytes of the body at least.
     package var minSize: Int64 = 0
-    /// Only what arrived, or was last confirmed, before; Unix seconds.
+    /// The time before which a listed response arrived, or was last confirmed, in Unix seconds; nil for any.
     package var arrivedBefore: Int64?
-    /// Only what is pinned.
+    /// Whether pinned responses alone are listed.
     package var isPinned = false
     /// The least number of responses of a page, where so many are left and found within one step.
     package var limit = 100
-    /// Only URLs behind this one.
+    /// The URL behind which the listing begins; nil for its beginning.
     package var after: String?
 
     package init() {}
@@ -132,7 +132,7 @@ package struct StoreListing: Sendable {
 
     // MARK: - All
 
-    /// Each response once, with the tiers that hold it.
+    /// Makes one list, in which each response stands once, with the tiers that hold it.
     private func merge(
         _ held: [ResidentResponse],
         _ behind: [(tier: any ResponseTier, listings: [TierListing])],

@@ -8,7 +8,7 @@ import Synchronization
 /// Which tier an answer came from.
 package enum StoreTier: String, Sendable {
     case seed, memory, disk
-    /// One that several stores share.
+    /// A tier that several stores share.
     case shared
 }
 

@@ -235,7 +235,7 @@ struct SeedStamp: Equatable {
 
 /// Every call blocks: on an I/O thread.
 struct SeedFiles: Sendable {
-    /// Without symbolic links in it.
+    /// The path of the folder, without symbolic links in it.
     let root: String
     static let limit = 1_000_000
     private static let deepest = 64

@@ -27,7 +27,7 @@ public struct DownloadConfiguration: Sendable, Hashable {
     public var maximumVariants = 32
     /// How a stored response that is no longer valid is checked. By HEAD, by default.
     public var check = Check.head
-    /// After a check that failed, the stored response is used for so long without another; 30 seconds by default.
+    /// How long a stored response is used without another check after one that failed; 30 seconds by default.
     public var checkPause = Duration.seconds(30)
     /// For so long after its lifetime a response is used at once while it is checked behind; zero by default.
     public var staleWhileRevalidate = Duration.zero
@@ -146,9 +146,9 @@ extension DownloadConfiguration {
 
     /// What becomes of a transfer when everybody who waited for it has left.
     public enum Leaving: Sendable, Hashable {
-        /// It goes on, and what comes is kept.
+        /// The transfer goes on, and what comes is kept.
         case finish
-        /// It ends.
+        /// The transfer ends.
         case abort
         /// It goes on where at least this share of the body has come, from 0 to 1, and ends where less has, or
         /// where nobody knows the length.
@@ -253,7 +253,7 @@ extension DownloadConfiguration {
         public var connect: Duration?
         /// The time from the end of the request to the head of the answer; 120 seconds by default.
         public var firstByte: Duration?
-        /// Between two bytes of a body; 120 seconds by default.
+        /// The time between two bytes of a body; 120 seconds by default.
         public var idle: Duration?
         /// For everything; none by default.
         public var total: Duration?

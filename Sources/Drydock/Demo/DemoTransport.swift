@@ -220,6 +220,6 @@ private struct DemoBase: Sendable {
 }
 
 extension HTTPRequest {
-    /// Without the query, which may hold secrets.
+    /// The text of the request without the query, which may hold secrets.
     fileprivate var shownText: String { String(text.prefix { $0 != "?" }) }
 }

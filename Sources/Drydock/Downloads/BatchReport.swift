@@ -126,7 +126,7 @@ extension DownloadBatch {
     public struct Report: Sendable, Hashable {
         /// The sums.
         public var progress: Progress
-        /// Each item, in the order given.
+        /// The items, in the order in which they were given.
         public var entries: [Entry]
 
         /// The items that came and are not kept.

@@ -26,7 +26,7 @@ public struct Endpoint: Sendable, ExpressibleByStringLiteral {
     public var query: Parameters
     /// How these are written.
     public var queryEncoding: FormEncoding
-    /// They win over those of whoever asks.
+    /// The fields of the request; they win over those of whoever asks.
     public var headerFields: HTTPFields
     /// The content of the request; none by default.
     public var body: RequestBody?

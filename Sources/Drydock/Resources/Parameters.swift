@@ -64,7 +64,7 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         return result
     }
 
-    /// Without those that are null, and without the objects that have no members left, at every depth.
+    /// The parameters without those that are null, and without the objects that have no members left, at every depth.
     public func removingNulls() -> Parameters {
         let tree = ContentTree.object(members.map { ContentTree.Member($0.name, $0.value.tree) }).strippingNulls()
         return Parameters((tree.members ?? []).map { JSONValue.Member($0.name, JSONValue($0.value)) })
@@ -145,7 +145,7 @@ public struct FormEncoding: Sendable, Hashable {
         case readable
     }
 
-    /// With brackets by default.
+    /// How lists are written; with brackets by default.
     public var lists: Lists
     /// Words by default.
     public var booleans: Booleans
@@ -185,7 +185,7 @@ extension FormEncoding {
         }.joined(separator: "&")
     }
 
-    /// Before they are escaped.
+    /// The names and values of parameters before they are escaped.
     func items(_ parameters: Parameters) -> [FormItem] {
         let style = FormStyle(
             arrays: lists == .repeated ? .repeated : .brackets,
@@ -202,7 +202,7 @@ extension FormEncoding {
         }.map(\.element)
     }
 
-    /// With lists of plain values as one value each, where they are written with commas.
+    /// The tree with each list of plain values as one value, if lists are written with commas.
     private func joined(_ tree: ContentTree) -> ContentTree {
         guard lists == .commas else { return tree }
         switch tree {
@@ -318,7 +318,7 @@ extension ParameterStyle {
         }
     }
 
-    /// Without what is ignored, and transformed.
+    /// The tree without what is ignored, and with its values transformed.
     private func shaped(_ tree: ContentTree, _ path: String) -> ContentTree {
         switch tree {
         case .array(let values): return .array(values.map { shaped($0, path) })

@@ -111,7 +111,7 @@ public struct Loaded<Model: Sendable>: Sendable {
     public var outcome: DownloadOutcome
     /// How long the response has been stored since the origin made it, in whole seconds; zero where it came just now.
     public var age: Duration
-    /// It is the stored one, which is no longer valid, while the origin is asked; another one follows.
+    /// Whether it is the stored one, which is no longer valid, while the origin is asked; another one follows.
     public var isStale: Bool
 
     /// A model of this response.

@@ -382,7 +382,7 @@ public final class DecodedModels: Sendable {
     /// who get different bytes.
     private struct Mark: Equatable, Sendable {
         let bytes: Data
-        /// It may say how bytes become a text.
+        /// Content-Type, which may say how the bytes become a text.
         let type: String?
 
         init(_ result: DownloadResult) {

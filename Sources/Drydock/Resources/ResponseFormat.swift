@@ -236,7 +236,7 @@ extension ResponseFormat where Model == [JSONValue] {
 }
 
 extension JSONDecoder {
-    /// With dates as ISO 8601.
+    /// A decoder that reads dates as ISO 8601.
     static var iso8601: JSONDecoder {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601

@@ -54,6 +54,6 @@ extension ServiceError: CustomStringConvertible {
 }
 
 extension DownloadResult {
-    /// Without the query, which may hold secrets.
+    /// The URL without the query, which may hold secrets.
     fileprivate var shownURL: String { String(url.absoluteString.prefix { $0 != "?" }) }
 }

@@ -48,7 +48,7 @@ public struct ServiceHooks: Sendable {
 public struct ServiceLogEntry: Sendable, Hashable, CustomStringConvertible {
     /// What is told.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// Before it is sent; for each attempt.
+        /// A request before it is sent; one for each attempt.
         case request
         /// A success.
         case response
@@ -72,7 +72,7 @@ public struct ServiceLogEntry: Sendable, Hashable, CustomStringConvertible {
     /// The text of the failure; nil if there is none.
     public let error: String?
 
-    /// One line.
+    /// The entry in one line.
     public var description: String {
         var text = "\(call.name) #\(call.id) \(kind.rawValue): \(call.method) \(url)"
         if let status { text += " \(status)" }

@@ -44,11 +44,11 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
 
     // MARK: - For programs
 
-    /// Where it is.
+    /// The state that the task has.
     public var state: TaskState { content.withLock { $0.state } }
 
-    /// Where it is, and then where it comes to, up to its end: whoever listens late is told the latest state first.
-    /// Whoever is slow misses the oldest of more than 64.
+    /// The states of the task: the one that it has, and then each that it comes to, up to its end. A listener that is
+    /// slow misses the oldest of more than 64.
     public var states: some AsyncSequence<TaskState, Never> & Sendable {
         let news = news
         return MailboxSequence { news.listen(limit: 64) }
@@ -143,7 +143,7 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
         keep(alarm, step)
     }
 
-    /// It has waited for its retry, and queues for a slot.
+    /// Lets the task, which has waited for its retry, queue for a slot.
     private func isDue() {
         let delivery = content.withLock { content -> Broadcast<TaskState>.Delivery? in
             guard content.end == nil else { return nil }

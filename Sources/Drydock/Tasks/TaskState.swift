@@ -29,7 +29,7 @@ public struct TaskState: Sendable {
     /// How long it waits for its retry; nil in every other phase.
     public var retryDelay: Duration?
 
-    /// It has ended: no other state follows.
+    /// Whether the task has ended: no other state follows.
     public var isOver: Bool {
         switch phase {
         case .queued, .running, .waitingForRetry: false

@@ -33,7 +33,7 @@ public enum WorkGroupState: String, Sendable, Hashable, CaseIterable {
 public struct WorkGroupReport<Success: Sendable>: Sendable {
     /// How the group ended.
     public let state: WorkGroupState
-    /// One for each member, in the order in which they were added; nil: it never began.
+    /// The results of the members, in the order in which they were added; nil for one that never began.
     public let results: [Result<Success, TaskQueueError>?]
     /// The error of the member that failed first; nil where none has failed.
     public let firstError: TaskQueueError?
@@ -105,7 +105,7 @@ struct GroupMachine {
         return end()
     }
 
-    /// No other member begins, and those in the queue are cancelled.
+    /// Ends the group: no other member begins, and those in the queue are cancelled.
     private mutating func end() -> [Action] {
         isEnding = true
         return places.indices.filter { places[$0] == .submitted }.map { .cancel($0) } + advance()

@@ -24,7 +24,7 @@ final class DecodedBody: Sendable {
         let reader: ContentReader
         /// Coded, and not decoded yet.
         var rest = Data()
-        /// There was a coded byte.
+        /// Whether there was a coded byte.
         var hasBegun = false
     }
 

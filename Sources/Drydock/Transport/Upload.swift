@@ -80,7 +80,7 @@ final class Upload: Sendable {
 /// Tells the transfer that there is more. Loop-bound.
 private final class AvailabilitySignal {
     private var available: (() -> Void)?
-    /// There was more before anybody could be told.
+    /// Whether there was more before anybody could be told.
     private var isPending = false
 
     func bind(_ available: @escaping () -> Void) {
@@ -301,7 +301,7 @@ final class UploadMeter: Sendable {
         changed.yield()
     }
 
-    /// No more is sent.
+    /// Ends the changes: no more of the content is sent.
     func finish() { changed.finish() }
 }
 
