@@ -28,10 +28,7 @@ extension RouteMatch {
     /// - Parameter now: nanoseconds, by the clock of outages.
     /// - Returns: nanoseconds to wait; nil where nothing was drawn.
     package func drawEarly(now: UInt64) -> UInt64? {
-        guard let plan = endpoint.demo, plan.hasLatency, !plan.needsBody, plan.overrides == nil, endpoint.ladder == nil,
-            endpoint.request.retry.count == 0, endpoint.request.rateLimit == nil, route.access.isEmpty,
-            route.plan.examination == nil
-        else { return nil }
+        guard endpoint.openWays.contains(.earlyDraw), let plan = endpoint.demo, plan.hasLatency else { return nil }
         let key = ServiceCall.demoKey(request.method, rest)
         let parts = ServiceCall.demoParts(self, OutgoingRequest.endToEnd(request))
         let faults = endpoint.request.faults

@@ -25,6 +25,8 @@ package final class EndpointRoute: Sendable {
     package let demo: DemoPlan?
     /// The places that its answers come from, in an order of its own; nil: demo answers, then the cache and its origin.
     package let ladder: Ladder<EndpointRoute>?
+    /// The ways that pass by nothing that the route has.
+    package let openWays: FastWays
     /// The bytes of those demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?
     /// Whether requests only have to be forwarded.
@@ -40,35 +42,28 @@ package final class EndpointRoute: Sendable {
     /// and no colon.
     package let keyLines: [String]
 
-    /// - Parameters:
-    ///   - isUnlisted: the service answers only its endpoints, and these are the requests that none of them names.
-    ///   - isOpen: there is nothing that the hot path would pass by: no access rules, no log of bodies, no
-    ///     faults, no quota and no examination.
+    /// - Parameter readyDemo: makes the bytes of the demo answers that need no waiting.
     init(
         _ endpoint: EndpointPlan?,
-        _ request: RequestPlan,
+        _ facts: RouteFacts,
         headFormatID: UInt64,
-        demo: DemoPlan?,
-        readyDemo: ReadyDemo?,
         ladder: Ladder<EndpointRoute>?,
-        isUnlisted: Bool,
-        passesOnly: Bool,
-        isOpen: Bool
+        readyDemo: (DemoRule) -> ReadyDemo?
     ) {
+        let (request, openWays) = (facts.request, facts.openWays)
         self.endpoint = endpoint
         name = endpoint?.name ?? ""
         self.request = request
         self.headFormatID = headFormatID
-        self.demo = demo
-        self.readyDemo = readyDemo
+        self.openWays = openWays
         self.ladder = ladder
-        self.isUnlisted = isUnlisted
+        demo = facts.demo
+        isUnlisted = facts.isUnlisted
         isShaped = request.shape != nil
         keyLines = request.shape?.to == nil ? [] : ["endpoint \(endpoint?.name ?? "")"]
-        let answersItself = demo != nil || ladder != nil || isUnlisted || request.asksNobody
-        let isPlain = isOpen && !isShaped && !answersItself
-        hotKey = request.query.isEmpty && isPlain ? HotKey(request.key) : .none
-        passThrough = PassThrough(request, isPlain: passesOnly && !answersItself && !isShaped)
+        hotKey = openWays.contains(.stored) ? HotKey(request.key) : .none
+        self.readyDemo = openWays.contains(.readyDemo) ? facts.demo?.plain.flatMap(readyDemo) : nil
+        passThrough = PassThrough(request, openWays)
         directRules = PassThroughRules(request.policy)
     }
 }
@@ -82,8 +77,8 @@ package enum HotKey: Sendable {
     /// All targets.
     case whole
 
-    init(_ rules: KeyRules) {
-        self = !rules.fields.isEmpty ? .none : rules.ignoreQuery.isEmpty ? .whole : .withoutQuery
+    fileprivate init(_ rules: KeyRules) {
+        self = rules.ignoreQuery.isEmpty ? .whole : .withoutQuery
     }
 }
 
@@ -96,19 +91,13 @@ package enum PassThrough: Sendable {
     /// Only for keys of which recent answers could not be stored.
     case uncacheable
 
-    /// - Parameter isPlain: the route's caching rules alone decide about answers: it has no demo answers, no list of
-    ///   paths, no CORS, no calls that wait for the origin.
-    init(_ request: RequestPlan, isPlain: Bool) {
-        if !isPlain || request.seed != nil || request.phases != nil || request.retry.count > 0
-            || request.redirects.limit > 0 || request.mapping != nil || request.errorMapping != nil
-            || request.recording != nil
-            || request.policy.success != nil
-        {
+    fileprivate init(_ request: RequestPlan, _ openWays: FastWays) {
+        if !openWays.contains(.unstored) {
             self = .never
-        } else if request.policy.mode == .none || !request.storesGet {
+        } else if !request.storesGet || request.policy.mode == .none {
             self = .always
         } else {
-            self = request.key.fields.isEmpty ? .uncacheable : .never
+            self = openWays.contains(.uncacheable) ? .uncacheable : .never
         }
     }
 }

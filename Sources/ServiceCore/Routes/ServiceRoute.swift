@@ -132,9 +132,6 @@ package final class ServiceRoute: Sendable {
             _ demo: DemoPlan?,
             _ ladder: Ladder<EndpointRoute>? = nil
         ) -> EndpointRoute {
-            let isOpen =
-                access.isEmpty && request.logBodies == nil && request.faults == nil && request.rateLimit == nil
-                && plan.examination == nil
             var hasher = Hasher()
             hasher.combine(String(describing: request.policy))
             hasher.combine(request.key)
@@ -148,22 +145,20 @@ package final class ServiceRoute: Sendable {
             hasher.combine(chain.guardsPaths)
             hasher.combine(addsVary)
             hasher.combine(via)
+            let facts = RouteFacts(
+                request: request,
+                service: plan,
+                access: access,
+                hasCrossOrigin: addsVary,
+                demo: demo,
+                isUnlisted: endpoint == nil && listedOnly
+            )
             return EndpointRoute(
                 endpoint,
-                request,
+                facts,
                 headFormatID: UInt64(bitPattern: Int64(hasher.finalize())),
-                demo: demo,
-                // A failure that is drawn again has to wait, and one that is mapped is made when it is sent.
-                readyDemo: demo?.plain.flatMap { rule in
-                    !isOpen || ladder != nil
-                        || rule.failure != nil && (request.retry.count > 0 || request.errorMapping != nil)
-                        || request.errorMapping != nil && !request.policy.isSuccess(rule.answer.status)
-                        ? nil : ReadyDemo(rule, rewriting, addsVary: addsVary)
-                },
                 ladder: ladder,
-                isUnlisted: endpoint == nil && listedOnly,
-                passesOnly: plan.origin != nil && !addsVary && plan.park == nil && isOpen,
-                isOpen: isOpen
+                readyDemo: { ReadyDemo($0, rewriting, addsVary: addsVary) }
             )
         }
         func climbing(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {

@@ -1,0 +1,155 @@
+// The one table of what a route may have, and of the short ways on which it is answered all the same.
+
+import DemoMode
+import HTTPCaching
+import Policies
+
+/// The ways on which a request is answered, or begun, without the waiting path. Each gives the same answer as that path.
+package struct FastWays: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// A fresh stored response is sent, from memory or from a file that is open.
+    package static let stored = FastWays(rawValue: 1)
+    /// A demo answer is sent whose bytes were made with the plan.
+    package static let readyDemo = FastWays(rawValue: 1 << 1)
+    /// A request is forwarded whose answer is neither stored nor looked up.
+    package static let unstored = FastWays(rawValue: 1 << 2)
+    /// A request is forwarded whose recent answers could not be stored.
+    package static let uncacheable = FastWays(rawValue: 1 << 3)
+    /// The latency of a demo answer is drawn before anything else is made of its request.
+    package static let earlyDraw = FastWays(rawValue: 1 << 4)
+
+    /// Both ways to forward a request.
+    package static let passThrough: FastWays = [.unstored, .uncacheable]
+    package static let demo: FastWays = [.readyDemo, .earlyDraw]
+    package static let all: FastWays = [.stored, .demo, .passThrough]
+}
+
+/// What a route is made of, as far as it decides which ways are open to its requests.
+struct RouteFacts {
+    var request: RequestPlan
+    let service: ServicePlan
+    var access = AccessRules()
+    /// Web pages of other origins may call the service.
+    var hasCrossOrigin = false
+    /// nil: demo mode is off.
+    var demo: DemoPlan?
+    /// The service answers only its endpoints, and none of them names the request.
+    var isUnlisted = false
+
+    /// Those that none of the features closes.
+    var openWays: FastWays {
+        RouteFeature.all.reduce(.all) { $1.isPart(self) ? $0.intersection($1.ways) : $0 }
+    }
+}
+
+/// Something that a route may have. Each says which ways go on although a route has it; the others would pass it by, and are
+/// closed.
+struct RouteFeature: Sendable {
+    /// The member that it is: of ``RequestPlan``, ``ServicePlan``, ``ServiceRoute`` or ``EndpointRoute``, or of a member of
+    /// one of them, behind a dot. A test fails if a member has no row.
+    let name: String
+    /// Goes on although a route has the feature.
+    let ways: FastWays
+    /// Whether a route has the feature; asked when the plan is made.
+    let isPart: @Sendable (RouteFacts) -> Bool
+
+    private init(_ name: String, goesOn ways: FastWays, if isPart: @escaping @Sendable (RouteFacts) -> Bool) {
+        self.name = name
+        self.ways = ways
+        self.isPart = isPart
+    }
+
+    /// Some that all ways heed, or that none of them needs.
+    private static func everywhere(_ names: String...) -> [RouteFeature] {
+        names.map { RouteFeature($0, goesOn: .all) { _ in false } }
+    }
+
+    static let all: [RouteFeature] = ofRequests + ofPolicies + ofServices + ofRoutes + ofDemo
+
+    /// The members of ``RequestPlan``.
+    private static let ofRequests: [RouteFeature] =
+        [
+            // The target is not the key.
+            RouteFeature("query", goesOn: [.passThrough, .demo]) { !$0.request.query.isEmpty },
+            // Looked up when nothing is stored, and before anything is fetched.
+            RouteFeature("seed", goesOn: [.stored, .demo]) { $0.request.seed != nil },
+            RouteFeature("phases", goesOn: [.stored, .demo]) { $0.request.phases != nil },
+            RouteFeature("retry", goesOn: [.stored, .readyDemo]) { $0.request.retry.count > 0 },
+            // A latency passes before the first body is logged.
+            RouteFeature("logBodies", goesOn: .earlyDraw) { $0.request.logBodies != nil },
+            RouteFeature("shape", goesOn: .demo) { $0.request.shape != nil },
+            RouteFeature("redirects", goesOn: [.stored, .demo]) { $0.request.redirects.limit > 0 },
+            RouteFeature("recording", goesOn: [.stored, .demo]) { $0.request.recording != nil },
+            RouteFeature("rungs", goesOn: []) { !$0.request.rungs.isEmpty },
+            RouteFeature("asksNobody", goesOn: .demo) { $0.request.asksNobody },
+            // What is stored is mapped, and so are the files of demo answers.
+            RouteFeature("mapping", goesOn: [.stored, .demo]) { $0.request.mapping != nil },
+            RouteFeature("errorMapping", goesOn: [.stored, .demo]) { $0.request.errorMapping != nil },
+            // They are drawn with a demo answer, and spoil it when it is sent.
+            RouteFeature("faults", goesOn: .earlyDraw) { $0.request.faults != nil },
+            RouteFeature("rateLimit", goesOn: []) { $0.request.rateLimit != nil },
+        ]
+        // The route's source heeds them, which all ways to the origin share.
+        + everywhere("rules", "authorization", "withholdsAuthorization", "timeouts", "learners", "onClientAbort")
+        // Only the waiting path fetches what is stored.
+        + everywhere("collapse", "storeAs", "storesGet", "storesPost", "recordings")
+
+    /// The members of a request's ``CachePolicy`` and ``KeyRules``: a ready head is of one policy, and what is forwarded is
+    /// judged by it.
+    private static let ofPolicies: [RouteFeature] =
+        [
+            RouteFeature("policy.success", goesOn: [.stored, .demo]) { $0.request.policy.success != nil },
+            RouteFeature("key.fields", goesOn: [.unstored, .demo]) { !$0.request.key.fields.isEmpty },
+        ]
+        // A target without a query is the key all the same.
+        + everywhere("key.ignoreQuery", "policy.mode", "policy.ttl", "policy.ttlByStatus", "policy.overrideOrigin")
+        + everywhere("policy.revalidate", "policy.staleIfError", "policy.otherVariant", "policy.staleWhileRevalidate")
+        + everywhere("policy.maxVariants", "policy.targetedFields", "policy.memory", "policy.disk", "policy.compare")
+        + everywhere("policy.checkPause", "policy.gone", "policy.minLength", "policy.setCookie", "policy.cookies")
+        // Of the mapping, the phases and the error mapping, which have rows of their own.
+        + everywhere("policy.mapping", "policy.expectation", "policy.isShared", "policy.mapsErrors")
+
+    /// The members of ``ServicePlan``.
+    private static let ofServices: [RouteFeature] =
+        [
+            RouteFeature("origin", goesOn: [.stored, .demo]) { $0.service.origin == nil },
+            // Calls wait for the origin.
+            RouteFeature("park", goesOn: [.stored, .demo]) { $0.service.park != nil },
+            RouteFeature("examination", goesOn: []) { $0.service.examination != nil },
+        ]
+        // The route's source heeds them, which all ways to the origin share.
+        + everywhere("preservesHost", "proxies", "tls", "target", "responseLimits", "isLenient", "admission", "breaker")
+
+    /// The members of ``ServiceRoute`` and ``EndpointRoute``.
+    private static let ofRoutes: [RouteFeature] =
+        [
+            RouteFeature("access", goesOn: []) { !$0.access.isEmpty },
+            // A request with Origin takes the waiting path, and heads that are ready have Vary.
+            RouteFeature("cors", goesOn: [.stored, .demo]) { $0.hasCrossOrigin },
+            RouteFeature("isUnlisted", goesOn: .demo) { $0.isUnlisted },
+            RouteFeature("demo", goesOn: .demo) { $0.demo != nil },
+        ]
+        // Foreign web pages and dot segments are refused on each way.
+        + everywhere("addsCredentials", "guardsPaths")
+
+    /// The members of ``DemoPlan``, and what is asked of its only rule.
+    private static let ofDemo: [RouteFeature] =
+        [
+            RouteFeature("demo.overrides", goesOn: []) { $0.demo?.overrides != nil },
+            RouteFeature("demo.needsBody", goesOn: []) { $0.demo?.needsBody ?? false },
+            // A failure that is drawn again has to wait, and one that is mapped is made when it is sent.
+            RouteFeature("demo.failure", goesOn: .earlyDraw) { facts in
+                facts.demo?.plain?.failure != nil
+                    && (facts.request.retry.count > 0 || facts.request.errorMapping != nil)
+            },
+            RouteFeature("demo.status", goesOn: .earlyDraw) { facts in
+                guard facts.request.errorMapping != nil, let rule = facts.demo?.plain else { return false }
+                return !facts.request.policy.isSuccess(rule.answer.status)
+            },
+        ]
+        // Bytes are ready for one rule that always answers alike; a draw asks all of them.
+        + everywhere("demo.rules", "demo.seed", "demo.unmatched", "demo.bodyLimit", "demo.hasLatency")
+}
