@@ -232,7 +232,7 @@ let package = Package(
             [
                 "ProxyServer", "Configuration", "CacheStore", "DiskStore", "Content", "DownloadCore",
                 "EventLoop",
-                "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon",
+                "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon", "KeySupport",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

@@ -101,8 +101,14 @@ final class HandlerHarness: Sendable {
     }
 
     /// Takes over another configuration; blocks until the loop has it.
-    func reload(_ text: String) throws {
-        let plan = try compile(text, registry)
+    func reload(_ text: String) throws { try take(try compile(text, registry)) }
+
+    /// As above, with the folders of seeds and recordings that it names.
+    func reload(_ configuration: Configuration) throws {
+        try take(try RoutePlan.compile(configuration, registry: registry, seeds: SeedOpener(pool: pool) { _ in }))
+    }
+
+    private func take(_ plan: RoutePlan) throws {
         plan.takeEffect()
         let isDone = Monitor(false)
         server.forEachHandler(of: .proxy) { handler, _ in

@@ -140,6 +140,11 @@ struct RouteFeature: Sendable {
         [
             RouteFeature("demo.overrides", goesOn: []) { $0.demo?.overrides != nil },
             RouteFeature("demo.needsBody", goesOn: []) { $0.demo?.needsBody ?? false },
+            // A request that no rule answers has been counted all the same, and must not be counted again.
+            RouteFeature("demo.rules", goesOn: .readyDemo) { facts in
+                guard let rules = facts.demo?.rules else { return false }
+                return rules.contains { $0.gate != nil } && !rules.contains(where: \.isUnconditional)
+            },
             // A failure that is drawn again has to wait, and one that is mapped is made when it is sent.
             RouteFeature("demo.failure", goesOn: .earlyDraw) { facts in
                 facts.demo?.plain?.failure != nil
@@ -151,5 +156,5 @@ struct RouteFeature: Sendable {
             },
         ]
         // Bytes are ready for one rule that always answers alike; a draw asks all of them.
-        + everywhere("demo.rules", "demo.seed", "demo.unmatched", "demo.bodyLimit", "demo.hasLatency")
+        + everywhere("demo.seed", "demo.unmatched", "demo.bodyLimit", "demo.hasLatency")
 }
