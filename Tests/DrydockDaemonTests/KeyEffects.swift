@@ -91,16 +91,16 @@ extension KeyEffect {
         "response.expect": .request { "\($0.phases?.expect ?? .any)" },
         "response.type": .request { "\($0.phases?.types?.description ?? "any") \($0.policy)" },
         "response.success": policy,
-        "log.bodies": .request { "\($0.logBodies ?? 0)" },
+        "log.bodies": .request { "\($0.policies.logBodies ?? 0)" },
         "from": .request { "\($0.rungs)" },
         "source": recording, "recordings.dir": recording, "recordings.match.fields": recording,
         "recordings.match.body": recording, "recordings.match.credentials": recording,
         "recordings.match.vary": recording, "recordings.match.ignore_query": recording,
         "recordings.redact.fields": recording, "recordings.redact.query": recording,
         "recordings.redact.json": recording, "recordings.max_size": recording, "recordings.on_failure": recording,
-        "redirects.mode": .request { "\($0.redirects)" },
-        "redirects.follow": .request { "\($0.redirects)" },
-        "redirects.allow": .request { "\($0.redirects)" },
+        "redirects.mode": .request { "\($0.policies.redirects)" },
+        "redirects.follow": .request { "\($0.policies.redirects)" },
+        "redirects.allow": .request { "\($0.policies.redirects)" },
         "response.map": .request { "\($0.policy)" },
         "error.map": .request { "\($0.errorMapping.map { "\($0)" } ?? "none") \($0.policy)" },
         "response.map_buffer": .request { "\($0.mapping?.buffer ?? 0)" },
@@ -148,7 +148,7 @@ extension KeyEffect {
         ]
     )
 
-    private static let quota = KeyEffect.request { "\(String(describing: $0.rateLimit))" }
+    private static let quota = KeyEffect.request { "\(String(describing: $0.policies.rateLimit))" }
 
     /// Of services, endpoints and forward mode.
     private static let faults = Dictionary(
@@ -164,7 +164,7 @@ extension KeyEffect {
     private static let retry = Dictionary(
         uniqueKeysWithValues: [
             "count", "preset", "delay", "backoff", "jitter", "when", "retry_after", "methods", "budget",
-        ].map { ($0, KeyEffect.request { "\($0.retry)" }) }
+        ].map { ($0, KeyEffect.request { "\($0.policies.retry)" }) }
     )
 
     /// Of services alone.

@@ -121,7 +121,7 @@ final class OriginRig: Sendable {
         isDirect: Bool = false
     ) async -> Task<Result<Monitor<Heard>, FetchError>, Never> {
         let address = OriginAddress(scheme: "http", host: "127.0.0.1", port: UInt16(origin.port), basePath: "")
-        let plan = RequestPlan(rules: rules)
+        let plan = RequestPlan(rules: rules, timeouts: Timeouts())
         let service = ServicePlan(
             name: "s",
             origin: address,

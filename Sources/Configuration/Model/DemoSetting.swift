@@ -78,27 +78,23 @@ package struct DemoSetting: Sendable, Equatable {
 
     /// Changes a service with all its endpoints.
     package func apply(to service: inout ServiceConfiguration, _ profiles: [String: [FaultPolicy]]) {
-        apply(&service.demo, &service.faults, profiles)
+        apply(to: &service.settings, profiles)
         for index in service.endpoints.indices { apply(to: &service.endpoints[index], profiles) }
     }
 
     /// Changes one endpoint.
     package func apply(to endpoint: inout EndpointConfiguration, _ profiles: [String: [FaultPolicy]]) {
-        apply(&endpoint.demo, &endpoint.faults, profiles)
+        apply(to: &endpoint.settings, profiles)
     }
 
     /// Where there are no demo answers, there still are none.
-    private func apply(
-        _ demo: inout DemoConfiguration,
-        _ faults: inout [FaultPolicy],
-        _ profiles: [String: [FaultPolicy]]
-    ) {
+    private func apply(to settings: inout RouteSettings, _ profiles: [String: [FaultPolicy]]) {
         switch value {
-        case .enabled(let isOn): demo.enabled = isOn && demo.hasAnswer
-        case .faults(let profile): faults = profile.map { profiles[$0] ?? faults } ?? []
+        case .enabled(let isOn): settings.demo.enabled = isOn && settings.demo.hasAnswer
+        case .faults(let profile): settings.faults = profile.map { profiles[$0] ?? settings.faults } ?? []
         case .latency, .status, .chance:
-            apply(to: &demo.answer)
-            for index in demo.rules.indices { apply(to: &demo.rules[index]) }
+            apply(to: &settings.demo.answer)
+            for index in settings.demo.rules.indices { apply(to: &settings.demo.rules[index]) }
         }
     }
 

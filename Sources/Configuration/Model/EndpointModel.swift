@@ -1,11 +1,10 @@
 // One endpoint of a service, and the cache settings that services and endpoints share.
 
-package import Content
 package import HTTPCaching
 package import Policies
-package import Upstream
 
 /// An endpoint: a method and a path pattern of a service, with everything it inherited.
+@dynamicMemberLookup
 package struct EndpointConfiguration: Sendable, Equatable {
     /// Unique within the service.
     package var name: String
@@ -13,28 +12,7 @@ package struct EndpointConfiguration: Sendable, Equatable {
     package var method: String
     /// The pattern, below the service's prefix or host.
     package var path: EndpointPath
-    package var query: [QueryRule] = []
-    package var headers = HeaderRules()
-    package var timeout: Timeouts
-    package var retry: RetryPolicy
-    package var redirects: RedirectPolicy
-    package var cache = CacheConfiguration()
-    package var expect: ContentExpectation
-    /// The media types that answers may have; nil: any.
-    package var types: ExpectedTypes?
-    /// The statuses that are successes; nil: those below 400.
-    package var success: StatusSet?
-    package var mapping: MappingConfiguration?
-    /// Of failed answers.
-    package var errorMapping: MappingConfiguration?
-    package var recording = RecordingConfiguration()
-    package var demo = DemoConfiguration()
-    /// What goes wrong on purpose, in order.
-    package var faults: [FaultPolicy] = []
-    /// How many requests are answered in a time; nil: all.
-    package var rateLimit: RateLimitPolicy?
-    /// Bytes of each body that are logged, up to 64 KiB; nil: none.
-    package var logBodies: Int?
+    package var settings: RouteSettings
     /// What is made of a request; nil: nothing.
     package var request: RequestConfiguration?
     /// Instead of the service's; nil: the service's.

@@ -1,11 +1,11 @@
 // One service of the configuration, with what it inherited.
 
-package import Content
-package import HTTPCaching
+import Content
 package import Policies
 package import Upstream
 
 /// A service: where its requests are matched, where they go, and what happens to them on the way.
+@dynamicMemberLookup
 package struct ServiceConfiguration: Sendable, Equatable {
     /// Unique among the services.
     package var name: String
@@ -17,20 +17,12 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var baseURL: BaseURL?
     /// Which Host the origin sees. Default: that of `base_url`.
     package var host: HostPolicy
-    package var headers = HeaderRules()
-    /// Query items that are added where the request does not bring the name itself, in the order of the file.
-    package var query: [QueryRule] = []
     package var auth: AuthConfiguration?
-    /// The deadlines of one fetch. None of them runs while the client holds back. Default: 5 s to connect, 30 s to the
-    /// head, 120 s without a byte, and no limit in total.
-    package var timeout: Timeouts
+    /// Those that its endpoints inherit.
+    package var settings: RouteSettings
     /// Fills in flight at once; nil: no limit.
     package var maxConcurrent: Int?
     package var maxQueue: QueueConfiguration
-    /// How a fetch that failed is made again.
-    package var retry: RetryPolicy
-    /// Whether redirects are followed. Default: they are passed on.
-    package var redirects: RedirectPolicy
     /// When the origin is left alone; nil: never.
     package var breaker: BreakerPolicy?
     /// Whether calls wait for an origin that is away; nil: none does.
@@ -45,27 +37,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
     package var allow: [AccessConfiguration] = []
     /// These win.
     package var deny: [AccessConfiguration] = []
-    package var cache = CacheConfiguration()
-    /// What bodies must be to be stored.
-    package var expect: ContentExpectation
-    /// The media types that answers may have; nil: any.
-    package var types: ExpectedTypes?
-    /// The statuses that are successes; nil: those below 400.
-    package var success: StatusSet?
-    package var mapping: MappingConfiguration?
-    /// Of failed answers.
-    package var errorMapping: MappingConfiguration?
-    package var recording = RecordingConfiguration()
-    /// The answer for paths that no endpoint names, and the defaults of the endpoints.
-    package var demo = DemoConfiguration()
-    /// What goes wrong on purpose, in order.
-    package var faults: [FaultPolicy] = []
-    /// How many requests are answered in a time; nil: all.
-    package var rateLimit: RateLimitPolicy?
     /// The document that requests are checked by; nil: they are not.
     package var openAPI: OpenAPIConfiguration?
-    /// Bytes of each body that are logged, up to 64 KiB; nil: none.
-    package var logBodies: Int?
     /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.
     package var unlisted: UnlistedPolicy
     package var endpoints: [EndpointConfiguration] = []

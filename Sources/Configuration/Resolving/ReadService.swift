@@ -15,21 +15,31 @@ extension ServiceConfiguration {
         self.match = match
         self.baseURL = baseURL
         host = reader.choice(always: "host")
-        timeout = Timeouts(reader.section("timeout"))
+        settings = RouteSettings(reader)
         maxConcurrent = reader.int("max_concurrent")
         maxQueue = QueueConfiguration(reader.section("max_queue"))
-        retry = RetryPolicy(reader.section("retry"))
-        redirects = RedirectPolicy(reader.section("redirects"))
         breaker = BreakerPolicy(reader.section("breaker"))
         park = ParkPolicy(reader.section("park"))
         upstreamProxy = reader.always { $0.proxies("upstream_proxy") }
         lenient = reader.bool("lenient")
         cors = CORSConfiguration(reader.section("cors"))
+        unlisted = reader.choice(always: "unlisted")
+    }
+}
+
+extension RouteSettings {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.endpoint)) }
+
+    /// - Parameter reader: of a service or an endpoint.
+    init(_ reader: SectionReader) {
+        policies = RoutePolicies()
+        timeout = Timeouts(reader.section("timeout"))
         expect = reader.section("response").choice(always: "expect")
         types = ExpectedTypes(reader.section("response").texts("type"))
         success = StatusSet(reader.section("response"))
-        unlisted = reader.choice(always: "unlisted")
-        logBodies = reader.section("log").bytes("bodies")
+        policies.retry = RetryPolicy(reader.section("retry"))
+        policies.redirects = RedirectPolicy(reader.section("redirects"))
+        policies.logBodies = reader.section("log").bytes("bodies")
     }
 }
 
@@ -135,13 +145,7 @@ extension EndpointConfiguration {
         self.name = name
         self.path = path
         method = reader.text(always: "method")
-        timeout = Timeouts(reader.section("timeout"))
-        retry = RetryPolicy(reader.section("retry"))
-        redirects = RedirectPolicy(reader.section("redirects"))
-        expect = reader.section("response").choice(always: "expect")
-        types = ExpectedTypes(reader.section("response").texts("type"))
-        success = StatusSet(reader.section("response"))
-        logBodies = reader.section("log").bytes("bodies")
+        settings = RouteSettings(reader)
     }
 }
 

@@ -3,9 +3,8 @@
 import HTTPCaching
 import Policies
 
-/// What a service or an endpoint has that rungs need.
+/// What a service has that rungs need.
 struct RungNeeds {
-    var cache: CacheConfiguration
     /// The service has a `base_url`.
     var hasOrigin: Bool
     /// Calls of the service wait for its origin.
@@ -16,15 +15,10 @@ extension Resolver {
     /// Reports rungs that are senseless, and lets demo answers be what `from` says of them.
     /// - Parameters:
     ///   - reader: of a service or an endpoint, with what it inherited.
-    ///   - recording: what it says of sources and recordings.
-    ///   - demo: its demo answers: switched on where they are a rung, and off where they are none.
-    mutating func check(
-        rungs reader: SectionReader,
-        _ recording: RecordingConfiguration,
-        _ needs: RungNeeds,
-        _ demo: inout DemoConfiguration
-    ) {
+    ///   - settings: its demo answers are switched on where they are a rung, and off where they are none.
+    mutating func check(rungs reader: SectionReader, _ needs: RungNeeds, _ settings: inout RouteSettings) {
         guard let here = reader.place("from") else { return }
+        let recording = settings.recording
         let rungs = recording.from
         guard !rungs.isEmpty else {
             return fail(
@@ -43,7 +37,7 @@ extension Resolver {
             fail(here, "'from' names '\(rung.rawValue)' twice, and each place is asked once; remove one of the two")
         }
         if seen.count == rungs.count { checkOrder(rungs, here) }
-        checkNeeds(rungs, here, recording, needs, demo)
+        checkNeeds(rungs, here, needs, settings)
         let isOrigin = rungs.firstIndex(of: .live)
         if needs.isParked, let isOrigin, isOrigin + 1 < rungs.count {
             fail(
@@ -51,8 +45,8 @@ extension Resolver {
                 "'from' names '\(rungs[isOrigin + 1].rawValue)' behind live, and with 'park' a request waits for its origin instead; remove 'park', or what is behind live"
             )
         }
-        demo.enabled = rungs.contains(.demo) && demo.hasAnswer
-        if rungs.count > 1 { demo.unmatched = .pass }
+        settings.demo.enabled = rungs.contains(.demo) && settings.demo.hasAnswer
+        if rungs.count > 1 { settings.demo.unmatched = .pass }
     }
 
     /// The cache asks its own places in one order, and a fallback is the end.
@@ -88,21 +82,21 @@ extension Resolver {
     private mutating func checkNeeds(
         _ rungs: [AnswerRung],
         _ here: SourcePosition,
-        _ recording: RecordingConfiguration,
         _ needs: RungNeeds,
-        _ demo: DemoConfiguration
+        _ settings: RouteSettings
     ) {
+        let (cache, demo) = (settings.cache, settings.demo)
         for (place, rung) in rungs.enumerated() {
             switch rung {
             case .seed:
-                if needs.cache.seed?.mode != .pinned {
+                if cache.seed?.mode != .pinned {
                     fail(
                         here,
                         "'from' names seed, and there is no pinned seed folder; set cache.seed_dir, or remove seed"
                     )
                 }
             case .fresh, .stale:
-                if needs.cache.mode == .none {
+                if cache.mode == .none {
                     fail(
                         here,
                         "'from' names \(rung.rawValue), and 'cache.mode: none' stores nothing; choose another mode, or remove \(rung.rawValue)"
@@ -113,7 +107,7 @@ extension Resolver {
                     fail(here, "'from' names live, and the service has no 'base_url' to ask; add one, or remove live")
                 }
             case .recording:
-                if recording.folder == nil {
+                if settings.recording.folder == nil {
                     fail(
                         here,
                         "'from' names recording, and there is no folder for recordings; add recordings: { dir: ./recordings }"
@@ -129,7 +123,7 @@ extension Resolver {
                     )
                 }
             case .fallback:
-                if needs.cache.fallback == nil {
+                if cache.fallback == nil {
                     fail(here, "'from' names fallback, and 'cache.fallback' is not set; set it, or remove fallback")
                 }
             }

@@ -46,12 +46,8 @@ extension Resolver {
                 "'hosts' is for a service with 'match.prefix' alone, and this one answers for 'match.host'; remove one"
             )
         }
-        result.headers = HeaderRules(reader.section("headers"))
-        result.query = query(reader)
         result.auth = auth(reader)
-        check(timeout: reader.section("timeout"))
         result.tls = tls(reader, own: own, baseURL)
-        result.cache = cache(reader.section("cache"), own: own.section("cache"))
         if result.maxConcurrent == nil, let place = own.place("max_queue") {
             fail(
                 place,
@@ -71,30 +67,14 @@ extension Resolver {
         if result.upstreamProxy != .none, case .service(let name)? = baseURL, let place = own.place("upstream_proxy") {
             fail(place, "'upstream_proxy' is for a service with an origin of its own; set it in service '\(name)'")
         }
-        result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
-        result.mapping = mapping(reader.section("response"), result.cache)
-        result.errorMapping = errorMapping(reader.section("error"), reader.section("response"))
-        check(success: own, result.success)
-        check(retry: own, looksInside: result.expect != .any || result.types != nil || result.mapping != nil)
-        check(logBodies: own.section("log"))
         result.allow = access(reader, "allow")
         result.deny = access(reader, "deny")
         check(redirects: own, baseURL)
-        result.recording = recording(reader, own: own)
-        result.faults = faults(reader)
-        result.rateLimit = rateLimit(reader, scope: "")
         result.openAPI = openAPI(reader)
-        let demoReader = reader.section("demo")
-        let ownDemo = own.section("demo")
-        result.demo = demo(
-            demoReader,
-            own: ownDemo,
-            answerOf: .service,
-            isSource: RecordingConfiguration.isDemo(reader),
-            daemonDemo: daemonDemo
-        )
-        var needs = RungNeeds(cache: result.cache, hasOrigin: baseURL != nil, isParked: result.park != nil)
-        check(rungs: reader, result.recording, needs, &result.demo)
+        let route = RouteReader(reader: reader, own: own, owner: .service, rateLimitScope: "", daemonDemo: daemonDemo)
+        read(&result.settings, route)
+        let needs = RungNeeds(hasOrigin: baseURL != nil, isParked: result.park != nil)
+        check(rungs: reader, needs, &result.settings)
         var trees: [Value] = []
         var endpointReaders: [(EndpointConfiguration, SectionReader)] = []
         for value in reader.items("endpoints") {
@@ -113,8 +93,7 @@ extension Resolver {
                     daemonDemo: daemonDemo
                 )
             else { continue }
-            needs.cache = endpoint.cache
-            check(rungs: whole, endpoint.recording, needs, &endpoint.demo)
+            check(rungs: whole, needs, &endpoint.settings)
             result.endpoints.append(endpoint)
             endpointReaders.append((endpoint, whole))
             let shown = merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled))
@@ -176,40 +155,19 @@ extension Resolver {
         if result.method == "CONNECT", let place = reader.place("method") {
             fail(place, "an endpoint cannot answer CONNECT, which belongs to forward mode; write another method")
         }
-        result.query = query(reader)
-        result.headers = HeaderRules(reader.section("headers"))
         let request = request(own, method: result.method)
         result.request = request.isEmpty ? nil : request
         result.auth = endpointAuth(own, isServiceAuthorized: isServiceAuthorized)
-        check(timeout: reader.section("timeout"))
-        result.retry = RetryPolicy(reader.section("retry"), own: own.section("retry"))
-        check(logBodies: own.section("log"))
-        result.cache = cache(reader.section("cache"), own: own.section("cache"))
-        result.mapping = mapping(reader.section("response"), result.cache)
-        result.errorMapping = errorMapping(reader.section("error"), reader.section("response"))
-        check(success: own, result.success)
-        check(retry: own, looksInside: result.expect != .any || result.types != nil || result.mapping != nil)
-        result.recording = recording(reader, own: own)
-        result.faults = faults(reader)
-        result.rateLimit = rateLimit(reader, scope: own.entry("rate_limit") == nil ? "" : name)
         let place = reader.place("name") ?? self.place(reader, "path")
-        result.demo = demo(
-            reader.section("demo"),
-            own: own.section("demo"),
-            answerOf: .endpoint(name, place, parameters: path.parameters),
-            isSource: RecordingConfiguration.isDemo(reader),
+        let route = RouteReader(
+            reader: reader,
+            own: own,
+            owner: .endpoint(name, place, parameters: path.parameters),
+            rateLimitScope: own.entry("rate_limit") == nil ? "" : name,
             daemonDemo: daemonDemo
         )
+        read(&result.settings, route)
         return result
-    }
-
-    private func query(_ reader: SectionReader) -> [QueryRule] {
-        reader.map("query").compactMap { entry in
-            guard case .section(let entries) = entry.value.content else { return nil }
-            let item = SectionReader(entries: entries, section: KeyTable.queryItem)
-            let isSecret = item.entry("secret") == nil ? nil : item.bool("secret")
-            return QueryRule(name: entry.key, values: item.texts("value"), isSecret: isSecret)
-        }
     }
 
     private mutating func auth(_ service: SectionReader) -> AuthConfiguration? {
@@ -248,55 +206,6 @@ extension Resolver {
             fail(place, "'auth: none' is for an endpoint whose service has 'auth', and this one has none; remove it")
         }
         return .withheld
-    }
-
-    private mutating func check(timeout reader: SectionReader) {
-        for key in ["connect", "first_byte", "idle", "total", "tunnel"] {
-            if let place = reader.place(key), reader.nanoseconds(key) == 0 {
-                fail(place, "'timeout.\(key)' is zero; write none for no timeout")
-            }
-        }
-    }
-
-    /// - Parameters:
-    ///   - own: the service or the endpoint without what it inherited.
-    ///   - looksInside: there are bodies that would not do.
-    private mutating func check(retry own: SectionReader, looksInside: Bool) {
-        let reader = own.section("retry")
-        if reader.texts("when").contains("content"), !looksInside {
-            fail(
-                place(reader, "when"),
-                "'retry.when' has content, but 'response.expect' and 'response.type' are any and nothing is mapped; say what bodies must be, or remove content"
-            )
-        }
-    }
-
-    /// - Parameter own: the service or the endpoint without what it inherited.
-    private mutating func check(success own: SectionReader, _ success: StatusSet?) {
-        let response = own.section("response")
-        guard let place = response.place("success"), let success else { return }
-        if success.ranges.isEmpty {
-            fail(
-                place,
-                "'response.success' is empty, so that every answer would be a failure; name a status, such as 2xx"
-            )
-        }
-        for entry in own.section("cache").map("ttl_by_status") {
-            guard let status = Int(entry.key), !success.ranges.isEmpty, !success.contains(status) else { continue }
-            fail(
-                entry.place,
-                "'cache.ttl_by_status' has \(status), which 'response.success' leaves out, so that it is not stored; add it there, or remove it here"
-            )
-        }
-    }
-
-    /// - Parameter reader: of the section `log` of a service or an endpoint, without what it inherited.
-    private mutating func check(logBodies reader: SectionReader) {
-        guard let place = reader.place("bodies"), let size = reader.bytes("bodies"), size > 64 * 1024 || size == 0
-        else {
-            return
-        }
-        fail(place, "'log.bodies' takes a size from 1B to 64KiB, or none")
     }
 
     /// - Parameter own: the service without what it inherited.

@@ -23,7 +23,7 @@ struct RequestQuota {
     ///   - added: the fields that every answer gets; the state of the quota is appended.
     /// - Throws: the answer to a request beyond the limit.
     func take(_ counted: RateLimitPolicy.Counted, _ added: inout Fields) throws(Problem) {
-        guard let policy = match.endpoint.request.rateLimit, policy.count == counted else { return }
+        guard let policy = match.endpoint.request.policies.rateLimit, policy.count == counted else { return }
         let name = policy.scope.isEmpty ? match.route.label : policy.scope
         let client = exchange.peer.isUnix ? "unix" : exchange.peer.host
         let runtime = match.route.runtime

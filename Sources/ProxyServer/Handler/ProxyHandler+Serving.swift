@@ -110,7 +110,7 @@ extension ProxyHandler {
         let quota = RequestQuota(match, exchange, core.clock)
         try quota.take(.all, &added)
         var call = ServiceCall(match, exchange.framing, via: services.plan.via(match.request.version))
-        let bodies = match.endpoint.request.logBodies.map { BodyLog(limit: $0) }
+        let bodies = match.endpoint.request.policies.logBodies.map { BodyLog(limit: $0) }
         Self.bind(&call, exchange, via: services.plan.via, bodies)
         call.gate = FaultGate(match)
         return .call(ServedExchange(exchange, match, call, quota, added, bodies, services, routes.responder))

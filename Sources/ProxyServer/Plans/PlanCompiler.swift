@@ -68,21 +68,8 @@ extension RoutePlan {
         _ learned: Set<String>,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ForwardPlan {
-        let cache = configuration.forward.cache
-        let request = RequestPlan(
-            timeouts: Timeouts(tunnel: configuration.forward.tunnelTimeout),
-            policy: policy(cache, targetedFields: []),
-            collapse: cache.collapse,
-            key: key(cache),
-            storesGet: cache.methods.contains(.get),
-            storesPost: storesPost(cache),
-            seed: try seeds.folder(cache.seed),
-            phases: try seeds.phases(cache),
-            onClientAbort: cache.onClientAbort,
-            retry: configuration.forward.retry,
-            faults: try faults(configuration.forward.faults, at: Configuration.forwardName, registry.latencies, files),
-            learners: learners(Configuration.forwardName, nil, learned, registry.latencies)
-        )
+        let place = RoutePlace(service: Configuration.forwardName, learned: learned)
+        let request = try request(RouteSettings(configuration.forward), place, registry.latencies, files, &seeds)
         let plan = ServicePlan(
             name: "",
             origin: nil,
@@ -128,47 +115,28 @@ extension RoutePlan {
         var secrets = SecretQuery()
         for rule in Credentials.query(of: service) { secrets.insert(rule.name, rule.values) }
         var endpoints: [(EndpointPlan, DemoPlan?)] = []
+        var place = RoutePlace(
+            service: service.name,
+            secrets: secrets,
+            notSecret: configuration.notSecret,
+            targetedFields: ["CDN-Cache-Control"],
+            learned: parts.learned
+        )
+        let own = try request(service.settings, place, latencies, sources.files, &seeds)
         for endpoint in service.endpoints {
-            let place = place(service.name, endpoint.name)
-            let request = RequestPlan(
-                rules: rules(endpoint.headers),
-                query: query(endpoint.query),
-                timeouts: endpoint.timeout,
-                policy: policy(endpoint.cache, success: endpoint.success),
-                collapse: endpoint.cache.collapse,
-                key: key(endpoint.cache),
-                storesGet: endpoint.cache.methods.contains(.get),
-                storesPost: storesPost(endpoint.cache),
-                seed: try seeds.folder(endpoint.cache.seed),
-                storeAs: endpoint.cache.storeAs,
-                phases: try seeds.phases(endpoint.cache, expect: endpoint.expect, types: endpoint.types),
-                onClientAbort: endpoint.cache.onClientAbort,
-                retry: endpoint.retry,
-                logBodies: endpoint.logBodies,
-                authorization: authorization(endpoint.auth),
-                withholdsAuthorization: endpoint.auth == .withheld,
-                shape: try shape(endpoint),
-                redirects: endpoint.redirects,
-                recordings: seeds.recordings(
-                    endpoint.recording,
-                    service: service.name,
-                    secrets: secrets,
-                    notSecret: configuration.notSecret
-                ),
-                rungs: endpoint.recording.from,
-                mapping: mapping(endpoint.mapping, "endpoint '\(endpoint.name)' of service '\(service.name)'"),
-                errorMapping: errorMapping(endpoint.errorMapping, service: service.name, endpoint: endpoint.name),
-                faults: try faults(endpoint.faults, at: place, latencies, sources.files),
-                rateLimit: endpoint.rateLimit,
-                learners: learners(service.name, endpoint.name, parts.learned, latencies)
-            )
+            place.endpoint = endpoint.name
+            var request = try request(endpoint.settings, place, latencies, sources.files, &seeds)
+            request.storeAs = endpoint.cache.storeAs
+            request.authorization = authorization(endpoint.auth)
+            request.withholdsAuthorization = endpoint.auth == .withheld
+            request.shape = try shape(endpoint)
             let plan = EndpointPlan(
                 name: endpoint.name,
                 method: Method(endpoint.method),
                 pattern: PathPattern(endpoint.path),
                 request: request
             )
-            sources.place = place
+            sources.place = place.name
             endpoints.append((plan, try demo(endpoint.demo, name: endpoint.name, request, sources)))
         }
         sources.place = service.name
@@ -177,34 +145,7 @@ extension RoutePlan {
             name: service.name,
             origin: origin(service),
             preservesHost: service.host == .preserve,
-            request: RequestPlan(
-                rules: rules(service.headers),
-                query: query(service.query),
-                timeouts: service.timeout,
-                policy: policy(service.cache, success: service.success),
-                collapse: service.cache.collapse,
-                key: key(service.cache),
-                storesGet: service.cache.methods.contains(.get),
-                storesPost: storesPost(service.cache),
-                seed: try seeds.folder(service.cache.seed),
-                phases: try seeds.phases(service.cache, expect: service.expect, types: service.types),
-                onClientAbort: service.cache.onClientAbort,
-                retry: service.retry,
-                logBodies: service.logBodies,
-                redirects: service.redirects,
-                recordings: seeds.recordings(
-                    service.recording,
-                    service: service.name,
-                    secrets: secrets,
-                    notSecret: configuration.notSecret
-                ),
-                rungs: service.recording.from,
-                mapping: mapping(service.mapping, "service '\(service.name)'"),
-                errorMapping: errorMapping(service.errorMapping, service: service.name),
-                faults: try faults(service.faults, at: service.name, latencies, sources.files),
-                rateLimit: service.rateLimit,
-                learners: learners(service.name, nil, parts.learned, latencies)
-            ),
+            request: own,
             authorization: authorization(service.auth),
             proxies: service.upstreamProxy,
             tls: TLSOptions(
@@ -276,22 +217,6 @@ extension RoutePlan {
 
     private static func responseLimits(_ limits: LimitsConfiguration) -> HeadLimits {
         HeadLimits(head: limits.responseHead, fields: limits.responseFields, field: limits.responseLine)
-    }
-
-    private static func rules(_ headers: HeaderRules) -> FieldRules {
-        FieldRules(
-            remove: headers.remove,
-            set: headers.set.map { ($0.name, $0.value) },
-            add: headers.add.map { ($0.name, $0.value) },
-            dropsUnderscores: headers.underscore == .drop
-        )
-    }
-
-    private static func query(_ rules: [QueryRule]) -> QueryDefaults {
-        QueryDefaults(
-            rules.filter { !$0.isSecret }.map { ($0.name, $0.values) },
-            secrets: rules.filter(\.isSecret).map { ($0.name, $0.values) }
-        )
     }
 
     private static func authorization(_ auth: AuthConfiguration?) -> String? {

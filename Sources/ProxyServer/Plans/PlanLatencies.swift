@@ -30,15 +30,9 @@ extension RoutePlan {
     /// What learned latencies call an endpoint.
     package static func place(_ service: String, _ endpoint: String) -> String { "\(service)/\(endpoint)" }
 
-    /// Those who learn from what is fetched for a service.
-    /// - Parameter endpoint: the one that it is fetched for; nil: none.
-    static func learners(
-        _ service: String,
-        _ endpoint: String?,
-        _ wanted: Set<String>,
-        _ latencies: LearnedLatencies
-    ) -> [LearnedLatency] {
-        let names = [service] + (endpoint.map { [place(service, $0)] } ?? [])
-        return names.filter(wanted.contains).map(latencies.latency)
+    /// Those who learn from what is fetched for a route.
+    static func learners(_ place: RoutePlace, _ latencies: LearnedLatencies) -> [LearnedLatency] {
+        let names = [place.service] + (place.endpoint == nil ? [] : [place.name])
+        return names.filter(place.learned.contains).map(latencies.latency)
     }
 }

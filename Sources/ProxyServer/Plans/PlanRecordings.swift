@@ -6,24 +6,16 @@ import ServiceCore
 
 extension SeedTable {
     /// Opens nothing yet: a folder is made with its first recording.
-    /// - Parameters:
-    ///   - secrets: query items that the service adds.
-    ///   - notSecret: names whose values are written, although they look like secrets.
     /// - Returns: nil where no folder is named, or for plans whose requests are never answered.
-    func recordings(
-        _ configuration: RecordingConfiguration,
-        service: String,
-        secrets: SecretQuery,
-        notSecret: [String]
-    ) -> RecordingPlan? {
+    func recordings(_ configuration: RecordingConfiguration, _ place: RoutePlace) -> RecordingPlan? {
         guard let folder = configuration.folder, let opener else { return nil }
         var rules = configuration.rules
-        rules.shown = notSecret
+        rules.shown = place.notSecret
         return RecordingPlan(
             source: configuration.source,
             rules: rules,
-            folder: opener.recordings("\(folder)/\(service)"),
-            secrets: secrets
+            folder: opener.recordings("\(folder)/\(place.service)"),
+            secrets: place.secrets
         )
     }
 }

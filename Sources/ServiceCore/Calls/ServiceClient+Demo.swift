@@ -107,7 +107,7 @@ extension ServiceClient {
             let nearest = state.nearMisses(plan, parts, key: key, now: core.clock.elapsed)
             throw .noDemoRule(plan.name, service: call.match.route.plan.name, nearest: nearest)
         }
-        let policy = call.match.endpoint.request.retry
+        let policy = call.match.endpoint.request.policies.retry
         let resilience = call.match.route.runtime.resilience
         if policy.count > 0 { resilience.earnRetries(policy.budget) }
         var draw = try await draw(first, override, on: loop)

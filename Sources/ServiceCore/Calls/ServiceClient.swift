@@ -381,12 +381,12 @@ package final class ServiceClient {
             try singleSource(of: call)
         }
         let source = request.judging(recorded, service: name, endpoint: call.match.endpoint.name)
-        guard request.retry.count > 0 else { return source }
+        guard request.policies.retry.count > 0 else { return source }
         let resilience = route.runtime.resilience
         let guarded = route.plan.breaker == nil ? nil : call.match.origin?.root
         return RetryingSource(
             source,
-            request.retry,
+            request.policies.retry,
             expect: request.phases?.expect ?? .any,
             resilience: resilience,
             clock: core.clock,

@@ -110,7 +110,7 @@ extension RequestPlan {
         if !isRead || !asksStore { plan.policy.mode = .none }
         if !rungs.contains(.live) {
             plan.asksNobody = true
-            plan.retry = RetryPolicy()
+            plan.policies.retry = RetryPolicy()
             plan.phases?.placeholder = nil
         }
         if !rungs.contains(.stale) { plan.policy.gone = .pass }

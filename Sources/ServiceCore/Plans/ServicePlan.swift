@@ -11,114 +11,78 @@ package import Policies
 package import Upstream
 
 /// The plan for a request: the endpoint's, or the service's if no endpoint matches.
+///
+/// RouteFeature.swift says of each member which short ways go on with it.
 package struct RequestPlan: Sendable, Equatable {
-    package var rules: FieldRules
-    package var query: QueryDefaults
-    package var timeouts: Timeouts
+    /// What is obeyed as it is.
+    package var policies = RoutePolicies()
+    package var rules = FieldRules()
+    package var query = QueryDefaults([])
+    package var timeouts = Timeouts()
     package var policy: CachePolicy
-    package var collapse: CollapseLimits
+    package var collapse = CollapseLimits()
     /// What makes two requests the same one.
-    package var key: KeyRules
+    package var key = KeyRules()
     /// Answers to GET are stored, and looked up.
-    package var storesGet: Bool
+    package var storesGet = true
     /// Answers to POST are stored, by the digest of its content.
-    package var storesPost: Bool
+    package var storesPost = false
     /// The folder of responses that are there before the first fetch.
     package var seed: SeedFolder?
     /// Where a stored 200 is kept as a file, too; endpoints of one resource only.
     package var storeAs: String?
     /// Substitute answers, and the kind of body that an answer must have; nil if the configuration asks for neither.
-    package var phases: PhasePlan?
-    package var onClientAbort: ClientAbort
-    /// How a fetch that failed is made again.
-    package var retry: RetryPolicy
-    /// Bytes of each body that are logged; nil: none, and the hot path may answer.
-    package var logBodies: Int?
+    package internal(set) var phases: PhasePlan?
+    package var onClientAbort = ClientAbort.finish
     /// The value of Authorization that an endpoint adds instead of its service's; nil: the service's.
     package var authorization: String?
     /// The service's Authorization is not added to requests of an endpoint.
-    package var withholdsAuthorization: Bool
+    package var withholdsAuthorization = false
     /// What an endpoint makes of a request; nil: nothing.
     package var shape: RequestShape?
-    /// Whether redirects are followed.
-    package var redirects: RedirectPolicy
     /// How recordings are used; nil: its answers come from its origin.
     package private(set) var recording: RecordingPlan?
     /// Where its recordings are, whether they answer or not; nil where the configuration names no folder.
     package let recordings: RecordingPlan?
     /// Where its answers come from, in order; empty: as its source says, in the order of the cache.
-    package internal(set) var rungs: [AnswerRung]
+    package var rungs: [AnswerRung] = []
     /// Nobody is to be asked, whatever its service has: what is not at hand is a failure.
     var asksNobody = false
     /// What becomes of the documents of its answers; nil: they stay as they are. The digest of it is in ``policy``.
-    package private(set) var mapping: ResponseMapping?
+    package let mapping: ResponseMapping?
     /// What its failed answers become; nil: they stay as they are.
-    package private(set) var errorMapping: ErrorMapping?
+    package let errorMapping: ErrorMapping?
     /// What goes wrong on purpose between an answer and its client; nil: nothing.
     package var faults: FaultPlan?
-    /// How many requests are answered in a time; nil: all.
-    package var rateLimit: RateLimitPolicy?
     /// Who learns how long its origin takes.
-    package var learners: [LearnedLatency]
+    package var learners: [LearnedLatency] = []
 
+    /// With what its policy has to know of.
     package init(
-        rules: FieldRules = FieldRules(),
-        query: QueryDefaults = QueryDefaults([]),
-        timeouts: Timeouts = Timeouts(),
         policy: CachePolicy = CachePolicy(),
-        collapse: CollapseLimits = CollapseLimits(),
-        key: KeyRules = KeyRules(),
-        storesGet: Bool = true,
-        storesPost: Bool = false,
-        seed: SeedFolder? = nil,
-        storeAs: String? = nil,
         phases: PhasePlan? = nil,
-        onClientAbort: ClientAbort = .finish,
-        retry: RetryPolicy = RetryPolicy(),
-        logBodies: Int? = nil,
-        authorization: String? = nil,
-        withholdsAuthorization: Bool = false,
-        shape: RequestShape? = nil,
-        redirects: RedirectPolicy = RedirectPolicy(),
         recordings: RecordingPlan? = nil,
-        rungs: [AnswerRung] = [],
         mapping: ResponseMapping? = nil,
-        errorMapping: ErrorMapping? = nil,
-        faults: FaultPlan? = nil,
-        rateLimit: RateLimitPolicy? = nil,
-        learners: [LearnedLatency] = []
+        errorMapping: ErrorMapping? = nil
     ) {
-        self.rules = rules
-        self.query = query
-        self.timeouts = timeouts
         self.policy = policy
-        self.collapse = collapse
-        self.key = key
-        self.storesGet = storesGet
-        self.storesPost = storesPost
-        self.seed = seed
-        self.storeAs = storeAs
         self.phases = phases
-        self.onClientAbort = onClientAbort
-        self.retry = retry
-        self.logBodies = logBodies
-        self.authorization = authorization
-        self.withholdsAuthorization = withholdsAuthorization
-        self.shape = shape
-        self.redirects = redirects
         self.recordings = recordings
-        self.rungs = rungs
         recording = recordings.flatMap { $0.source == .live ? nil : $0 }
         self.mapping = mapping
         self.errorMapping = errorMapping
-        self.faults = faults
-        self.rateLimit = rateLimit
-        self.learners = learners
         self.policy.mapping = mapping?.plan.digest
         self.policy.expectation = phases?.expectation
         self.policy.mapsErrors = errorMapping != nil
         // A stored answer would come before the recording that is to be made or played.
         if recording != nil { self.policy.mode = .none }
+    }
+
+    /// With these rules and deadlines, and nothing else.
+    package init(rules: FieldRules = FieldRules(), timeouts: Timeouts) {
+        self.init()
+        self.rules = rules
+        self.timeouts = timeouts
     }
 }
 

@@ -12,7 +12,7 @@ extension ServiceClient {
     func following(_ source: any FetchSource, of call: ServiceCall) -> any FetchSource {
         // The closures hold the endpoint, and no copy of its plan.
         let (route, endpoint) = (call.match.route, call.match.endpoint)
-        guard endpoint.request.redirects.limit > 0, let origin = route.plan.origin else { return source }
+        guard endpoint.request.policies.redirects.limit > 0, let origin = route.plan.origin else { return source }
         var secrets = route.rewriting.secrets
         for item in call.hidden {
             if let outer = plan.service(named: item.service) { secrets.formUnion(outer.rewriting.secrets) }
@@ -21,7 +21,7 @@ extension ServiceClient {
             source,
             origin,
             RedirectRules(
-                limit: endpoint.request.redirects.limit,
+                limit: endpoint.request.policies.redirects.limit,
                 limitName: "'redirects.follow' of the service '\(route.plan.name)'",
                 policy: endpoint.request.policy,
                 secrets: secrets
@@ -89,7 +89,8 @@ extension ServiceClient {
         if known != nil {
             rules = .any
         } else {
-            guard let allowed = TargetPattern.rules(request.redirects.allow, origin.host, origin.effectivePort) else {
+            guard let allowed = TargetPattern.rules(request.policies.redirects.allow, origin.host, origin.effectivePort)
+            else {
                 throw .upstream(
                     UpstreamError(
                         .addressRefused,

@@ -69,7 +69,7 @@ struct RouteFeature: Sendable {
 
     static let all: [RouteFeature] = ofRequests + ofPolicies + ofServices + ofRoutes + ofDemo
 
-    /// The members of ``RequestPlan``.
+    /// The members of ``RequestPlan``, and of its ``RoutePolicies``.
     private static let ofRequests: [RouteFeature] =
         [
             // The target is not the key.
@@ -77,11 +77,11 @@ struct RouteFeature: Sendable {
             // Looked up when nothing is stored, and before anything is fetched.
             RouteFeature("seed", goesOn: [.stored, .demo]) { $0.request.seed != nil },
             RouteFeature("phases", goesOn: [.stored, .demo]) { $0.request.phases != nil },
-            RouteFeature("retry", goesOn: [.stored, .readyDemo]) { $0.request.retry.count > 0 },
+            RouteFeature("retry", goesOn: [.stored, .readyDemo]) { $0.request.policies.retry.count > 0 },
             // A latency passes before the first body is logged.
-            RouteFeature("logBodies", goesOn: .earlyDraw) { $0.request.logBodies != nil },
+            RouteFeature("logBodies", goesOn: .earlyDraw) { $0.request.policies.logBodies != nil },
             RouteFeature("shape", goesOn: .demo) { $0.request.shape != nil },
-            RouteFeature("redirects", goesOn: [.stored, .demo]) { $0.request.redirects.limit > 0 },
+            RouteFeature("redirects", goesOn: [.stored, .demo]) { $0.request.policies.redirects.limit > 0 },
             RouteFeature("recording", goesOn: [.stored, .demo]) { $0.request.recording != nil },
             RouteFeature("rungs", goesOn: []) { !$0.request.rungs.isEmpty },
             RouteFeature("asksNobody", goesOn: .demo) { $0.request.asksNobody },
@@ -90,7 +90,7 @@ struct RouteFeature: Sendable {
             RouteFeature("errorMapping", goesOn: [.stored, .demo]) { $0.request.errorMapping != nil },
             // They are drawn with a demo answer, and spoil it when it is sent.
             RouteFeature("faults", goesOn: .earlyDraw) { $0.request.faults != nil },
-            RouteFeature("rateLimit", goesOn: []) { $0.request.rateLimit != nil },
+            RouteFeature("rateLimit", goesOn: []) { $0.request.policies.rateLimit != nil },
         ]
         // The route's source heeds them, which all ways to the origin share.
         + everywhere("rules", "authorization", "withholdsAuthorization", "timeouts", "learners", "onClientAbort")
@@ -148,7 +148,7 @@ struct RouteFeature: Sendable {
             // A failure that is drawn again has to wait, and one that is mapped is made when it is sent.
             RouteFeature("demo.failure", goesOn: .earlyDraw) { facts in
                 facts.demo?.plain?.failure != nil
-                    && (facts.request.retry.count > 0 || facts.request.errorMapping != nil)
+                    && (facts.request.policies.retry.count > 0 || facts.request.errorMapping != nil)
             },
             RouteFeature("demo.status", goesOn: .earlyDraw) { facts in
                 guard facts.request.errorMapping != nil, let rule = facts.demo?.plain else { return false }

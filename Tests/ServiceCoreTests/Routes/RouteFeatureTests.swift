@@ -33,7 +33,8 @@ import Testing
             via: "1.1 dock"
         )
         let whole = RequestPlan()
-        var members = Self.members(of: whole).subtracting(["policy", "key"])
+        var members = Self.members(of: whole).subtracting(["policies", "policy", "key"])
+        members.formUnion(Self.members(of: whole.policies))
         members.formUnion(Self.members(of: whole.policy, "policy."))
         members.formUnion(Self.members(of: whole.key, "key."))
         members.formUnion(Self.members(of: Self.service))
@@ -57,9 +58,9 @@ import Testing
 
     @Test func aFeatureClosesTheWaysThatDoNotGoOnWithIt() {
         var facts = RouteFacts(request: RequestPlan(), service: Self.service)
-        facts.request.logBodies = 1
+        facts.request.policies.logBodies = 1
         #expect(facts.openWays == .earlyDraw)
-        facts.request.retry.count = 1
+        facts.request.policies.retry.count = 1
         #expect(facts.openWays == [])
     }
 }

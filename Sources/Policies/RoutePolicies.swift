@@ -1,0 +1,15 @@
+// What a file says of a route in one value each, and the cores obey as it is.
+
+/// The policies of a route: of an endpoint, or of the requests that no endpoint of a service names.
+package struct RoutePolicies: Sendable, Equatable {
+    /// How a fetch that failed is made again.
+    package var retry = RetryPolicy()
+    /// Whether redirects are followed. Default: they are passed on.
+    package var redirects = RedirectPolicy()
+    /// How many requests are answered in a time; nil: all.
+    package var rateLimit: RateLimitPolicy?
+    /// Bytes of each body that are logged, up to 64 KiB; nil: none.
+    package var logBodies: Int?
+
+    package init() {}
+}
