@@ -248,8 +248,11 @@ extension ValueKind {
         case .boolean: key.defaultText == "true" ? "off" : "on"
         case .integer(let range): "\(range.contains(404) ? 404 : range.upperBound)"
         case .word(_, or: let other): other.anotherValue(than: key)
-        // What `at` says without being set.
-        case .choice(let words): words.first { $0 != key.defaultText && ($0 != "all" || key.name != "at") } ?? ""
+        // What `at` and the `origin` of a fault say without being set.
+        case .choice(let words):
+            words.first {
+                $0 != key.defaultText && ($0 != "all" || key.name != "at") && $0 != "spare"
+            } ?? ""
         case .duration, .lifetime: "7s"
         case .shift: "-7s"
         case .size: "4KiB"
