@@ -1,13 +1,14 @@
-// Which directives govern a response: the first usable targeted field (RFC 9213 section 2.2), else Cache-Control.
+// The directives that govern a response: those of the first usable targeted field (RFC 9213 section 2.2), or else of
+// Cache-Control.
 
 package import HTTPWire
 
 /// The directives that count for a response under a policy.
 package struct ResponseControl: Sendable, Equatable {
     package var directives: CacheControl
-    /// The targeted field that replaced Cache-Control and Expires, as configured; nil where Cache-Control counts.
+    /// The targeted field that replaced Cache-Control and Expires, as configured; nil if Cache-Control counts.
     package var targetedField: String?
-    /// The policy is that of a shared cache.
+    /// True if the policy is that of a shared cache.
     private let isShared: Bool
 
     package init(_ fields: borrowing Fields, policy: borrowing CachePolicy) {
@@ -30,19 +31,20 @@ package struct ResponseControl: Sendable, Equatable {
         widenProtectedNames()
     }
 
-    /// `no-store` counts, unless `must-understand` stands beside it (RFC 9111 section 5.2.2.3).
+    /// True if the response has a `no-store` that counts: `must-understand` beside it lifts it (RFC 9111 section
+    /// 5.2.2.3).
     var forbidsStoring: Bool { directives.noStore && !directives.mustUnderstand }
 
-    /// RFC 9111 section 3.5: what lets the answer to a request with Authorization be stored and shared. A private cache
-    /// shares it with nobody.
+    /// True if the answer to a request with Authorization may be stored and shared (RFC 9111 section 3.5). A private
+    /// cache shares it with no other user, so it always may.
     var allowsAuthorized: Bool {
         directives.public || directives.mustRevalidate
             || directives.sMaxAge != nil && !directives.hasInvalidFreshness
             || !isShared
     }
 
-    /// Whether Set-Cookie stays among the fields that are stored, and so goes to everybody whom the stored response
-    /// answers. `public` and `s-maxage` say that all of it is for everybody (RFC 9111 sections 5.2.2.9 and 5.2.2.10).
+    /// Whether Set-Cookie is stored with the response, and so sent to every client that it answers. `public` and
+    /// `s-maxage` allow the whole response for all users (RFC 9111 sections 5.2.2.9 and 5.2.2.10).
     func keepsSetCookie(_ policy: CachePolicy) -> Bool {
         switch policy.setCookie {
         case .strict: directives.public || directives.sMaxAge != nil && !directives.hasInvalidFreshness
@@ -51,15 +53,15 @@ package struct ResponseControl: Sendable, Equatable {
         }
     }
 
-    /// Every reuse must be validated first (RFC 9111 section 5.2.2.4), unless the configured ttl was given the last
-    /// word. In library mode the ttl always has it.
+    /// Whether every reuse must be validated first (RFC 9111 section 5.2.2.4). A configured ttl with `overrideOrigin`
+    /// lifts that, and library mode always does.
     func requiresValidation(status: Int, policy: CachePolicy) -> Bool {
         if policy.mode == .library { return false }
         return directives.noCache && !(policy.overrideOrigin && policy.configuredLifetime(status: status) != nil)
     }
 
-    /// RFC 9111 section 4.2.4: why the response must not be used stale, or nil. s-maxage implies proxy-revalidate. In
-    /// library mode what the origin says about freshness does not count.
+    /// The reason why the response must not be used stale (RFC 9111 section 4.2.4); nil if it may. s-maxage implies
+    /// proxy-revalidate. In library mode the origin's directives do not count.
     func staleProhibition(status: Int, policy: CachePolicy) -> StaleRefusal? {
         if policy.mode == .library { return nil }
         if requiresValidation(status: status, policy: policy) { return .noCache }
@@ -72,7 +74,8 @@ package struct ResponseControl: Sendable, Equatable {
     /// The lower-case names of the fields that must not be kept, because `private` or `no-cache` lists them.
     var unstorableFields: Set<String> { Set(directives.privateFields + directives.noCacheFields) }
 
-    /// Fields without which the stored response would mean something else: listing one means the whole response.
+    /// Fields without which the stored response would have another meaning: a directive that lists one of them applies
+    /// to the whole response.
     private static let protected: Set<String> = [
         "age", "cache-control", "content-encoding", "content-length", "content-range", "content-type", "date", "etag",
         "expires", "last-modified", "transfer-encoding", "vary",
@@ -88,11 +91,11 @@ package struct ResponseControl: Sendable, Equatable {
 }
 
 extension CacheControl {
-    /// The directives of a targeted field; nil where it is absent, empty or no dictionary, and is therefore ignored
-    /// (RFC 9213 section 2.1), or where nothing but values of the wrong type is left of it.
+    /// The directives of a targeted field; nil if it is absent, empty or not a dictionary, and is therefore ignored
+    /// (RFC 9213 section 2.1), or if all its values have the wrong type.
     ///
-    /// A value of the wrong type is not to be consumed, and that must not let more be stored than the origin wants:
-    /// what allows something counts only with its own type, what forbids something with any.
+    /// A value of the wrong type is ignored (RFC 9213), but that must not allow more to be stored than the origin
+    /// wants: a directive that allows something counts only with its own type, one that forbids something with any.
     init?(targeted lines: [[UInt8]]) {
         guard !lines.isEmpty, let dictionary = StructuredDictionary(lines), !dictionary.members.isEmpty else {
             return nil
@@ -102,13 +105,13 @@ extension CacheControl {
         for (name, value) in dictionary.members {
             let argument = Self.argument(of: name, value)
             isUsable = isUsable || argument != nil || Self.prohibitions.contains(name)
-            // A lifetime or bound that cannot be read allows nothing, as in Cache-Control.
+            // A lifetime or bound that cannot be parsed allows nothing, as in Cache-Control.
             apply(Directive(name: name, argument: argument ?? .malformed))
         }
         guard isUsable else { return nil }
     }
 
-    /// They count whatever their value is.
+    /// The directives that count whatever their value is.
     private static let prohibitions: Set<String> = [
         "no-cache", "no-store", "private", "must-revalidate", "proxy-revalidate",
     ]

@@ -5,15 +5,16 @@ package import HTTPWire
 
 /// The ranges of bytes that one request asks for.
 package struct ByteRanges: Sendable, Equatable {
-    /// One member of the field; numbers that are too large are `Int64.max`.
+    /// One member of the field; a number that is too large becomes `Int64.max`.
     package enum Spec: Sendable, Equatable {
-        /// Positions of the first and the last byte, both included; nil: up to the end.
+        /// The positions of the first and the last byte, both included; `through` is nil for the end of the
+        /// representation.
         case from(Int64, through: Int64?)
-        /// This many bytes at the end.
+        /// The number of bytes at the end of the representation.
         case suffix(Int64)
     }
 
-    /// Members of one field at most; a request for more gets the whole representation.
+    /// The most members of one field; a request for more gets the whole representation.
     package static let limit = 16
 
     /// The members in the order of the request; at least one.
@@ -24,8 +25,9 @@ package struct ByteRanges: Sendable, Equatable {
         self.specs = specs
     }
 
-    /// - Returns: nil where the request is to be answered as if it had no Range: there is none or more than one, its
-    ///   unit is not `bytes`, it is malformed (RFC 9110 section 14.2), or it has more than ``limit`` members.
+    /// Reads the Range field.
+    /// - Returns: nil if the request is answered as if it had no Range: there is none or more than one, its unit is not
+    ///   `bytes`, it is malformed (RFC 9110 section 14.2), or it has more than ``limit`` members.
     package static func parse(_ fields: Fields) -> ByteRanges? {
         fields.only(.range) { value in
             guard let set = set(of: value) else { return nil }
@@ -40,10 +42,10 @@ package struct ByteRanges: Sendable, Equatable {
         }
     }
 
-    /// The one range of a request that asks for just one in the plainest way; nil otherwise. No allocation.
+    /// The range of a request that asks for just one in the plainest spelling; nil otherwise. Allocates nothing.
     static func only(_ lines: some FieldLines) -> Spec? { lines.only(.range) { set(of: $0).flatMap { Spec($0) } } }
 
-    /// What follows `bytes=`; nil where the unit is another one.
+    /// The text after `bytes=`; nil if the unit is another one.
     private static func set(of value: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
         guard value.count > 6, value.part(0..<6).equalsIgnoringCase("bytes=") else { return nil }
         let set = value.part(6..<value.count)
@@ -51,15 +53,15 @@ package struct ByteRanges: Sendable, Equatable {
         return ASCII.isSpace(set[0]) ? nil : set
     }
 
-    /// The satisfiable ranges in the order of the request; those that overlap or touch are one,
-    /// in the place of the first.
-    /// - Parameter length: of the representation, in bytes.
+    /// The satisfiable ranges in the order of the request; those that overlap or touch are merged, in the place of the
+    /// first.
+    /// - Parameter length: the length of the representation in bytes.
     package func resolved(length: Int64) -> [Range<Int64>] {
         var result: [Range<Int64>] = []
         for spec in specs {
             guard var range = spec.resolved(length: length) else { continue }
             var place = result.endIndex
-            // What the new range fills may join two that were apart.
+            // The new range may close the gap between two others.
             while let other = result.firstIndex(where: {
                 $0.lowerBound <= range.upperBound && range.lowerBound <= $0.upperBound
             }) {
@@ -72,12 +74,12 @@ package struct ByteRanges: Sendable, Equatable {
         return result
     }
 
-    /// The value of a Range field that asks for the same.
+    /// The value of a Range field that asks for the same ranges.
     package var value: String { "bytes=" + specs.map(\.text).joined(separator: ",") }
 }
 
 extension ByteRanges.Spec {
-    /// `first-`, `first-last` or `-suffix`; nil for anything else, and where the last byte comes before the first.
+    /// Reads `first-`, `first-last` or `-suffix`; nil for anything else, or if the last byte comes before the first.
     init?(_ member: UnsafeRawBufferPointer) {
         guard let hyphen = member.firstIndex(of: UInt8(ascii: "-")) else { return nil }
         let (first, last) = (member[..<hyphen], member[(hyphen + 1)...])
@@ -94,7 +96,7 @@ extension ByteRanges.Spec {
         }
     }
 
-    /// The bytes that this asks for of a representation with `length` bytes; nil where it has none of them.
+    /// The bytes of a representation of this length that the member asks for; nil if it has none of them.
     package func resolved(length: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):
@@ -113,7 +115,7 @@ extension ByteRanges.Spec {
         }
     }
 
-    /// Digits only.
+    /// The number that the digits spell; `Int64.max` if it is larger.
     private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> Int64 {
         var value: Int64 = 0
         for digit in digits {
@@ -125,7 +127,7 @@ extension ByteRanges.Spec {
         return value
     }
 
-    /// Compares numbers of any size.
+    /// Whether the left number is less than the right one; the numbers may be of any size.
     private static func isLess(_ left: Slice<UnsafeRawBufferPointer>, _ right: Slice<UnsafeRawBufferPointer>) -> Bool {
         let (left, right) = (left.drop { $0 == 0x30 }, right.drop { $0 == 0x30 })
         return left.count != right.count ? left.count < right.count : left.lexicographicallyPrecedes(right)
@@ -134,14 +136,14 @@ extension ByteRanges.Spec {
 
 // MARK: - Content-Range
 
-/// Which bytes a 206 brings, or how long a representation is of which a 416 has none.
+/// The value of Content-Range: the bytes of a 206, or the length of the representation for a 416.
 package struct ContentRange: Sendable, Equatable {
-    /// The bytes that the content is; nil if it has none of the representation (`bytes */N`).
+    /// The positions of the content's bytes; nil in a 416, which has none of the representation (`bytes */N`).
     package var range: Range<Int64>?
     /// The length of the whole representation in bytes; nil if the sender does not know it (`*`).
     package var length: Int64?
 
-    /// - Parameter range: not empty, and within `length`.
+    /// - Parameter range: a range that is not empty and lies within `length`.
     package init(range: Range<Int64>? = nil, length: Int64?) {
         self.range = range
         self.length = length
@@ -152,7 +154,8 @@ package struct ContentRange: Sendable, Equatable {
         return "bytes \(part)/\(length.map { String($0) } ?? "*")"
     }
 
-    /// - Returns: nil where the field is absent, stands twice, has another unit, or does not make sense.
+    /// Reads the Content-Range field.
+    /// - Returns: nil if the field is absent, occurs twice, has another unit, or contradicts itself.
     package static func parse(_ fields: Fields) -> ContentRange? {
         let values = fields.values(.contentRange)
         guard values.count == 1, let value = values.first else { return nil }
@@ -177,13 +180,13 @@ package struct ContentRange: Sendable, Equatable {
     }
 }
 
-/// Why a 206 is none for what was asked; the raw value is what diagnostics print.
+/// The reason why a 206 does not answer the range that was asked for; the raw value is what diagnostics print.
 package enum PartMismatch: String, Error, Sendable, CaseIterable {
-    /// No Range was sent.
+    /// The request had no Range.
     case unasked
     /// Content-Range is missing or malformed.
     case contentRange = "content-range"
-    /// Several parts came although one range was asked for (RFC 9110 section 15.3.7.2).
+    /// The part begins or ends at another byte than the request asked for.
     case multipart
     /// The part begins or ends elsewhere than asked.
     case range
@@ -195,8 +198,8 @@ package enum PartMismatch: String, Error, Sendable, CaseIterable {
 }
 
 extension Caching {
-    /// Holds a 206 against the one range that was asked for. It may be shorter than asked, because an origin may send
-    /// less (RFC 9110 section 15.3.7), but begins where asked; of a suffix it is just that.
+    /// Checks a 206 against the one range that was asked for. It must begin where asked, but may be shorter, because an
+    /// origin may send less (RFC 9110 section 15.3.7); a suffix must be exactly the one asked for.
     /// - Returns: its Content-Range, which has a range.
     package static func checkPart(
         _ response: ResponseHead,

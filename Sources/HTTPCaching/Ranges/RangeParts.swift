@@ -2,9 +2,9 @@
 
 package import HTTPWire
 
-/// What no two different representations of one resource share (RFC 9110 section 8.8.1).
+/// A validator that no two different representations of one resource share (RFC 9110 section 8.8.1).
 package enum StrongValidator: Sendable, Equatable {
-    /// A strong entity tag, with its quotes.
+    /// A modification date at least a second before the date of the response, in Unix seconds.
     case tag([UInt8])
     /// A modification date at least a second before the date of the response, Unix seconds.
     case date(Int64)
@@ -18,10 +18,10 @@ package enum StrongValidator: Sendable, Equatable {
     }
 }
 
-/// Why a part is not stored although a whole response with its fields would be; the raw value is
-/// what `Cache-Status` prints.
+/// The reason why a part is not stored although a whole response with its fields would be; the raw value is what
+/// `Cache-Status` prints.
 package enum PartRefusal: String, Sendable, CaseIterable {
-    /// Nothing says which parts belong together.
+    /// The response has no strong validator, which would tell which parts belong together.
     case noStrongValidator = "no-strong-validator"
     case lengthUnknown = "complete-length-unknown"
 
@@ -29,16 +29,16 @@ package enum PartRefusal: String, Sendable, CaseIterable {
 }
 
 package enum PartDecision: Sendable, Equatable {
-    /// Store it under this head: that of the whole response, with status 200 and the complete length.
+    /// The part is stored under this head, which is that of the whole response with status 200 and the complete length.
     case store(StoredHead)
     case refuse(StoreRefusal)
     case refusePart(PartRefusal)
 }
 
 extension Caching {
-    /// Whether the part that a 206 brings may be stored: where a 200 with its fields might be, and
-    /// it has a strong validator.
-    /// - Parameter content: what ``checkPart(_:asked:)`` answered.
+    /// Whether the part that a 206 brings may be stored: if a 200 with its fields might be, and it has a strong
+    /// validator.
+    /// - Parameter content: the Content-Range that ``checkPart(_:asked:)`` returned.
     package static func decidePart(
         request: RequestHead,
         response: ResponseHead,
@@ -63,15 +63,15 @@ extension Caching {
         return .store(stored)
     }
 
-    /// The strong validator of a stored response. A weak entity tag rules a date out (RFC 9110 section 13.1.5), and so
-    /// does what is no entity tag at all.
+    /// The strong validator of a stored response. A weak entity tag, or an ETag that is not an entity tag, excludes the
+    /// date, too (RFC 9110 section 13.1.5).
     package static func strongValidator(_ stored: StoredHead) -> StrongValidator? {
         if let tag = entityTag(stored.fields), !tag.isQuoted { return nil }
         if let tag = entityTag(stored.fields) { return tag.isWeak ? nil : .tag(tag.opaque) }
         return strongLastModified(stored.fields, now: stored.responseTime).map { .date($0) }
     }
 
-    /// Whether the part belongs to the representation of which parts are stored: the same strong validator (RFC 9111
+    /// Whether a part belongs to the representation of the stored parts: it has the same strong validator (RFC 9111
     /// section 3.4) and the same length.
     package static func joins(_ stored: StoredHead, part: ResponseHead, content: ContentRange, now: Int64) -> Bool {
         guard let own = strongValidator(stored), let length = stored.bodyLength else { return false }
@@ -84,7 +84,7 @@ extension Caching {
         }
     }
 
-    /// The head of the parts with the fields of the one that joins them (RFC 9111 sections 3.2 and 3.4).
+    /// The head of the stored parts, updated with the fields of a part that joins them (RFC 9111 sections 3.2 and 3.4).
     package static func joined(
         _ stored: StoredHead,
         part: ResponseHead,
@@ -103,8 +103,8 @@ extension Caching {
         )
     }
 
-    /// Whether what came of a response that was cut short may be kept as a part: the rest can be asked for under
-    /// the same strong validator.
+    /// Whether the received start of a response that was cut short may be kept as a part, so that the rest can be asked
+    /// for under the same strong validator.
     package static func mayResume(_ stored: StoredHead) -> Bool {
         guard stored.status == 200, stored.requestMethod == .get, stored.bodyLength != nil,
             strongValidator(stored) != nil
@@ -114,7 +114,7 @@ extension Caching {
         }
     }
 
-    /// Last-Modified where it counts as strong (RFC 9110 section 8.8.2.2): Date is at least one second later.
+    /// The Last-Modified date if it counts as strong (RFC 9110 section 8.8.2.2): Date is at least one second later.
     static func strongLastModified(_ fields: Fields, now: Int64) -> Int64? {
         guard let modified = lastModified(fields, now: now),
             let date = fields.withFirst(.date, { HTTPDate.parse($0, now: now) }) ?? nil, modified < date
@@ -122,7 +122,7 @@ extension Caching {
         return modified
     }
 
-    /// The head that the whole representation would have come with.
+    /// The head with which the whole representation would have come.
     private static func asWhole(_ part: ResponseHead, length: Int64?) -> ResponseHead {
         var whole = ResponseHead(status: 200, reason: "OK", fields: part.fields, isOddlyFramed: part.isOddlyFramed)
         whole.fields.remove(.contentRange)
@@ -134,8 +134,8 @@ extension Caching {
 }
 
 extension Caching {
-    /// The conditions of a request for more of stored parts: If-Range, so that a changed representation comes as a
-    /// whole (RFC 9110 section 13.1.5). For a check, a 304 says that the parts are current.
+    /// The conditions of a request that completes stored parts: If-Range, so that a changed representation comes as a
+    /// whole (RFC 9110 section 13.1.5). For a check, they let a 304 confirm the parts.
     package static func partConditions(_ stored: StoredHead, isCheck: Bool) -> Fields {
         switch strongValidator(stored) {
         case nil: Fields()

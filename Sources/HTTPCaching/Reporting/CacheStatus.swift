@@ -1,12 +1,11 @@
-// Cache-Status (RFC 9211): what Drydock did with a request, also as bytes for hits on the path on which nothing may be
-// allocated.
+// The Cache-Status field (RFC 9211), also as bytes for hits on the hot path, where nothing may be allocated.
 
 package import HTTPWire
 
-/// One member of Cache-Status: how this cache handled one request. It has no `key` (RFC 9211 section 2.8): keys have
-/// query items and request fields in them that are nobody else's business.
+/// One member of Cache-Status: how this cache handled one request. It has no `key` (RFC 9211 section 2.8), since keys
+/// contain query items and request fields that other parties must not see.
 package struct CacheStatus: Sendable, Equatable {
-    /// Why a request went to the origin (RFC 9211 section 2.2).
+    /// The reason why a request went to the origin (RFC 9211 section 2.2).
     package enum Forward: String, Sendable, CaseIterable {
         case bypass
         case method
@@ -18,7 +17,7 @@ package struct CacheStatus: Sendable, Equatable {
         case partial
     }
 
-    /// What `detail` says of answers; refusals, allowances and reasons print their own raw values.
+    /// The values of `detail` for answers; refusals, allowances and reasons print their own raw values.
     package enum Detail: String, Sendable, CaseIterable {
         case memory
         case disk
@@ -30,13 +29,13 @@ package struct CacheStatus: Sendable, Equatable {
         case fallback
         case placeholder
         case recording
-        /// A fault has answered, and the origin was not asked.
+        /// A fault rule answered, and the origin was not asked.
         case fault
         case onlyIfCached = "only-if-cached"
-        /// A variant that the request does not select, and does not forbid either, while the daemon is offline or the origin
+        /// A variant answered that the request neither selects nor forbids, while the daemon is offline or the origin
         /// fails.
         case otherVariant = "other-variant"
-        /// The response could be stored, and the one before could not: the next one will be.
+        /// The response could be stored, but the previous one could not, so this one was not; the next one will be.
         case uncacheable = "remembered-uncacheable"
     }
 
@@ -45,7 +44,7 @@ package struct CacheStatus: Sendable, Equatable {
     package var hit: Bool
     package var forward: Forward?
     package var forwardStatus: Int?
-    /// The freshness left, in seconds; below 0 the staleness.
+    /// The remaining freshness in seconds; a negative number is the staleness.
     package var ttl: Int64?
     package var stored: Bool
     package var collapsed: Bool
@@ -71,7 +70,7 @@ package struct CacheStatus: Sendable, Equatable {
         self.detail = detail
     }
 
-    /// The member as it stands in the field.
+    /// The member as the field spells it.
     package var value: String {
         var value = Self.tokenOrString(cacheName)
         if hit { value += "; hit" }
@@ -85,10 +84,10 @@ package struct CacheStatus: Sendable, Equatable {
         return value
     }
 
-    /// Adds the member behind those of the caches nearer to the origin (RFC 9211 section 2).
+    /// Adds the member after those of the caches nearer to the origin (RFC 9211 section 2).
     package func append(to fields: inout Fields) { fields.append(.cacheStatus, value) }
 
-    /// A structured-field token where `text` is one, else a string (RFC 9651 sections 3.3.3 and 3.3.4).
+    /// `text` as a structured-field token if it is one, or else as a string (RFC 9651 sections 3.3.3 and 3.3.4).
     static func tokenOrString(_ text: String) -> String {
         let bytes = Array(text.utf8)
         guard let first = bytes.first, ASCII.isAlpha(first) || first == UInt8(ascii: "*"),
@@ -99,7 +98,7 @@ package struct CacheStatus: Sendable, Equatable {
 }
 
 extension ReuseDecision {
-    /// Why the request goes to the origin, where this decision sends it there.
+    /// The reason to forward the request, if this decision sends it to the origin.
     package var forward: CacheStatus.Forward? {
         switch self {
         case .fresh, .staleAllowed, .onlyIfCachedMiss: nil
@@ -117,11 +116,10 @@ extension ReuseDecision {
 /// Writes the lines `Age: N` and `Cache-Status: NAME; hit; ttl=N; detail=WHERE` for one cache name and one detail.
 package struct HitStatus: Sendable {
     private static let first = Array("Age: ".utf8)
-    /// The bytes from the age to the number of seconds that are left; the value of Cache-Status begins at `valueStart`
-    /// in them.
+    /// The bytes between the age and the remaining seconds; the value of Cache-Status begins at `valueStart` in them.
     private let middle: [UInt8]
     private let valueStart: Int
-    /// The bytes from there to the end of the line.
+    /// The bytes after the remaining seconds, up to the end of the line.
     private let last: [UInt8]
 
     /// The most bytes that `write` fills.
@@ -138,23 +136,23 @@ package struct HitStatus: Sendable {
 
     /// Writes the lines at the start of `buffer`. Allocates nothing.
     /// - Parameters:
-    ///   - age: in seconds, as `ttl` is.
-    ///   - buffer: where it is smaller than `maximumLength`, nothing is written.
-    /// - Returns: how many bytes they are, and which of them are the value of Cache-Status.
+    ///   - age: the age in seconds; `ttl` is in seconds, too.
+    ///   - buffer: the memory to fill; if it is smaller than `maximumLength`, nothing is written.
+    /// - Returns: the number of bytes written, and the range of the value of Cache-Status in them.
     package func write(
         age: Int64,
         ttl: Int64,
         into buffer: UnsafeMutableRawBufferPointer
     ) -> (count: Int, value: Range<Int>) {
         guard buffer.count >= maximumLength, let start = buffer.baseAddress else { return (0, 0..<0) }
-        // Within bounds: maximumLength counts all parts, and the longest numbers.
+        // This cannot overflow: maximumLength counts all parts, and the longest numbers.
         var end = Self.copy(Self.first, to: start, 0)
         end = Serializer.appendDecimal(age, into: buffer, at: end)
         let value = end &+ valueStart
         end = Self.copy(middle, to: start, end)
         end = Serializer.appendDecimal(ttl, into: buffer, at: end)
         end = Self.copy(last, to: start, end)
-        // Without the end of the line.
+        // The range of the value excludes the CRLF.
         return (end, value..<end &- 2)
     }
 

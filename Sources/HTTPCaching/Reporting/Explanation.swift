@@ -1,24 +1,24 @@
-// Why a request is answered as it is: the same functions that decide, with everything they looked at.
+// The explanation of an answer, made by the same functions that decide, with everything that they looked at.
 
 package import HTTPWire
 
-/// What the rules make of a request and of what is stored under its URL.
+/// The outcome of the caching rules for a request and the responses stored under its URL.
 package struct Explanation: Sendable, Equatable {
     /// One request field that Vary names (RFC 9111 section 4.1).
     package struct SelectingField: Sendable, Equatable {
         /// The field's name in lower case; `*` if nothing ever matches.
         package var name: String
-        /// The lines of the stored request, joined; nil where it had none.
+        /// The lines of the stored request, joined; nil if it had none.
         package var stored: String?
-        /// The lines of the request in question, joined; nil where it has none.
+        /// The lines of the request that is explained, joined; nil if it has none.
         package var asked: String?
         package var matches: Bool
     }
 
-    /// One stored response, in the order in which they were given.
+    /// One stored response; variants are in the order in which the caller gave them.
     package struct Variant: Sendable, Equatable {
         package var status: Int
-        /// When it arrived or was validated, Unix seconds.
+        /// The time of its arrival or last validation, in Unix seconds.
         package var validatedAt: Int64
         package var bodyLength: Int64?
         package var etag: String?
@@ -27,24 +27,25 @@ package struct Explanation: Sendable, Equatable {
         package var selecting: [SelectingField]
         package var age: AgeArithmetic
         package var lifetime: Lifetime
-        /// What is compared with the lifetime, in seconds: the age, or in library mode the time
-        /// since it came or was checked.
+        /// The time in seconds that is compared with the lifetime: the age, or in library mode the time since arrival
+        /// or the last check.
         package var timeInUse: Int64
         /// Whether this variant is the one that answers.
         package var isChosen: Bool
-        /// What the rules say of it by itself: for those that are not chosen why not, or that a more recent one is.
+        /// The decision about this variant alone; for one that is not chosen it tells why not, or that a more recent
+        /// one is.
         package var decision: ReuseDecision
-        /// Whether it may stand in for an error of the origin, at its present staleness (RFC 5861 section 4).
+        /// Whether the variant may stand in for an error of the origin, at its present staleness (RFC 5861 section 4).
         package var ifError: StaleVerdict
     }
 
-    /// The terms of RFC 9111 section 4.2.3, times in Unix seconds, all else in seconds.
+    /// The terms of RFC 9111 section 4.2.3; times in Unix seconds, all other values in seconds.
     package struct AgeArithmetic: Sendable, Equatable {
         package var dateValue: Int64
         package var requestTime: Int64
         package var responseTime: Int64
         package var apparentAge: Int64
-        /// The Age field; nil where none came.
+        /// The Age field; nil if the response had none.
         package var ageValue: Int64?
         package var responseDelay: Int64
         package var correctedInitialAge: Int64
@@ -52,7 +53,7 @@ package struct Explanation: Sendable, Equatable {
         package var currentAge: Int64
     }
 
-    /// Unix seconds.
+    /// The time for which the explanation holds, in Unix seconds.
     package var now: Int64
     package var isOffline: Bool
     package var variants: [Variant]
@@ -60,18 +61,19 @@ package struct Explanation: Sendable, Equatable {
     package var chosen: Int?
     /// The decision about the selected response; nil if nothing is stored that the request selects.
     package var decision: ReuseDecision?
-    /// The request wants a 504 rather than a fetch (RFC 9111 section 5.2.1.7).
+    /// True if the request wants a 504 rather than a fetch (RFC 9111 section 5.2.1.7).
     package var onlyIfCached: Bool
-    /// How the origin would be asked about what is stored; nil where it is not asked, or asked without conditions.
+    /// The conditional request by which the origin would be asked about the stored response; nil if it is not asked, or
+    /// asked without conditions.
     package var check: Revalidation?
-    /// The request's own conditions and ranges, where it goes to the origin with them as it is, because only the origin
-    /// may refuse for an If-Match or If-Unmodified-Since; nil where it does not.
+    /// The request's own conditions and ranges, if it goes to the origin unchanged because only the origin may refuse
+    /// for an If-Match or If-Unmodified-Since; nil otherwise.
     package var passedOn: Fields?
 
-    /// What the rules say about the variant that is chosen.
+    /// The variant that is chosen.
     package var variant: Variant? { chosen.map { variants[$0] } }
 
-    /// The deciding reason, as `Cache-Status` has it in `fwd` or `detail`.
+    /// The deciding reason, spelled as `Cache-Status` does in `fwd` or `detail`.
     package var reason: String { decision?.reason ?? (variants.isEmpty ? "uri-miss" : "vary-miss") }
 
     /// The section behind the reason, such as `RFC 9111 section 4.2`.
@@ -84,8 +86,8 @@ package struct Explanation: Sendable, Equatable {
 }
 
 extension Caching {
-    /// What `lookup` and its neighbours say about `request` at `now` (Unix seconds), given all
-    /// that is stored under its URL.
+    /// Explains what `lookup` and the related functions decide about `request` at `now` (Unix seconds), given all
+    /// responses stored under its URL.
     package static func explain(
         request: RequestHead,
         variants: [StoredHead],
@@ -181,8 +183,8 @@ extension Caching {
     private static func arithmetic(_ stored: StoredHead, now: Int64) -> Explanation.AgeArithmetic {
         var dateValue = date(stored.fields, responseTime: stored.responseTime)
         var apparentAge = DeltaSeconds.elapsed(from: dateValue, to: stored.responseTime)
-        // More than the age it came with only where the clock was ahead of the origin's, whose Date
-        // counts as that much later.
+        // The apparent age exceeds the initial age only if the clock was ahead of the origin's, whose Date counts as
+        // that much later.
         if apparentAge > stored.initialAge {
             apparentAge = stored.initialAge
             dateValue = stored.responseTime - apparentAge

@@ -1,5 +1,5 @@
-// Which answers make stored responses invalid (RFC 9111 section 4.4), and the groups (RFC 9875) and tags by which
-// several are named together.
+// Invalidation: which answers make stored responses invalid (RFC 9111 section 4.4), and the groups (RFC 9875) and tags
+// that name several at once.
 
 package import HTTPWire
 
@@ -11,12 +11,13 @@ extension Caching {
     }
 
     /// The URLs that Location and Content-Location name on the same origin as `url` (absolute), without `url` itself:
-    /// they are invalidated along with it. Scheme and host in lower case, the port only where it is not the default.
+    /// they are invalidated along with it. Scheme and host are in lower case, the port is there only if it is not the
+    /// default.
     package static func invalidatedURLs(url: String, response: ResponseHead) -> [String] {
         guard let base = AbsoluteURL(url) else { return [] }
         var found: [String] = []
         for reference in [response.fields.first(.location), response.fields.first(.contentLocation)] {
-            // RFC 9111 section 4.4: another origin must not be able to invalidate what is not its own.
+            // Another origin must not be able to invalidate responses that are not its own (RFC 9111 section 4.4).
             guard let reference, let target = base.resolving(reference), target.origin == base.origin else { continue }
             if target != base, !found.contains(target.description) { found.append(target.description) }
         }
@@ -30,11 +31,11 @@ extension Caching {
     }
 }
 
-/// An http or https URL, as far as resolving references against it needs (RFC 3986 section 5.2).
+/// An http or https URL, with the parts that are needed to resolve references against it (RFC 3986 section 5.2).
 private struct AbsoluteURL: Equatable, CustomStringConvertible {
-    /// `scheme://host` with the port where it is not the default.
+    /// The origin as `scheme://host`, with the port if it is not the default.
     var origin: String
-    /// Begins with `/`.
+    /// The path, which begins with `/`.
     var path: String
     /// The query with its `?`, or empty.
     var query: String
@@ -72,7 +73,7 @@ private struct AbsoluteURL: Equatable, CustomStringConvertible {
         return AbsoluteURL(origin + resolved)?.withoutDots
     }
 
-    /// RFC 3986 section 5.2.4.
+    /// The URL without dot segments (RFC 3986 section 5.2.4).
     var withoutDots: AbsoluteURL {
         var kept: [Substring] = []
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
@@ -95,12 +96,12 @@ private struct AbsoluteURL: Equatable, CustomStringConvertible {
 
 // Groups of stored responses that become invalid together (RFC 9875).
 extension Caching {
-    /// The groups that a response belongs to, in order, each once (RFC 9875 section 2): exact strings, which mean
-    /// something within one origin only.
+    /// The groups that a response belongs to, in order, each once (RFC 9875 section 2). They are exact strings, and
+    /// mean something within one origin only.
     package static func cacheGroups(_ fields: Fields) -> [String] { groups(fields, "Cache-Groups") }
 
-    /// The groups of the same origin that an answer to `method` invalidates (RFC 9875 section 3): none where the method
-    /// is safe, or where the answer is an error, as with every other invalidation (RFC 9111 section 4.4).
+    /// The groups of the same origin that an answer to `method` invalidates (RFC 9875 section 3): none if the method is
+    /// safe or the answer is an error, as with every other invalidation (RFC 9111 section 4.4).
     package static func invalidatedGroups(method: Method, response: ResponseHead) -> [String] {
         guard invalidates(method: method, status: response.status) else { return [] }
         return groups(response.fields, "Cache-Group-Invalidation")

@@ -1,7 +1,7 @@
-// Which section of which specification stands behind each reason, for everything that explains a decision.
+// The section of a specification behind each reason, for the explanations of decisions.
 
 extension StoreReason {
-    /// Such as `RFC 9111 section 4.2.1`.
+    /// The section behind the reason, such as `RFC 9111 section 4.2.1`.
     package var section: String {
         switch self {
         case .explicit: "RFC 9111 section 4.2.1"
@@ -14,7 +14,7 @@ extension StoreReason {
 }
 
 extension StoreRefusal {
-    /// Such as `RFC 9111 section 5.2.2.5`.
+    /// The section behind the refusal, such as `RFC 9111 section 5.2.2.5`.
     package var section: String {
         switch self {
         case .cacheOff: "configuration, cache.mode"
@@ -48,7 +48,7 @@ extension StoreRefusal {
 }
 
 extension StaleReason {
-    /// Such as `RFC 9111 section 4.2`.
+    /// The section behind the reason, such as `RFC 9111 section 4.2`.
     package var section: String {
         switch self {
         case .expired: "RFC 9111 section 4.2"
@@ -65,7 +65,7 @@ extension StaleReason {
 }
 
 extension StaleAllowance {
-    /// Such as `RFC 5861 section 3`.
+    /// The section behind the allowance, such as `RFC 5861 section 3`.
     package var section: String {
         switch self {
         case .maxStale: "RFC 9111 section 5.2.1.2"
@@ -77,7 +77,7 @@ extension StaleAllowance {
 }
 
 extension MismatchReason {
-    /// Such as `RFC 9111 section 4.1`.
+    /// The section behind the mismatch, such as `RFC 9111 section 4.1`.
     package var section: String {
         switch self {
         case .cacheOff: "configuration, cache.mode"
@@ -91,7 +91,7 @@ extension MismatchReason {
 }
 
 extension StaleRefusal {
-    /// Such as `RFC 9111 section 5.2.2.2`.
+    /// The section behind the refusal, such as `RFC 9111 section 5.2.2.2`.
     package var section: String {
         switch self {
         case .noCache: "RFC 9111 section 5.2.2.4"
@@ -107,7 +107,7 @@ extension StaleRefusal {
 }
 
 extension FreshnessSource {
-    /// Such as `RFC 9111 section 5.2.2.10`.
+    /// The section or configuration key that gives the lifetime, such as `RFC 9111 section 5.2.2.10`.
     package var section: String {
         switch self {
         case .sMaxAge: "RFC 9111 section 5.2.2.10"
@@ -127,7 +127,7 @@ extension FreshnessSource {
 }
 
 extension HeadChange {
-    /// Such as `RFC 9111 section 4.3.5`.
+    /// The section behind the change, such as `RFC 9111 section 4.3.5`.
     package var section: String {
         switch self {
         case .etag, .lastModified, .length, .noValidator: "RFC 9111 section 4.3.5"

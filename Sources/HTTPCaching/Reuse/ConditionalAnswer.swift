@@ -3,31 +3,31 @@
 package import HTTPWire
 
 package enum ConditionalAnswer: Sendable, Equatable {
-    /// Answer with the stored response.
+    /// The stored response is the answer.
     case full
-    /// Answer 304 with these fields (RFC 9110 section 15.4.5).
+    /// The answer is a 304 with these fields (RFC 9110 section 15.4.5).
     case notModified(Fields)
 }
 
 extension Caching {
-    /// What the request's conditions make of a stored response that may be used.
+    /// Evaluates the request's conditions against a stored response that may be used.
     package static func answerConditional(request: RequestHead, stored: StoredHead) -> ConditionalAnswer {
         let isKnown = stored.withValidators { isNotModified(request.fields, request.method, stored: $0) }
         return isKnown ? .notModified(notModifiedFields(stored)) : .full
     }
 
-    /// Whether the conditions say that the client has the stored response. No allocation.
-    /// - Parameter lines: the fields of a request, those that Connection names not among them.
+    /// Whether the conditions tell that the client has the stored response. Allocates nothing.
+    /// - Parameter lines: the fields of a request, without those that Connection names.
     package static func isNotModified(
         _ lines: some FieldLines,
         _ method: Method,
         stored: BorrowedValidators
     ) -> Bool {
-        // Conditions count only where the answer without them would be a success (RFC 9110 section 13.2.1).
+        // Conditions count only if the answer without them would be a success (RFC 9110 section 13.2.1).
         guard method == .get || method == .head, StatusCode.isSuccessful(stored.status) else { return false }
         if let isListed = lists(lines, .ifNoneMatch, stored, { $0.matchesWeakly($1) }) { return isListed }
         guard let limit = dateCondition(lines, .ifModifiedSince, now: stored.responseTime) else { return false }
-        // Without Last-Modified its Date says when this was current (RFC 9111 section 4.3.2).
+        // Without Last-Modified, Date tells when the stored response was current (RFC 9111 section 4.3.2).
         return (stored.modifiedAt ?? stored.datedAt) <= limit
     }
 
@@ -43,13 +43,13 @@ extension Caching {
         return lastModified(stored.fields, now: stored.responseTime).map { $0 <= limit } ?? true
     }
 
-    /// Whether the request has conditions that only the origin may refuse for: where it is
-    /// asked, it is asked with them.
+    /// Whether the request has If-Match or If-Unmodified-Since, for which only the origin may refuse; if it is asked,
+    /// it gets these conditions.
     package static func hasPreconditions(_ request: RequestHead) -> Bool {
         request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince)
     }
 
-    /// Whether a list of entity tags names the stored response; nil where the field is absent.
+    /// Whether a list of entity tags names the stored response; nil if the field is absent.
     private static func lists(
         _ lines: some FieldLines,
         _ field: KnownField,
@@ -68,7 +68,7 @@ extension Caching {
         return isListed
     }
 
-    /// The date of a condition; one that does not parse, or stands twice, is ignored (RFC 9110 section 13.1.3).
+    /// The date of a condition; a date that does not parse, or occurs twice, is ignored (RFC 9110 section 13.1.3).
     private static func dateCondition(_ lines: some FieldLines, _ field: KnownField, now: Int64) -> Int64? {
         lines.only(field) { HTTPDate.parse($0, now: now) }
     }
@@ -80,16 +80,16 @@ extension Caching {
         return fields
     }
 
-    /// Whether the response has an entity tag. No allocation.
+    /// Whether the response has an entity tag. Allocates nothing.
     package static func hasTag(_ stored: StoredHead) -> Bool { withTag(stored.fields) { $0 != nil } }
 
-    /// Whether a 304 repeats a field of the stored response (RFC 9110 section 15.4.5). No allocation.
+    /// Whether a 304 repeats a field of the stored response (RFC 9110 section 15.4.5). Allocates nothing.
     package static func isInNotModified(_ name: UnsafeRawBufferPointer, _ known: KnownField, hasTag: Bool) -> Bool {
         switch known {
         case .cacheControl, .cdnCacheControl, .contentLocation, .date, .etag, .expires, .vary: true
-        // Without a tag the date is what guides the client's own cache.
+        // Without an entity tag the date guides the client's own cache.
         case .lastModified: !hasTag
-        // Targeted fields are named so by convention (RFC 9213 section 2.4).
+        // The names of targeted fields end so by convention (RFC 9213 section 2.4).
         case .other:
             name.count >= targeted.utf8CodeUnitCount
                 && name.part(name.count - targeted.utf8CodeUnitCount..<name.count).equalsIgnoringCase(targeted)

@@ -3,39 +3,39 @@
 
 public import HTTPWire
 
-/// Every caching decision, as pure functions of heads, a policy and a `now` in Unix seconds.
+/// The caching decisions, as pure functions of heads, a policy and a `now` in Unix seconds.
 package enum Caching {}
 
-/// Where a freshness lifetime comes from; the raw value is what diagnostics print.
+/// The source of a freshness lifetime; the raw value is what diagnostics print.
 package enum FreshnessSource: String, Sendable, CaseIterable {
     case sMaxAge = "s-maxage"
     case maxAge = "max-age"
     case expires
-    /// `max-age` or `s-maxage` of a targeted field (RFC 9213).
+    /// The `max-age` or `s-maxage` of a targeted field (RFC 9213).
     case targeted
     /// The configured ttl.
     case ttl
     /// The ttl configured for this status.
     case ttlByStatus = "ttl-by-status"
-    /// The two hours of library mode.
+    /// The default lifetime of library mode, two hours.
     case library
-    /// Library mode with `revalidate: never`.
+    /// No end: library mode with `revalidate: never`.
     case forever
     /// A tenth of the time since the last modification (RFC 9111 section 4.2.2).
     case heuristic
     /// The response was fresh until a purge made it stale.
     case purge
-    /// The response was fresh until the answer to a HEAD showed that it is another one now.
+    /// The response was fresh until the answer to a HEAD showed that the resource has changed.
     case head
     /// Nothing says how long the response is fresh.
     case none
-    /// A freshness directive or date that does not parse: stale.
+    /// A freshness directive or date does not parse, so the response is stale.
     case invalid
 }
 
-/// How long a response is fresh.
+/// A freshness lifetime and its source.
 package struct Lifetime: Sendable, Equatable {
-    /// 0 to 2^31.
+    /// The lifetime in seconds, 0 to 2^31.
     package var seconds: Int64
     package var source: FreshnessSource
 
@@ -44,12 +44,12 @@ package struct Lifetime: Sendable, Equatable {
         self.source = source
     }
 
-    /// The response became stale at some point, rather than never having been fresh.
+    /// True if the response became stale at some point, rather than never having been fresh.
     var hasExpiry: Bool { source != .none && source != .invalid }
 }
 
 extension Caching {
-    /// The longest heuristic lifetime, in seconds (RFC 9111 section 4.2.2 leaves the cap to the cache).
+    /// The longest heuristic lifetime in seconds; RFC 9111 section 4.2.2 leaves it to the cache.
     package static let heuristicLimit: Int64 = 86400
 
     /// The age in seconds at `now` (RFC 9111 section 4.2.3, current_age).
@@ -59,15 +59,15 @@ extension Caching {
         )
     }
 
-    /// What is compared with the freshness lifetime, in seconds at `now`: the age, and in library mode the time since
-    /// the response came or was checked, whatever its age was then.
+    /// The time in seconds at `now` that is compared with the freshness lifetime: the age, or in library mode the time
+    /// since the response arrived or was checked, whatever its age was then.
     package static func timeInUse(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
         guard policy.mode == .library else { return age(stored, now: now) }
         return DeltaSeconds.elapsed(from: stored.responseTime, to: now)
     }
 
-    /// How long `stored` has been stale at `now`, in seconds; below 0 while it is fresh. A response from a time after
-    /// `now` is never fresh.
+    /// The time in seconds for which `stored` has been stale at `now`; below 0 while it is fresh. A response from a
+    /// time after `now` is never fresh.
     package static func staleness(_ stored: StoredHead, policy: CachePolicy, now: Int64) -> Int64 {
         staleness(stored, freshnessLifetime(stored, policy: policy), policy: policy, now: now)
     }
@@ -83,7 +83,8 @@ extension Caching {
         let corrected = (receivedAge(fields) ?? 0) + DeltaSeconds.elapsed(from: requestTime, to: responseTime)
         let date = date(fields, responseTime: responseTime)
         var apparent = DeltaSeconds.elapsed(from: date, to: responseTime)
-        // The clock of an origin that was not moved along is the system's: its response is as old as it is by that.
+        // The clock of the system applies to an origin whose clock was not moved: the age of its response is measured
+        // by it.
         let systemTime = responseTime - times.ahead
         if times.ahead > 0, date <= systemTime + unmovedSlack {
             apparent = DeltaSeconds.elapsed(from: date, to: systemTime)
@@ -91,22 +92,22 @@ extension Caching {
         return DeltaSeconds.clamp(max(apparent, corrected))
     }
 
-    /// How far the clock of an origin that was not moved along may be ahead of the system's, in seconds.
+    /// The seconds by which the clock of an origin whose clock was not moved may be ahead of the system's.
     private static let unmovedSlack: Int64 = 2
 
-    /// The Age field in seconds. Of one that is a list the first member counts; one that does not parse is
-    /// ignored (RFC 9111 section 5.1).
+    /// The Age field in seconds. If it is a list, its first member counts; a value that does not parse is ignored (RFC
+    /// 9111 section 5.1).
     static func receivedAge(_ fields: Fields) -> Int64? {
         let first = fields.values(.age).first?.split(separator: ASCII.comma, omittingEmptySubsequences: false).first
         return first.flatMap { DeltaSeconds.parse(ASCII.trim($0)) }
     }
 
-    /// How long the stored response is fresh under the policy.
+    /// The freshness lifetime of the stored response under the policy.
     package static func freshnessLifetime(_ stored: StoredHead, policy: CachePolicy) -> Lifetime {
         lifetime(stored, ResponseControl(stored.fields, policy: policy), policy: policy)
     }
 
-    /// The freshness lifetime by the given directives, which a purge may have cut.
+    /// The freshness lifetime by the given directives; a purge may have shortened it.
     static func lifetime(_ stored: StoredHead, _ control: ResponseControl, policy: CachePolicy) -> Lifetime {
         let whole = lifetime(
             control,
@@ -124,7 +125,8 @@ extension Caching {
         }
     }
 
-    /// Whether one of the times of `stored` is after `now`: the clock was set back, and the age is unknown.
+    /// Whether one of the times of `stored` is after `now`, which means that the clock was set back and the age is
+    /// unknown.
     static func isAhead(_ stored: StoredHead, now: Int64) -> Bool {
         now < stored.responseTime || now < stored.staleSince ?? now || now < stored.changedSince ?? now
     }
@@ -145,7 +147,8 @@ extension Caching {
             ?? Lifetime(seconds: 0, source: .none)
     }
 
-    /// RFC 9111 section 4.2.1: s-maxage over max-age over Expires minus Date.
+    /// The lifetime that the response declares: by s-maxage, else max-age, else Expires minus Date (RFC 9111 section
+    /// 4.2.1).
     static func explicitLifetime(_ control: ResponseControl, fields: Fields, responseTime: Int64) -> Lifetime? {
         let directives = control.directives
         let isTargeted = control.targetedField != nil
@@ -165,7 +168,7 @@ extension Caching {
         return Lifetime(seconds: seconds, source: .expires)
     }
 
-    /// A date that says when something expires: no zone but GMT is valid in it (RFC 9111 section 4.2).
+    /// The time of an expiry date; only the zone GMT is valid in it (RFC 9111 section 4.2).
     private static func expiry(_ value: String, now: Int64) -> Int64? {
         let isGMT = !ASCII.equalIgnoringCase(value.utf8.suffix(3), "UTC".utf8)
         return isGMT ? HTTPDate.parse(value, now: now) : nil
@@ -185,7 +188,7 @@ extension Caching {
         return seconds > 0 ? Lifetime(seconds: seconds, source: .heuristic) : nil
     }
 
-    /// The response's Date, or the time it arrived where there is none that parses.
+    /// The response's Date, or the time of its arrival if no Date parses.
     static func date(_ fields: Fields, responseTime: Int64) -> Int64 {
         let date = fields.withFirst(.date) { HTTPDate.parse($0, now: responseTime) }
         return (date ?? nil) ?? responseTime
@@ -198,7 +201,7 @@ extension Caching {
 package struct ResponseTimes: Sendable, Equatable {
     package var requestTime: Int64
     package var responseTime: Int64
-    /// Seconds by which both are ahead of the system's clock; not 0 where the clock was moved.
+    /// The seconds by which both times are ahead of the system's clock; 0 unless the daemon's clock was moved.
     package var ahead: Int64
 
     package init(requestTime: Int64, responseTime: Int64, ahead: Int64 = 0) {
@@ -207,7 +210,7 @@ package struct ResponseTimes: Sendable, Equatable {
         self.ahead = ahead
     }
 
-    /// The times of a response that comes in the moment in which it is asked for.
+    /// The times of a response that arrives in the same moment in which it is asked for.
     package init(at time: Int64, ahead: Int64 = 0) {
         self.init(requestTime: time, responseTime: time, ahead: ahead)
     }
@@ -215,12 +218,13 @@ package struct ResponseTimes: Sendable, Equatable {
 
 // MARK: - The window of the hot path
 
-/// The time in which a stored response is fresh for every request without one of `disqualifying` that selects it.
+/// The time in which a stored response is fresh for every request that selects it and has no field of
+/// ``disqualifying``.
 public struct HotPathWindow: Sendable, Equatable {
-    /// When the response came, or was last found to be good, in Unix seconds. Before this time it counts as stale,
+    /// The time when the response arrived or was last validated, in Unix seconds. Before this time it counts as stale,
     /// because the clock was set back.
     public let start: Int64
-    /// Seconds from the start on; at their end it is stale.
+    /// The seconds of freshness from the start on; at their end the response is stale.
     public let freshFor: UInt32
     /// The age at the start, in seconds.
     public let initialAge: UInt32
@@ -231,7 +235,7 @@ public struct HotPathWindow: Sendable, Equatable {
         self.initialAge = initialAge
     }
 
-    /// The request fields that decide about reuse: with one of them the request takes the long way.
+    /// The request fields that decide about reuse: a request with one of them does not take the hot path.
     public static let disqualifying = FieldSet(
         .cacheControl,
         .pragma,
@@ -256,9 +260,9 @@ public struct HotPathWindow: Sendable, Equatable {
 }
 
 extension Caching {
-    /// The window of a stored response; nil where reuse depends on more of the request than its selecting
-    /// fields (Authorization), where no request selects it, where it can be invalidated with its groups (RFC
-    /// 9875), where it is an error that clients get in another form, or where it is never fresh.
+    /// The window of a stored response; nil if reuse depends on more of the request than its selecting fields
+    /// (Authorization), if no request selects it, if it can be invalidated with its groups (RFC 9875), if it is an
+    /// error that clients get in another form, or if it is never fresh.
     package static func hotPath(stored: StoredHead, policy: CachePolicy) -> HotPathWindow? {
         guard policy.mode != .none, stored.requestMethod == .get, !stored.varyNames.contains("*") else { return nil }
         guard stored.staleSince == nil, stored.changedSince == nil, stored.isMapped(as: policy),
@@ -271,7 +275,7 @@ extension Caching {
         let lifetime = freshnessLifetime(stored, policy: policy).seconds
         let initialAge = DeltaSeconds.clamp(stored.initialAge)
         let freshFor = policy.mode == .library ? lifetime : lifetime - initialAge
-        // Within a time that arithmetic bears: of no other can be told whether it is still to come.
+        // The time must be within the bounds of arithmetic: for another one nothing tells whether it is in the future.
         guard freshFor > 0, stored.responseTime.magnitude < 1 << 62, let seconds = UInt32(exactly: freshFor),
             let age = UInt32(exactly: initialAge)
         else { return nil }

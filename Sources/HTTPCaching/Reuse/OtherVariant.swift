@@ -1,29 +1,29 @@
-// Which stored variant may answer a request that selects none, where an operator has said that what is stored is all
-// that there is, or that it may stand in where the origin fails.
+// The stored variant that may answer a request that selects none, if the daemon is offline, or if the configuration
+// lets it stand in when the origin fails.
 
 package import HTTPWire
 
 /// A stored variant for a request that does not select it.
 package struct OtherVariant: Sendable, Equatable {
-    /// The index of the variant in the list that was given.
+    /// The index of the variant in the list that the caller gave.
     package let place: Int
-    /// Whether its content coding has to be taken off, since the request does not accept it.
+    /// Whether its content coding has to be removed, since the request does not accept it.
     package let isDecoded: Bool
     /// The decision as if the request had selected the variant.
     package let decision: ReuseDecision
 }
 
 extension Caching {
-    /// The best variant that the request's Accept, Accept-Encoding and Accept-Language do not forbid; nil where there is
+    /// The best variant that the request's Accept, Accept-Encoding and Accept-Language do not forbid; nil if there is
     /// none. A difference in any other field forbids it, as Vary says (RFC 9111 section 4.1).
     ///
-    /// The media type must be one that Accept names. A language that Accept-Language does not name is the last choice, as
-    /// it may be an origin's (RFC 9110 section 12.5.4). Of several the one with the best weight counts, then one that
-    /// need not be decoded, then the most recent.
+    /// The media type must be one that Accept names. A language that Accept-Language does not name is the last choice,
+    /// as it may be an origin's (RFC 9110 section 12.5.4). Of several variants the one with the best weight is chosen,
+    /// then one that need not be decoded, then the most recent.
     ///
-    /// - Parameter failed: what asking the origin came to, where the policy lets another variant stand in for that; only
-    ///   what might stand in as a stale response of its own request does, or is fresh. Nil: the daemon is offline, and
-    ///   age does not count.
+    /// - Parameter failed: the failure of the origin, if the policy lets another variant stand in for it: then a
+    ///   variant must be fresh, or might stand in as a stale response to its own request. Nil: the daemon is offline,
+    ///   and age does not count.
     package static func otherVariant(
         among variants: [StoredHead],
         request: RequestHead,
@@ -42,7 +42,7 @@ extension Caching {
                 case let weight = wish.mediaWeight(of: variant.fields) * wish.languageWeight(of: variant.fields),
                 weight > 0
             else { continue }
-            // As the request that brought it has negotiated it.
+            // The twin is the request as the one that brought the variant negotiated it.
             var twin = request
             for name in names where Negotiation.names.contains(name) {
                 twin.fields.remove(name)
@@ -66,11 +66,12 @@ extension Caching {
 
     private static func mayStandIn(for failed: FailedCheck, _ request: RequestHead, _ policy: CachePolicy) -> Bool {
         let isFailure = failed.errorStatus.map(policy.countsAsFailure) ?? true
-        // Only the origin may refuse for preconditions (RFC 9111 section 4.3.2), and only of what the request selects.
+        // Only the origin may refuse for preconditions (RFC 9111 section 4.3.2), and only for a response that the
+        // request selects.
         return policy.otherVariant == .serve && isFailure && !hasPreconditions(request) && !onlyIfCached(request)
     }
 
-    /// - Parameter twin: the request as the variant has been selected.
+    /// - Parameter twin: the request, changed so that it selects the variant.
     private static func mayAnswer(
         _ variant: StoredHead,
         _ decision: ReuseDecision,
@@ -86,7 +87,7 @@ extension Caching {
                 status: variant.status,
                 policy: policy
             )
-            // s-maxage says nothing of a response that is fresh.
+            // The s-maxage of a fresh response does not forbid it.
             return refusal == nil || refusal == .sMaxAge
         case .stale(_, let by, _):
             guard let failed else { return false }
@@ -101,8 +102,8 @@ extension Caching {
         }
     }
 
-    /// The head of a stored response without its content coding: another representation, with a tag of its own, and
-    /// without what described the coded bytes.
+    /// The head of a stored response without its content coding: another representation, with its own entity tag, and
+    /// without the fields that described the coded bytes.
     package static func decoded(_ stored: StoredHead) -> StoredHead {
         var head = stored
         for field in [KnownField.contentEncoding, .contentLength, .contentRange, .acceptRanges, .trailer] {
@@ -122,18 +123,18 @@ extension Caching {
     }
 }
 
-/// What a request accepts (RFC 9110 section 12.5).
+/// The preferences of a request (RFC 9110 section 12.5).
 private struct Negotiation {
     enum Coding {
         case asItIs, takenOff
     }
 
-    /// The fields that say it, in lower case.
+    /// The request fields with preferences, in lower case.
     static let names: Set<String> = ["accept", "accept-encoding", "accept-language"]
-    /// The codings that can be taken off.
+    /// The codings that can be removed.
     private static let decodable: Set<String> = ["gzip", "x-gzip", "deflate", "br"]
 
-    /// Nil where the field is absent.
+    /// The preferred media types; nil if the request has no Accept.
     private let media: [Preference]?
     private let codings: [Preference]?
     private let languages: [Preference]?
@@ -144,7 +145,7 @@ private struct Negotiation {
         languages = Self.preferences(fields, "accept-language")
     }
 
-    /// Malformed members accept nothing.
+    /// The preferences in the lines of a field. Malformed members accept nothing.
     private static func preferences(_ fields: Fields, _ name: String) -> [Preference]? {
         let values = fields.values(named: name)
         guard !values.isEmpty else { return nil }
@@ -153,7 +154,7 @@ private struct Negotiation {
         }
     }
 
-    /// How much the request prefers the response's media type, in thousandths; 0 forbids it.
+    /// The weight of the response's media type for the request, in thousandths; 0 forbids it.
     func mediaWeight(of fields: Fields) -> Int {
         guard let media else { return Preference.full }
         let parts = (fields.first(.contentType) ?? "").split(separator: ";").map { part in
@@ -179,8 +180,8 @@ private struct Negotiation {
         return best.weight
     }
 
-    /// How much the request prefers the response's language, in thousandths; 1 for a language that is neither named nor
-    /// refused, 0 for one that is forbidden.
+    /// The weight of the response's language for the request, in thousandths; 1 for a language that is neither named
+    /// nor refused, 0 for one that is forbidden.
     func languageWeight(of fields: Fields) -> Int {
         guard let languages else { return Preference.full }
         let tags = (fields.combined("content-language") ?? "").split(separator: ",").map { tag in
@@ -198,7 +199,7 @@ private struct Negotiation {
         }.max() ?? 0
     }
 
-    /// Nil where the request accepts the response neither in its coding nor without it.
+    /// The form in which the request accepts the response; nil if it accepts it neither in its coding nor without it.
     func coding(of fields: Fields, mayDecode: Bool) -> Coding? {
         let names = (fields.combined(.contentEncoding) ?? "").split(separator: ",").map { name in
             ASCII.lowercased(name.utf8.filter { !ASCII.isSpace($0) })
@@ -211,7 +212,7 @@ private struct Negotiation {
             names.count == 1 && Self.decodable.contains(names[0]) && mayDecode
             && !CacheControl(fields).noTransform
         if canDecode, acceptsIdentity { return .takenOff }
-        // Without the field any coding is acceptable (RFC 9110 section 12.5.3), and without it is preferred.
+        // Without Accept-Encoding any coding is acceptable (RFC 9110 section 12.5.3), but no coding is preferred.
         return codings == nil ? .asItIs : nil
     }
 

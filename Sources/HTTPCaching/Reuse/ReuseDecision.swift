@@ -3,25 +3,26 @@
 
 package import HTTPWire
 
-/// Why a stored response must be validated before it is used; the raw value is what diagnostics print.
+/// The reason why a stored response must be validated before it is used; the raw value is what diagnostics print.
 package enum StaleReason: String, Sendable, CaseIterable {
     case expired
-    /// Nothing ever said how long it is fresh.
+    /// The response never had a freshness lifetime.
     case noFreshness = "no-freshness"
     case invalidFreshness = "invalid-freshness"
-    /// The response comes from a time that is still to come.
+    /// The response has a time that is in the future by the clock.
     case clockSetBack = "clock-set-back"
-    /// The response's `no-cache`.
+    /// The response has `no-cache`.
     case noCache = "no-cache"
     case requestNoCache = "request-no-cache"
-    /// The request's `Pragma: no-cache`, without Cache-Control.
+    /// The request has `Pragma: no-cache`, and no Cache-Control.
     case requestPragma = "request-pragma"
     case requestMaxAge = "request-max-age"
     case requestMinFresh = "request-min-fresh"
-    /// The request's If-Match or If-Unmodified-Since does not hold for it: only the origin may refuse for that.
+    /// The request's If-Match or If-Unmodified-Since does not hold for the response: only the origin may refuse for
+    /// that.
     case requestPrecondition = "request-precondition"
 
-    /// The request does not want it, although it is fresh by itself.
+    /// True if the response is fresh, but the request does not accept it.
     package var isFromRequest: Bool {
         switch self {
         case .requestNoCache, .requestPragma, .requestMaxAge, .requestMinFresh, .requestPrecondition: true
@@ -30,51 +31,57 @@ package enum StaleReason: String, Sendable, CaseIterable {
     }
 }
 
-/// Why a stale response may be used without asking first; the raw value is what `Cache-Status` prints as `detail`.
+/// The reason why a stale response may be used without asking first; the raw value is what `Cache-Status` prints as
+/// `detail`.
 package enum StaleAllowance: String, Sendable, CaseIterable {
     /// The request accepts this much staleness (RFC 9111 section 5.2.1.2).
     case maxStale = "max-stale"
-    /// Within `stale-while-revalidate` (RFC 5861 section 3): answer, and validate behind.
+    /// The response is within its `stale-while-revalidate` (RFC 5861 section 3): it answers, and is validated in the
+    /// background.
     case whileRevalidate = "refreshing"
-    /// Staleness is accepted for a request that wants only what is stored: nothing is validated behind the answer.
+    /// The staleness is accepted for a request that wants only stored responses, so nothing is validated in the
+    /// background.
     case unrefreshed
-    /// The origin is not to be asked: what is stored answers, whatever its age (RFC 9111 section 4.2.4).
+    /// The origin is not to be asked: the stored response answers, whatever its age (RFC 9111 section 4.2.4).
     case offline
-    /// A check has failed a moment ago, and the next one waits (`check_pause`).
+    /// The last check failed a moment ago, and the next one waits (`check_pause`).
     case checkPause = "check-pause"
 }
 
 /// A check of a stored response that failed a moment ago.
 package struct FailedCheck: Sendable, Equatable {
-    /// What the origin answered; nil where it could not be asked.
+    /// The status that the origin answered; nil if it could not be asked.
     package var errorStatus: Int?
 
     package init(errorStatus: Int?) { self.errorStatus = errorStatus }
 }
 
-/// Why a stored response does not answer this request.
+/// The reason why a stored response does not answer this request.
 package enum MismatchReason: String, Sendable, CaseIterable {
     case cacheOff = "cache-off"
     case method
     case vary
     /// The response was stored for a request with Authorization and may not be shared (RFC 9111 section 3.5).
     case authorization
-    /// The response was made by another mapping than the one of its route, or by one although the route has none now.
+    /// The response was made by another mapping than the one of its route, or by a mapping although the route has none
+    /// now.
     case mapping
     /// The response was stored under other expectations than those of its route (``StoredHead/isExpected(by:)``).
     case expect
 }
 
 package enum ReuseDecision: Sendable, Equatable {
-    /// Answer with it. `age` goes into Age, `ttl` > 0 is the freshness left; both in seconds.
+    /// The response answers. `age` is the value of Age, `ttl` > 0 the remaining freshness; both in seconds.
     case fresh(age: Int64, ttl: Int64)
-    /// Answer with it although it has been stale for `by` seconds, below 0 where only the request wants it validated.
+    /// The response answers although it has been stale for `staleness` seconds, which is below 0 if only the request
+    /// asks for validation.
     case staleAllowed(age: Int64, staleness: Int64, allowance: StaleAllowance)
-    /// Validate it first. `by` is the staleness in seconds, below 0 where it is fresh by itself.
+    /// The response has to be validated first. `by` is the staleness in seconds, below 0 if it is fresh by itself.
     case stale(age: Int64, by: Int64, reason: StaleReason)
     /// The response does not answer this request.
     case mismatch(MismatchReason)
-    /// The request wants only what can be answered without asking, and this cannot: 504 (RFC 9111 section 5.2.1.7).
+    /// The request wants only an answer without asking the origin, and this response is none: 504 (RFC 9111 section
+    /// 5.2.1.7).
     case onlyIfCachedMiss(StaleReason)
 }
 
@@ -106,13 +113,13 @@ extension Caching {
         let lifetime = lifetime(stored, control, policy: policy)
         let by = staleness(stored, lifetime, policy: policy, now: now)
         guard meetsPreconditions(request: request, stored: stored) else {
-            // Fresh, stale or offline: the client joins the answer to the representation that it has.
+            // This applies to a fresh, stale or offline answer: the client joins it to the representation that it has.
             let reason = StaleReason.requestPrecondition
             if wish.onlyIfCached { return .onlyIfCachedMiss(reason) }
             return .stale(age: age, by: by, reason: reason)
         }
         var reason = validationReason(stored, control, wish, age: age, by: by, lifetime: lifetime, policy: policy)
-        // After the clock was set back, the staleness is unknown: only a check tells.
+        // After the clock was set back the staleness is unknown, so only a check can tell.
         if reason == .expired, isAhead(stored, now: now) { reason = .clockSetBack }
         guard let reason else { return .fresh(age: age, ttl: -by) }
         if isOffline { return .staleAllowed(age: age, staleness: by, allowance: .offline) }
@@ -129,7 +136,7 @@ extension Caching {
         }
         if reason == .expired, control.staleProhibition(status: stored.status, policy: policy) == nil,
             let allowance = allowance(wish, control, policy, by: by),
-            // A check has just failed: a refresh behind a stale answer would repeat it with every request.
+            // After a check that has just failed, a refresh behind a stale answer would repeat it with every request.
             failedCheck == nil || allowance != .whileRevalidate
         {
             let isUnrefreshed = allowance == .whileRevalidate && wish.onlyIfCached
@@ -139,8 +146,8 @@ extension Caching {
     }
 
     /// Whether `stored`, which another request fetched or checked, answers `request`, which has waited for it since
-    /// `asked` (Unix seconds): if it is fresh, or, in library mode, where one transfer serves all waiting requests, if
-    /// it is no older than `asked`.
+    /// `asked` (Unix seconds). It does if it is fresh, or in library mode, where one transfer serves all waiting
+    /// requests, if it is no older than `asked`.
     package static func answersWaiting(
         request: RequestHead,
         stored: StoredHead,
@@ -178,9 +185,8 @@ extension Caching {
     ) -> StaleReason? {
         if control.requiresValidation(status: stored.status, policy: policy) { return .noCache }
         if wish.noCache { return wish.isPragma ? .requestPragma : .requestNoCache }
-        // What says that it does not change while it is fresh is not checked for a mere reload (RFC 8246 section
-        // 2.1); no-cache asks for a check all the same. With max-age=0 a response of this very second is too old: it
-        // may be older by a part of it.
+        // An immutable response is not checked for a mere reload while it is fresh (RFC 8246 section 2.1), but for a
+        // no-cache. With max-age=0 a response of this very second is too old: it may be older by a fraction of it.
         let isImmutable = control.directives.immutable && by < 0
         if let limit = wish.maxAge, age > limit || limit == 0, !isImmutable { return .requestMaxAge }
         if by >= 0 {
@@ -200,17 +206,17 @@ extension Caching {
         _ policy: CachePolicy,
         by: Int64
     ) -> StaleAllowance? {
-        // Who wants it fresh for a while does not want it stale.
+        // A request with min-fresh does not accept a stale response.
         guard wish.minFresh == nil else { return nil }
         switch wish.maxStale {
         case .any: return .maxStale
         case .seconds(let limit) where by <= limit: return .maxStale
         default: break
         }
-        // max-age without max-stale asks for no stale response (RFC 9111 section 5.2.1.1).
+        // A request with max-age and without max-stale accepts no stale response (RFC 9111 section 5.2.1.1).
         guard wish.maxAge == nil else { return nil }
         if policy.mode != .library {
-            // 0 means never, also at the very moment of expiry.
+            // 0 allows nothing, not even at the very moment of expiry.
             if control.directives.staleWhileRevalidate == 0 { return nil }
             if let limit = control.directives.staleWhileRevalidate { return by <= limit ? .whileRevalidate : nil }
         }
@@ -221,7 +227,7 @@ extension Caching {
 
 // MARK: - Stale responses in place of errors
 
-/// Why a stale response may not be used; the raw value is what diagnostics print.
+/// The reason why a stale response may not be used; the raw value is what diagnostics print.
 package enum StaleRefusal: String, Sendable, CaseIterable {
     case noCache = "no-cache"
     case mustRevalidate = "must-revalidate"
@@ -232,14 +238,14 @@ package enum StaleRefusal: String, Sendable, CaseIterable {
     case requestNoCache = "request-no-cache"
     /// The request has an If-Match or If-Unmodified-Since: only the origin may answer it.
     case requestPrecondition = "request-precondition"
-    /// Staler than the smallest of the configured, the response's and the request's `stale-if-error`.
+    /// The response is staler than the smallest `stale-if-error` of the configuration, the response and the request.
     case tooStale = "too-stale"
     /// The origin's status is not an error that a stale response may replace.
     case status
 }
 
 package enum StaleVerdict: Sendable, Equatable {
-    /// Up to a staleness of `limit` seconds.
+    /// The stale response may be used up to a staleness of `limit` seconds.
     case allowed(limit: Int64)
     case refused(StaleRefusal)
 
@@ -251,8 +257,8 @@ package enum StaleVerdict: Sendable, Equatable {
 
 extension Caching {
     /// Whether `stored` may be used at a staleness of `staleness` seconds because asking the origin failed: it could
-    /// not be reached (`errorStatus` nil), or it answered with `errorStatus`, which must be 500 to 599, or what the
-    /// policy takes for a failure, too.
+    /// not be reached (`errorStatus` nil), or it answered `errorStatus`, which must be 500 to 599 or another failure by
+    /// the policy.
     package static func mayServeStale(
         stored: StoredHead,
         policy: CachePolicy,
@@ -269,12 +275,12 @@ extension Caching {
         let own = policy.mode == .library ? nil : control.directives.staleIfError
         let bounds = [own, wish.staleIfError].compactMap(\.self)
         let limit = min(policy.staleIfError, bounds.min() ?? policy.staleIfError)
-        // A configured 0 means never, also at the very moment of expiry.
+        // A configured 0 allows nothing, not even at the very moment of expiry.
         return limit > 0 && staleness <= limit ? .allowed(limit: limit) : .refused(.tooStale)
     }
 
-    /// Whether `stored` may still answer at `now`, so that no server error takes its place: while it is fresh, while it
-    /// is refreshed behind, or in place of just that error.
+    /// Whether `stored` may still answer at `now`, so that no server error replaces it: while it is fresh, while it is
+    /// refreshed in the background, or in place of just that error.
     package static func mayStillServe(_ stored: StoredHead, errorStatus: Int, policy: CachePolicy, now: Int64) -> Bool {
         guard stored.status < 500 else { return false }
         let control = ResponseControl(stored.fields, policy: policy)

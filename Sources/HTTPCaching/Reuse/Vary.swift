@@ -3,13 +3,13 @@
 
 package import HTTPWire
 
-/// The members of a response's Vary lines.
+/// The parsed Vary lines of a response.
 struct Vary {
-    /// Lower-case names, each once, in order.
+    /// The members in lower case, each once, in order.
     private(set) var names: [String] = []
-    /// A `*` stands somewhere: no request ever matches.
+    /// True if one member is `*`: no request ever matches.
     private(set) var isAny = false
-    /// A member is neither `*` nor a token: nobody can say what selects the response.
+    /// True if a member is neither `*` nor a token: it is unknown which fields select the response.
     private(set) var isMalformed = false
 
     init(_ fields: Fields) {
@@ -25,12 +25,12 @@ struct Vary {
                 }
             }
         }
-        // Kept in the names too, so that a head that was stored under it never matches.
+        // The star is in the names, too, so that a head that was stored with it never matches.
         if isAny || isMalformed { names = ["*"] }
     }
 
     /// Whether the request has a field whose name differs from a selecting one only by `_` for `-`. CGI, WSGI and Rack
-    /// take the two for one, so it is unknown which of them has selected the response.
+    /// treat both names as one, so it is unknown which of the fields has selected the response.
     func isAmbiguous(for request: Fields) -> Bool {
         var isAmbiguous = false
         request.forEachLine { name, _, _ in
@@ -39,7 +39,7 @@ struct Vary {
         return isAmbiguous
     }
 
-    /// The lines of `request` that the names select, as received.
+    /// The lines of `request` with the selecting names, as received.
     func selectingFields(of request: Fields) -> Fields {
         var selected = request
         selected.removeAll { name, _ in !names.contains(ASCII.lowercased(name)) }
@@ -47,17 +47,18 @@ struct Vary {
     }
 }
 
-/// Tells which stored responses a request selects (RFC 9111 section 4.1), as `Caching.selects(stored:request:)` does.
+/// The stored responses that one request selects (RFC 9111 section 4.1), decided as by
+/// `Caching.selects(stored:request:)`.
 ///
-/// To normalise a field takes some thousand times as long as to compare it. Each field of the request is normalised once,
-/// and a stored response keeps the form of its own.
+/// To normalise a field takes some thousand times as long as to compare it, so each field of the request is normalised
+/// once, and a stored response keeps its normalised form.
 package struct VariantSelection {
     private let fields: Fields
-    /// What the fields mean, by their names in lower case; nil for those that are absent.
+    /// The normalised fields, by their names in lower case; nil for those that are absent.
     private var meanings: [String: [UInt8]?] = [:]
-    /// The key that a variant has which the request selects, for the names that Vary had last.
+    /// The variant key that the request selects, for the names of the last Vary.
     private var last: (names: [String], key: [UInt8])?
-    /// The number of fields that were normalised, those of stored responses among them.
+    /// The number of fields that were normalised, including those of stored responses.
     private(set) var normalised = 0
 
     package init(_ request: RequestHead) { fields = request.fields }
@@ -91,21 +92,21 @@ package struct VariantSelection {
 }
 
 extension Caching {
-    /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): the same after
-    /// lines are joined, or absent from both. Of fields that are known to be lists optional whitespace is normalised,
-    /// and what Accept and its kin mean is compared.
+    /// Whether the request's selecting fields match those of the stored request (RFC 9111 section 4.1): they are the
+    /// same after lines are joined, or absent from both. Known lists are compared without optional whitespace, and
+    /// Accept and related fields by their meaning.
     package static func selects(stored: StoredHead, request: RequestHead) -> Bool {
         var selection = VariantSelection(request)
         return selection.selects(stored)
     }
 
-    /// Whether a request selects a stored response beyond doubt: of each field that Vary names both have one line with
-    /// the same bytes, or none. No allocation. False settles nothing, since what differs may mean the same: see
+    /// Whether a request selects a stored response beyond doubt: of each field that Vary names, both have one line with
+    /// the same bytes, or none. Allocates nothing. False decides nothing, since different lines may mean the same: see
     /// ``selects(stored:request:)``.
     /// - Parameters:
-    ///   - names: the lower-case members of Vary, with commas between them.
-    ///   - stored: the lines that they name of the request that brought the response.
-    ///   - lines: the fields of the request, those that Connection names not among them.
+    ///   - names: the lower-case members of Vary, separated by commas.
+    ///   - stored: the selecting lines of the request that brought the response.
+    ///   - lines: the fields of the request, without those that Connection names.
     package static func selectsPlainly(
         names: UnsafeRawBufferPointer,
         stored: some FieldLines,
@@ -123,7 +124,7 @@ extension Caching {
         _ lines: some FieldLines,
         _ name: UnsafeRawBufferPointer
     ) -> Bool {
-        // What belongs to one connection is not what the request was stored with.
+        // A field of one connection only is not stored with a response.
         guard !name.elementsEqual([UInt8(ascii: "*")]), !HopByHop.always.contains(KnownField.find(name))
         else {
             return false
@@ -131,7 +132,7 @@ extension Caching {
         return agreePlainly(stored, lines, name)
     }
 
-    /// Whether both have one line of a field with the same bytes, or none.
+    /// Whether both have one line of the field with the same bytes, or none.
     private static func agreePlainly(
         _ stored: some FieldLines,
         _ lines: some FieldLines,
@@ -146,7 +147,7 @@ extension Caching {
         return own == others && own <= 1 && isSame
     }
 
-    /// Whether two requests agree in a field, given by its name in lower case.
+    /// Whether two requests have the same lines of a field, given by its name in lower case.
     static func agreePlainly(_ stored: Fields, _ fields: Fields, _ name: String) -> Bool {
         var name = name
         return name.withUTF8 { agreePlainly(stored, fields, UnsafeRawBufferPointer($0)) }
@@ -157,30 +158,30 @@ extension Caching {
         name != "*" && normalised(request.fields, name: name) == normalised(stored.varyFields, name: name)
     }
 
-    /// Names the variant that `stored` is, by what its selecting fields mean: two heads with the same key answer the
-    /// same requests. Empty without Vary. It is short, however long the fields are.
+    /// The name of the variant that `stored` is, made from its normalised selecting fields: two heads with the same key
+    /// answer the same requests. It is empty without Vary, and short however long the fields are.
     package static func variantKey(_ stored: StoredHead) -> [UInt8] {
         stored.variantKey ?? variantKey(stored.varyNames) { normalised(stored.varyFields, name: $0) }
     }
 
-    /// - Parameter value: what the field of a name means; nil where it is absent.
+    /// The key of the variant with these selecting fields.
+    /// - Parameter value: the normalised field of a name; nil if it is absent.
     static func variantKey(_ names: [String], value: (String) -> [UInt8]?) -> [UInt8] {
         var key: [UInt8] = []
         for name in names.sorted() {
             key.append(0)
             key += Array(name.utf8)
-            // No field value has a control character but tabs in it.
+            // No field value contains a control character other than tab.
             if let value = value(name) { key += [1] + value }
         }
         return key
     }
 
-    /// Which of the stored responses the request selects, as an index into `variants`: the
-    /// most recent one that matches.
+    /// The index in `variants` of the stored response that the request selects: the most recent one that matches.
     ///
-    /// One without Vary yields to a match that has it and was fresh when the other came (RFC 9111 section 4.1,
-    /// on resources that omit Vary from their default response): had that match been stale by then, the other
-    /// would have come to replace it.
+    /// One without Vary yields to a match that has it and was fresh when the other arrived (RFC 9111 section 4.1, on
+    /// resources that omit Vary from their default response): had that match been stale by then, the other would have
+    /// been fetched to replace it.
     package static func select(
         from variants: [StoredHead],
         request: RequestHead,
@@ -206,27 +207,28 @@ extension Caching {
         return dates.0 != dates.1 ? dates.0 > dates.1 : stored.responseTime > other.responseTime
     }
 
-    /// Fields that their specifications define as lists, where whitespace around members and semicolons and empty
-    /// members mean nothing. Nothing is known of any other field: it is compared as it is.
+    /// The fields that their specifications define as lists, in which empty members and whitespace around members and
+    /// semicolons mean nothing. Any other field is compared as it is.
     private static let lists: Set<String> = [
         "access-control-request-headers", "cache-control", "pragma", "prefer", "te",
     ]
 
-    /// Longer values, in bytes, are compared as they stand. What clients send to negotiate is far shorter, and
-    /// spellings of a long value are not worth the time that they take to compare.
+    /// The longest value that is normalised, in bytes; longer ones are compared as they are. Clients negotiate with far
+    /// shorter values, and other spellings of a long one are not worth the time of comparing them.
     static let normalisedLimit = 512
 
-    /// What the lines of a field mean, in one spelling, or the digest of what is too long for that; nil without a line.
+    /// The lines of a field in one spelling of their meaning, or their digest if they are too long for that; nil
+    /// without a line.
     static func normalised(_ fields: Fields, name: String) -> [UInt8]? {
         let values = fields.values(named: name)
         guard var joined = values.first else {
-            // Without the field any media type is acceptable (RFC 9110 section 12.5.1).
+            // Without Accept any media type is acceptable (RFC 9110 section 12.5.1).
             return name == "accept" ? Array("*/*".utf8) : nil
         }
-        // One line is the same as several (RFC 9110 section 5.3).
+        // Several lines mean the same as one line with their values joined (RFC 9110 section 5.3).
         for value in values.dropFirst() { joined += [ASCII.comma, 0x20] + value }
         guard joined.count <= normalisedLimit else {
-            // Nothing that is not too long begins with this byte.
+            // This first byte marks a digest: no shorter value begins with it.
             return [2] + (ContentDigest.sha256.raw(joined) ?? joined)
         }
         if Preferences.covers(name) { return Preferences.normalised(name, ASCII.listMembers(joined)) }
@@ -234,7 +236,8 @@ extension Caching {
         return Array(ASCII.listMembers(joined).map(withoutOptionalSpace).joined(separator: [ASCII.comma]))
     }
 
-    /// Outside of quoted strings: no whitespace around semicolons, elsewhere one space for any run of it.
+    /// The member without whitespace around semicolons, and with one space for any other run of it; quoted strings
+    /// stay.
     private static func withoutOptionalSpace(_ member: ArraySlice<UInt8>) -> [UInt8] {
         let bytes = Array(member)
         var result: [UInt8] = []
@@ -271,13 +274,13 @@ extension FieldLines {
 
 // MARK: - What fields of content negotiation mean
 
-/// A value of Accept, Accept-Encoding, Accept-Language and their kin, normalised: members in order of their
+/// A value of Accept, Accept-Encoding, Accept-Language and related fields, normalised: members in order of their
 /// spelling, each with its weight.
 ///
-/// All of it is semantics that RFC 9110 section 12.5 gives these fields: neither order nor case nor whitespace counts,
-/// a weight of 1 may be left out, and 0.5 is 0.500.
+/// This follows the semantics of these fields in RFC 9110 section 12.5: neither order nor case nor whitespace counts, a
+/// weight of 1 may be left out, and 0.5 is 0.500.
 enum Preferences {
-    /// The fields that this normalises.
+    /// Whether the field of this name is normalised here.
     static func covers(_ name: String) -> Bool {
         switch name {
         case "accept", "accept-encoding", "accept-language", "accept-charset": true
@@ -285,11 +288,11 @@ enum Preferences {
         }
     }
 
-    /// The one spelling of `members`, the list in all lines of the field `name` (in lower case).
+    /// The normalised spelling of `members`, which are the list in all lines of the field `name` (in lower case).
     static func normalised(_ name: String, _ members: [ArraySlice<UInt8>]) -> [UInt8] {
         if name == "accept-encoding" { return codings(members) }
         let spelled = members.map { member in
-            // What is malformed stands for itself: nobody knows what the origin makes of it.
+            // A malformed member stays as it is: it is unknown how the origin reads it.
             Preference(member, isMediaRange: name == "accept")?.spelled ?? Array(member)
         }
         return joined(spelled)
@@ -310,19 +313,19 @@ enum Preferences {
                 mentioned.formUnion(known.filter { mentions(member, $0) })
                 continue
             }
-            // Of duplicates the least counts, as with directives.
+            // The least weight of duplicates counts, as with directives.
             let name = canonical(preference.value)
             weights[name] = min(weights[name] ?? Preference.full, preference.weight)
         }
         let identity = Array("identity".utf8)
         let any = Array("*".utf8)
         if weights[any] == 0 {
-            // What is not listed is not acceptable anyway, but for identity.
+            // A coding that is not listed is not acceptable anyway, except identity.
             weights[any] = nil
             if weights[identity] == nil { weights[identity] = 0 }
         }
         if weights[any] == nil { weights = weights.filter { $0.value > 0 || $0.key == identity } }
-        // With nothing beside it, how much identity is wanted makes no difference; it is acceptable unless refused.
+        // The weight of identity alone makes no difference; it is acceptable unless refused.
         if let weight = weights[identity], weight > 0, weights.count == 1 { weights = [:] }
         var spelled = weights.map { Preference.spell($0.key, $0.value) }
         if isMalformed { spelled.append([ASCII.quote]) }
@@ -330,7 +333,7 @@ enum Preferences {
         return joined(spelled)
     }
 
-    /// The registered codings that an origin may answer with, in lower case, and what stands for all of them.
+    /// The registered codings that an origin may answer with, in lower case, and the star for all codings.
     private static let known = ["*", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "zstd"]
 
     private static func mentions(_ member: ArraySlice<UInt8>, _ coding: String) -> Bool {
@@ -340,7 +343,7 @@ enum Preferences {
         }
     }
 
-    /// RFC 9110 section 8.4.1.1 and 8.4.1.3: the old names mean the same.
+    /// The current name of a coding for its old one (RFC 9110 sections 8.4.1.1 and 8.4.1.3).
     private static func canonical(_ coding: [UInt8]) -> [UInt8] {
         switch String(decoding: coding, as: UTF8.self) {
         case "x-gzip": Array("gzip".utf8)
@@ -354,7 +357,7 @@ enum Preferences {
     }
 }
 
-/// One member: what is preferred, its parameters, its weight.
+/// One member of a preference list: its value, its parameters and its weight.
 struct Preference {
     /// A weight of 1, in thousandths.
     static let full = 1000
@@ -374,7 +377,7 @@ struct Preference {
         weight == full ? value : value + Array(";q=\(weight)".utf8)
     }
 
-    /// nil where the member does not follow the grammar.
+    /// Reads a member; nil if it does not follow the grammar.
     init?(_ member: ArraySlice<UInt8>, isMediaRange: Bool) {
         var parts = Self.parts(member)
         let first = parts.removeFirst()
@@ -397,7 +400,7 @@ struct Preference {
         parameters.sort { $0.lexicographicallyPrecedes($1) }
     }
 
-    /// The parts between semicolons outside of quoted strings, without the whitespace around them; never empty.
+    /// The parts between semicolons outside of quoted strings, without surrounding whitespace; never empty.
     private static func parts(_ member: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
         let bytes = Array(member)
         var parts: [ArraySlice<UInt8>] = []
@@ -421,7 +424,8 @@ struct Preference {
         argument.first == ASCII.quote && ASCII.endOfQuotedString(Array(argument), from: 0) == argument.count
     }
 
-    /// RFC 9110 section 12.4.2: 0 to 1 with at most three decimals.
+    /// The weight in thousandths, from 0 to 1 with at most three decimals (RFC 9110 section 12.4.2); nil for anything
+    /// else.
     private static func thousandths(_ bytes: ArraySlice<UInt8>) -> Int? {
         let parts = bytes.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         guard let whole = parts.first, whole.count == 1, let digit = whole.first, digit == 0x30 || digit == 0x31 else {

@@ -1,35 +1,36 @@
-// Whether a response may be stored, and why or why not (RFC 9111 section 3), also if redirects led to it.
+// Decides whether a response may be stored, and gives the reason (RFC 9111 section 3), also for a response that
+// redirects led to.
 
 package import HTTPWire
 
-/// What makes a response worth storing; the raw value is what diagnostics print.
+/// The reason why a response is worth storing; the raw value is what diagnostics print.
 package enum StoreReason: String, Sendable, CaseIterable {
-    /// The response says how long it is fresh.
+    /// The response declares its freshness.
     case explicit
-    /// The configuration says how long it is fresh.
+    /// The configuration gives the freshness lifetime.
     case ttl
     /// The response is fresh for a tenth of the time since its last modification.
     case heuristic
     /// The response is never fresh, but its validator lets it be checked.
     case validator
-    /// Library mode keeps what succeeds, for the lifetime that it is given.
+    /// Library mode stores successful responses, for the lifetime that it gives them.
     case library
 }
 
-/// Why a response is not stored; the raw value is what `Cache-Status` prints as `detail`.
+/// The reason why a response is not stored; the raw value is what `Cache-Status` prints as `detail`.
 package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case cacheOff = "cache-off"
     case method
-    /// An answer to POST without explicit freshness, or whose Content-Location is not the URL that was asked.
+    /// The response is an answer to POST without explicit freshness, or its Content-Location is not the requested URL.
     case post
     case interim
     case status206 = "status-206"
     case status304 = "status-304"
-    /// A 412 or 416 answers the conditions of one request, not the next one's.
+    /// The status is 412 or 416, which answers the conditions of one request only.
     case statusConditional = "status-conditional"
-    /// A 428, 429, 431 or 511 speaks to one client: no cache may store it.
+    /// The status is 428, 429, 431 or 511, which no cache may store: it is for one client.
     case statusNeverStored = "status-never-stored"
-    /// Without explicit freshness only heuristically cacheable statuses are stored.
+    /// The status is not heuristically cacheable, and the response has no explicit freshness.
     case statusNotCacheable = "status-not-cacheable"
     case mustUnderstand = "must-understand"
     case noStore = "no-store"
@@ -38,26 +39,27 @@ package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     case authorization
     case varyStar = "vary-star"
     case varyInvalid = "vary-invalid"
-    /// The request has a field that some origins take for one that Vary names: X_Name for X-Name.
+    /// The request has a field that some origins treat as one that Vary names, such as X_Name for X-Name.
     case varyUnderscore = "vary-underscore"
     case setCookieHeuristic = "set-cookie-heuristic"
-    /// The response has a Set-Cookie field, and the configuration says to skip these.
+    /// The response has a Set-Cookie field, and the configuration says `set_cookie: skip`.
     case setCookie = "set-cookie"
-    /// The answer to a request with Cookie, which does not say itself how long it is fresh, or `cookies: never`.
+    /// The request has Cookie, and the response does not say itself how long it is fresh, or the configuration says
+    /// `cookies: never`.
     case requestCookie = "request-cookie"
     /// The body is shorter than the configured `min_length`.
     case tooShort = "too-short"
-    /// Library mode keeps successful responses, and others only by `ttl_by_status`; no mode keeps a status that the
-    /// configured `success` leaves out.
+    /// The status is not a success: library mode stores others only by `ttl_by_status`, and no mode stores a status
+    /// that the configured `success` leaves out.
     case statusNotSuccessful = "status-not-successful"
     case noFreshnessAndNoValidator = "no-freshness-and-no-validator"
-    /// A server error, while something is stored that may still answer.
+    /// The response is a server error, and a stored response may still answer.
     case errorOverStored = "error-over-stored"
-    /// An event stream has no end to store.
+    /// The response is an event stream, which has no end.
     case eventStream = "event-stream"
-    /// Others may find the end of the message elsewhere (`ResponseHead.isOddlyFramed`).
+    /// Other parsers may find the end of the message elsewhere (`ResponseHead.isOddlyFramed`).
     case oddFraming = "odd-framing"
-    /// A status above 599 belongs to no class of RFC 9110.
+    /// The status is above 599, which belongs to no class of RFC 9110.
     case statusUnknown = "status-unknown"
 }
 
@@ -67,8 +69,8 @@ package enum StoreDecision: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Whether the response to `request` may be stored (RFC 9111 section 3). It counts as one that came as soon as it
-    /// was asked for. `url` is the absolute URL that was asked: without it no answer to POST is stored.
+    /// Whether the response to `request` may be stored (RFC 9111 section 3); it counts as one that arrived as soon as
+    /// it was asked for. `url` is the absolute URL of the request: without it no answer to POST is stored.
     package static func decideStore(
         request: RequestHead,
         response: ResponseHead,
@@ -86,7 +88,7 @@ extension Caching {
         )
     }
 
-    /// Decides by the method and the fields of a request, which are all that counts of it.
+    /// Whether a response may be stored, by the method and the fields of its request, which are all that counts of it.
     package static func decideStore(
         _ method: Method,
         _ fields: Fields,
@@ -134,9 +136,9 @@ extension Caching {
         )
     }
 
-    /// Whether a stored response may stay stored after `freshened` gave it new fields: an origin may take back what it
+    /// Whether a stored response may stay stored after `freshened` gave it new fields: an origin may withdraw what it
     /// allowed before.
-    /// - Parameter hadCookie: the new fields are those of an answer to a request with Cookie.
+    /// - Parameter hadCookie: whether the new fields are those of an answer to a request with Cookie.
     package static func decideKeep(
         _ stored: StoredHead,
         policy: CachePolicy,
@@ -155,10 +157,10 @@ extension Caching {
         )
     }
 
-    /// Whether `freshened`, a stored response with the fields of an answer to `request`, may be stored for all. The
-    /// answer to a request with Authorization updates the stored response only if a response with its directives could
-    /// be stored (RFC 9111 section 3.5); otherwise it counts for this one request. The same holds for a request with
-    /// Cookie, as ``CookiePolicy`` says. An answer to a request with `no-store` updates nothing (section 5.2.1.5).
+    /// Whether `freshened`, a stored response with the fields of an answer to `request`, may be stored for all users.
+    /// The answer to a request with Authorization updates the stored response only if a response with its directives
+    /// could be stored (RFC 9111 section 3.5); otherwise it counts for this one request. The same holds for a request
+    /// with Cookie, as ``CookiePolicy`` says. An answer to a request with `no-store` updates nothing (section 5.2.1.5).
     package static func mayShareUpdate(_ freshened: StoredHead, request: RequestHead, policy: CachePolicy) -> Bool {
         if CacheControl(request: request.fields).noStore { return false }
         let hadCookie = request.fields.contains(.cookie)
@@ -195,7 +197,8 @@ extension Caching {
         return saysItself && policy.cookies == .explicit ? decision : .refuse(.requestCookie)
     }
 
-    /// - Parameter age: in seconds when it came; nil: worked out where it decides, for a response that came at once.
+    /// - Parameter age: the age on arrival in seconds; nil to compute it if it decides, for a response that arrived at
+    ///   once.
     private static func decideKeep(
         status: Int,
         fields: Fields,
@@ -225,8 +228,8 @@ extension Caching {
             let isKept = StatusCode.isSuccessful(status) || policy.ttlByStatus[status] != nil
             return isKept ? .store(.library) : .refuse(.statusNotSuccessful)
         }
-        // RFC 9111 section 3: explicit freshness, public, or a heuristically cacheable status;
-        // here also a configured ttl.
+        // A response needs explicit freshness, public, or a heuristically cacheable status (RFC 9111 section 3), or a
+        // configured ttl.
         if explicit == nil, !control.directives.public, !StatusCode.isHeuristicallyCacheable(status),
             policy.ttlByStatus[status] == nil
         {
@@ -242,8 +245,8 @@ extension Caching {
             }
         }
         if hasValidator(fields) { return .store(.validator) }
-        // Never fresh and not to be checked, but the origin or the configuration says that it may
-        // be used stale (RFC 5861).
+        // A response that is never fresh and cannot be checked is still stored if the origin or the configuration lets
+        // it be used stale (RFC 5861).
         let directives = control.directives
         if lifetime.hasExpiry, control.staleProhibition(status: status, policy: policy) == nil,
             (directives.staleWhileRevalidate ?? policy.staleWhileRevalidate) > 0 || (directives.staleIfError ?? 0) > 0
@@ -253,8 +256,8 @@ extension Caching {
         return .refuse(.noFreshnessAndNoValidator)
     }
 
-    /// Whether the answer to a POST of `url` is the representation that a GET of it would bring (RFC 9110 sections 8.7
-    /// and 9.3.3). Of the successful statuses only 200 says so: the others tell what the POST has done.
+    /// Whether the answer to a POST of `url` is the representation that a GET would bring (RFC 9110 sections 8.7 and
+    /// 9.3.3). Of the successful statuses only 200 can be: the others tell what the POST has done.
     static func answersGet(_ response: ResponseHead, policy: CachePolicy, now: Int64, url: String?) -> Bool {
         guard let url, response.status == 200, response.fields.all(.contentLocation).count == 1,
             let location = response.fields.first(.contentLocation), refers(location, to: url)
@@ -274,15 +277,15 @@ extension Caching {
 
 // MARK: - Redirects
 
-/// What the redirects on the way to a response say about storing it: under the URL that was asked for, it may not be
-/// stored or used for longer than each of them. A value; one for each request that is redirected.
+/// The limits that the redirects on the way to a response set for it: under the URL that was asked for, it may not be
+/// stored or used for longer than each of them allows. A value, one for each request that is redirected.
 package struct RedirectTerms: Sendable, Equatable {
-    /// What becomes of a response that a redirect led to which says nothing of its own lifetime and is temporary (RFC
-    /// 9110 section 15.4: the next one may lead elsewhere).
+    /// The fate of a response that a temporary redirect led to which declares no lifetime (RFC 9110 section 15.4: the
+    /// next one may lead elsewhere).
     package enum Temporary: Sendable {
-        /// It is not stored.
+        /// The response is not stored.
         case unstored
-        /// It is stored, and checked before each use, by its entity tag.
+        /// The response is stored, and checked before each use by its entity tag.
         case checked
     }
 
@@ -290,21 +293,21 @@ package struct RedirectTerms: Sendable, Equatable {
     private var isStorable = true
     private var needsCheck = false
     private var mustRevalidate = false
-    /// Unix seconds; nil: no redirect sets an end.
+    /// The end of freshness in Unix seconds; nil if no redirect sets one.
     private var freshUntil: Int64?
     private var vary: [String] = []
 
     package init(temporary: Temporary = .unstored) { self.temporary = temporary }
 
     /// Takes a redirect into account.
-    /// - Parameter fields: of the request that it answers.
+    /// - Parameter fields: the fields of the request that it answers.
     package mutating func note(_ redirect: ResponseHead, to fields: Fields, policy: CachePolicy, times: ResponseTimes) {
         vary += redirect.fields.all(.vary)
         guard policy.mode != .none, isStorable else { return }
         let isPermanent = redirect.status == 301 || redirect.status == 308
         var (policy, judged) = (policy, redirect)
         policy.minLength = 0
-        // Library mode keeps what succeeds, and the redirect is a part of that.
+        // Library mode stores successful responses, and the redirect is a part of one.
         if policy.mode == .library { judged.status = 200 }
         switch Caching.decideStore(.get, fields, response: judged, policy: policy, times: times) {
         case .store: break
@@ -336,14 +339,14 @@ package struct RedirectTerms: Sendable, Equatable {
             responseTime: times.responseTime,
             policy: policy
         )
-        // What moved for good, and says no more, leaves it to the answer how long that is fresh.
+        // A permanent redirect without a lifetime of its own leaves the lifetime to the answer.
         if isPermanent || needsCheck, lifetime.source == .none || lifetime.source == .heuristic { return }
         let left = max(0, lifetime.seconds - Caching.initialAge(redirect.fields, times))
         freshUntil = min(freshUntil ?? .max, times.responseTime + left)
     }
 
-    /// Has the answer to the last of the requests say what the redirects allow: so this store obeys it, and every
-    /// other one behind it.
+    /// Adds to the answer to the last request the limits of the redirects, so that this store and every other one
+    /// downstream obeys them.
     package func apply(to answer: inout ResponseHead, policy: CachePolicy, times: ResponseTimes) {
         for names in vary { answer.fields.appendMember(.vary, names) }
         guard policy.mode != .none else { return }
@@ -352,7 +355,7 @@ package struct RedirectTerms: Sendable, Equatable {
         if needsCheck { Self.say("no-cache", in: &answer.fields, policy) }
         if mustRevalidate { Self.say("must-revalidate", in: &answer.fields, policy) }
         guard let freshUntil else { return }
-        // The age makes up for what the redirect takes from the lifetime, whichever directive that comes from.
+        // The age is raised by what the redirect takes from the lifetime, whichever directive gives that.
         let lifetime = Caching.lifetime(
             ResponseControl(answer.fields, policy: policy),
             status: answer.status,
@@ -374,7 +377,7 @@ package struct RedirectTerms: Sendable, Equatable {
 }
 
 extension Caching {
-    /// Has an answer say that it is not to be stored, so that this store obeys it, and every other one behind it.
+    /// Marks an answer as one that is not to be stored, for this store and every other one downstream.
     package static func forbidStoring(_ fields: inout Fields, policy: CachePolicy) {
         // `must-understand` would lift a `no-store` beside it.
         let lifts = ResponseControl(fields, policy: policy).directives.mustUnderstand
@@ -383,7 +386,7 @@ extension Caching {
         for name in policy.targetedFields {
             if let value = fields.combined(name) { fields.set(name, "\(value), \(added)") }
         }
-        // A private cache stores what is private.
+        // A private cache would store a `private` response.
         if lifts, !policy.isShared { fields.appendMember(.vary, "*") }
     }
 }

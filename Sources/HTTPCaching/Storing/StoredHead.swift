@@ -1,4 +1,4 @@
-// The head of a stored response: the fields to answer with, everything that later decisions need, and its form as
+// The head of a stored response: the fields to answer with, everything that later decisions need, and its encoding as
 // bytes.
 
 package import HTTPWire
@@ -7,42 +7,42 @@ package import HTTPWire
 package struct StoredHead: Sendable, Equatable {
     package var status: Int
     package var reason: String
-    /// End-to-end fields only, `Date` always among them; without `Age`, which every reuse computes.
+    /// The end-to-end fields; `Date` is always among them, and `Age` never, which every reuse computes.
     package var fields: Fields
-    /// When the request that brought this head was sent, Unix seconds.
+    /// The time when the request that brought this head was sent, in Unix seconds.
     package var requestTime: Int64
-    /// When this head, or the latest one that freshened it, arrived, Unix seconds.
+    /// The time when this head, or the latest one that freshened it, arrived, in Unix seconds.
     package var responseTime: Int64
-    /// When the origin last said that this response is current, Unix seconds.
+    /// The time when the origin last confirmed that this response is current, in Unix seconds.
     package var validatedAt: Int64
     /// The age in seconds at `responseTime` (RFC 9111 section 4.2.3, corrected_initial_age).
     package var initialAge: Int64
-    /// The lines of the request that `varyNames` name, as received.
+    /// The lines of the request with the names in `varyNames`, as received.
     package var varyFields: Fields { didSet { kept.key = nil } }
     /// The lower-case members of Vary (RFC 9111 section 4.1).
     package var varyNames: [String] { didSet { kept.key = nil } }
-    /// What these two mean, so that no request has to find it out again.
+    /// The variant key that follows from these two, kept so that no request has to compute it again.
     private var kept = KeptVariantKey()
-    /// The length of the body in bytes, once it is known.
+    /// The length of the body in bytes; nil until it is known.
     package var bodyLength: Int64?
     package var requestMethod: Method
-    /// The request carried Authorization (RFC 9111 section 3.5).
+    /// True if the request carried Authorization (RFC 9111 section 3.5).
     package var hadAuthorization: Bool
-    /// The Age field that came with this head, or with the latest one that freshened it, in seconds; nil where there
-    /// was none. Only explanations read it: `initialAge` has it in it.
+    /// The Age field that came with this head, or with the latest one that freshened it, in seconds; nil if there was
+    /// none. Only explanations read it: `initialAge` includes it.
     package var receivedAge: Int64?
-    /// The number of the fetch or check that last brought or confirmed this response: greater than the numbers of all
-    /// fetches, checks and purges that began before it. 0 without a store that counts them.
+    /// The number of the fetch or check that last brought or confirmed this response, greater than the numbers of all
+    /// fetches, checks and purges that began before it; 0 without a store that counts them.
     package var number: UInt64 = 0
-    /// When a purge made this response stale, whatever its lifetime, Unix seconds. Not encoded: the store applies the
-    /// purges in force to each response that it finds.
+    /// The time when a purge made this response stale, whatever its lifetime, in Unix seconds. It is not encoded: the
+    /// store applies the purges in force to each response that it finds.
     package var staleSince: Int64?
-    /// The answer to a HEAD has shown at this time that the resource is another one now: stale
-    /// from then on, Unix seconds.
+    /// The time when the answer to a HEAD showed that the resource has changed, in Unix seconds; the response is stale
+    /// from then on.
     package var changedSince: Int64?
-    /// What the origin said of a document that is stored mapped; nil for all other responses.
+    /// The origin's description of a document that is stored mapped; nil for all other responses.
     package var mapped: MappedOrigin?
-    /// What was expected of it when it was stored; nil: nothing.
+    /// The expectation that the response met when it was stored; nil for none.
     package var expectation: String?
 
     package init(
@@ -88,13 +88,13 @@ extension StoredHead {
     /// ``Caching/variantKey(_:)`` of this head, if it is kept.
     package var variantKey: [UInt8]? { kept.key }
 
-    /// Keeps the key, of a head with Vary.
-    /// - Parameter key: where it is known.
+    /// Keeps the variant key; a head without Vary has none.
+    /// - Parameter key: the key if it is known; nil to compute it.
     package mutating func keepVariantKey(_ key: [UInt8]? = nil) {
         if !varyNames.isEmpty { kept.key = key ?? Caching.variantKey(self) }
     }
 
-    /// The head as the origin sent it, as far as checks ask: of a mapped document, the origin's validators and length.
+    /// The head as checks compare it with the origin's: for a mapped document, with the origin's validators and length.
     package var asOrigin: StoredHead {
         guard let mapped else { return self }
         var head = self
@@ -106,10 +106,10 @@ extension StoredHead {
         return head
     }
 
-    /// Whether it was made by the mapping of the policy; of a policy without one, by none.
+    /// Whether it was made by the mapping of the policy, or by none if the policy has none.
     package func isMapped(as policy: CachePolicy) -> Bool { mapped?.digest == policy.mapping }
 
-    /// Whether it was stored under what the policy expects of responses. Without an expectation anything is.
+    /// Whether it was stored under the expectation of the policy; without one, every response is accepted.
     package func isExpected(by policy: CachePolicy) -> Bool {
         (policy.expectation == nil || policy.expectation == expectation)
             && (policy.success == nil || policy.isSuccess(status))
@@ -117,9 +117,9 @@ extension StoredHead {
 }
 
 extension Caching {
-    /// What is kept of a response: everything but hop-by-hop fields, what Connection, `private="…"` and `no-cache="…"`
-    /// name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7), and Age. An answer to a POST of `url` that
-    /// may be stored is stored as the answer to GET (RFC 9110 section 9.3.3).
+    /// Makes the head that is stored: without hop-by-hop fields, Age, and the fields that Connection, `private="…"` and
+    /// `no-cache="…"` name (RFC 9111 sections 3.1, 5.2.2.4 and 5.2.2.7). An answer to a POST of `url` that may be
+    /// stored is stored as the answer to GET (RFC 9110 section 9.3.3).
     package static func makeStoredHead(
         request: RequestHead,
         response: ResponseHead,
@@ -135,10 +135,10 @@ extension Caching {
         fields.remove(.age)
         fields.removeAll(named: ResponseControl(response.fields, policy: policy).unstorableFields)
         fields.keepSetCookie(under: policy)
-        // Without a mapping such lines are the origin's own, and mean nothing.
+        // Without a mapping such lines are the origin's own, and have no meaning here.
         let mapped = policy.mapping.flatMap { _ in MappedOrigin(response.fields) }
         if mapped != nil { MappedOrigin.remove(from: &fields) }
-        // RFC 9110 section 6.6.1: a recipient with a clock adds the Date that is missing.
+        // A recipient with a clock adds a Date that is missing (RFC 9110 section 6.6.1).
         if !fields.contains(.date) { fields.set(.date, HTTPDate.format(DeltaSeconds.clampTime(responseTime))) }
         var head = StoredHead(
             status: response.status,
@@ -171,8 +171,8 @@ extension Caching {
         return shared
     }
 
-    /// A stored head as the policy lets it answer: without a Set-Cookie that was stored under another
-    /// policy, or by version 0.1.0.
+    /// A stored head as the policy lets it answer: without a Set-Cookie that another policy, or version 0.1.0, let be
+    /// stored.
     package static func usable(_ stored: StoredHead, policy: CachePolicy) -> StoredHead {
         guard stored.fields.contains(.setCookie) else { return stored }
         var stored = stored
@@ -189,7 +189,7 @@ extension Caching {
 }
 
 extension Fields {
-    /// Removes Set-Cookie where the policy does not let it be stored with these fields.
+    /// Removes Set-Cookie if the policy does not let it be stored with these fields.
     mutating func keepSetCookie(under policy: CachePolicy) {
         guard contains(.setCookie), !ResponseControl(self, policy: policy).keepsSetCookie(policy) else { return }
         remove(.setCookie)
@@ -198,14 +198,14 @@ extension Fields {
 
 // MARK: - The origin of a mapped document
 
-/// What an origin said of a document that is stored mapped: its validators and its length, which only checks use.
-/// The fields of the mapped document's own head say nothing of the origin's bytes.
+/// The origin's validators and length of a document that is stored mapped; only checks use them. The fields of the
+/// mapped document's own head do not describe the origin's bytes.
 package struct MappedOrigin: Sendable, Equatable {
     /// The digest of the mapping that made the document.
     package var digest: String
     /// The origin's ETag and Last-Modified, as far as it sent them.
     package var fields: Fields
-    /// The origin's length in bytes; nil where it said none.
+    /// The origin's length in bytes; nil if it gave none.
     package var length: Int64?
 
     package init(digest: String, fields: Fields, length: Int64?) {
@@ -222,7 +222,7 @@ package struct MappedOrigin: Sendable, Equatable {
     private static let dateName = "Drydock-Mapped-Last-Modified"
     private static let lengthName = "Drydock-Mapped-Length"
 
-    /// Writes it into a head on its way from a source to what stores it; no client sees these lines.
+    /// Writes the description into a head on its way from a source to the store; no client sees these lines.
     package func write(into head: inout Fields) {
         Self.remove(from: &head)
         head.append(Self.digestName, digest)
@@ -231,7 +231,7 @@ package struct MappedOrigin: Sendable, Equatable {
         if let length { head.append(Self.lengthName, String(length)) }
     }
 
-    /// Reads what ``write(into:)`` wrote; nil where it wrote nothing.
+    /// Reads the lines that ``write(into:)`` wrote; nil if there are none.
     init?(_ head: Fields) {
         guard let digest = head.first(Self.digestName) else { return nil }
         self.init(digest: digest, fields: Fields(), length: head.first(Self.lengthName).flatMap { Int64($0) })
@@ -243,7 +243,7 @@ package struct MappedOrigin: Sendable, Equatable {
         for name in [digestName, tagName, dateName, lengthName] { head.remove(name) }
     }
 
-    /// The validators, with what the answer to a check says of them.
+    /// The description with the validators of a check's answer.
     func updated(by answer: Fields) -> MappedOrigin {
         var result = self
         for field in [KnownField.etag, .lastModified] {
@@ -255,11 +255,11 @@ package struct MappedOrigin: Sendable, Equatable {
 
 // MARK: - As bytes
 
-/// Why bytes are not a stored head. The entry they belong to is to be dropped.
+/// The error of bytes that are not a stored head; the entry that they belong to is to be dropped.
 package enum StoredHeadError: Error, Sendable, Equatable {
     /// The bytes end before what they announce; `offset` is where more was needed.
     case truncated(offset: Int)
-    /// Written by another version of the format.
+    /// Another version of the format wrote the bytes.
     case unknownVersion(UInt8)
     /// `part` holds a value that no stored head has; `offset` is just behind it.
     case invalid(part: StoredHeadPart, offset: Int)
@@ -273,9 +273,9 @@ package enum StoredHeadPart: String, Sendable {
 }
 
 extension StoredHead {
-    /// The version that `encode` writes and `init(decoding:)` reads.
+    /// The version of the format that `encode` writes and `init(decoding:)` reads.
     package static let formatVersion: UInt8 = 3
-    private static let magic: [UInt8] = [0x44, 0x44, 0x48]  // DDH
+    private static let magic: [UInt8] = [0x44, 0x44, 0x48]  // the letters DDH
 
     /// Appends the encoded head to `bytes`.
     package func encode(into bytes: inout [UInt8]) {
@@ -303,7 +303,7 @@ extension StoredHead {
         if let expectation { bytes.appendCounted(Array(expectation.utf8)) }
     }
 
-    /// Reads what `encode` wrote; `bytes` must be exactly that, and are only used during the call.
+    /// Reads the bytes that `encode` wrote; `bytes` must be exactly these, and are only used during the call.
     package init(decoding bytes: UnsafeRawBufferPointer) throws(StoredHeadError) {
         var reader = Reader(bytes)
         guard Array(try reader.take(3)) == Self.magic else { throw reader.invalid(.magic) }
@@ -364,7 +364,7 @@ extension StoredHead {
     }
 }
 
-/// Reads the bytes in order; every step is checked against what is left.
+/// Reads bytes in order; every step is checked against the bytes that are left.
 private struct Reader {
     // The caller of init(decoding:) keeps the bytes alive during the call, and a Reader does not outlive it.
     private let bytes: UnsafeRawBufferPointer
@@ -392,7 +392,7 @@ private struct Reader {
 
     mutating func time() throws(StoredHeadError) -> Int64 {
         let time = try int64()
-        // Far outside of every calendar, and far inside of what arithmetic on it can take.
+        // The bound is far outside of every calendar, and far inside of the range of arithmetic.
         guard time.magnitude < 1 << 40 else { throw invalid(.times) }
         return time
     }
@@ -413,7 +413,7 @@ private struct Reader {
         for _ in 0..<(try integer(UInt32.self)) {
             let name = try counted()
             let value = try counted()
-            // A control in a value could end its line on the wire.
+            // A control character in a value could end its line on the wire.
             guard value.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }),
                 fields.append(nameBytes: name, valueBytes: value)
             else { throw invalid(part) }

@@ -17,7 +17,7 @@ enum ASCII {
     static func isAlpha(_ byte: UInt8) -> Bool { isUpper(byte) || isLower(byte) }
     static func lower(_ byte: UInt8) -> UInt8 { isUpper(byte) ? byte | 0x20 : byte }
 
-    /// RFC 9110 section 5.6.2.
+    /// Whether the byte may be in a token (RFC 9110 section 5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {
         if isAlpha(byte) || isDigit(byte) { return true }
         switch byte {
@@ -41,9 +41,9 @@ enum ASCII {
         return slice
     }
 
-    /// Whether two names differ, but only in case and in `_` for `-`: to CGI, WSGI and Rack they are the same, and at
-    /// least one underscore stands in one of them.
-    /// - Parameter known: in lower case.
+    /// Whether two names differ only in case and in `_` for `-`, which CGI, WSGI and Rack treat as the same, and at
+    /// least one underscore is in one of them.
+    /// - Parameter known: the first name in lower case.
     static func isTwin(_ known: some Collection<UInt8>, _ name: UnsafeRawBufferPointer) -> Bool {
         guard known.count == name.count else { return false }
         var differs = false
@@ -134,14 +134,13 @@ extension Fields {
 
 // MARK: - Patterns with stars
 
-/// Patterns in which a star stands for anything, as configuration, purges and listings have them.
-/// They are compared as bytes.
+/// Patterns of configurations, purges and listings in which a star stands for anything. They are compared as bytes.
 package enum StarPattern {
-    /// `*` stands for any bytes, also none; every other byte for itself. Time grows with the
-    /// product of the lengths at worst.
+    /// Whether the pattern matches: `*` stands for any bytes or none, every other byte for itself. The time grows with
+    /// the product of the lengths at worst.
     package static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
         var (place, position) = (pattern.startIndex, text.startIndex)
-        // Where the last star stands, and where the text behind what it stands for begins.
+        // The place of the last star, and the position in the text at which the bytes after its match begin.
         var star: (place: Int, position: Int)?
         while position < text.endIndex {
             if place < pattern.endIndex, pattern[place] == UInt8(ascii: "*") {

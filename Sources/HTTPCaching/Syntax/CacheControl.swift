@@ -1,35 +1,35 @@
 // The directives of Cache-Control in requests and responses (RFC 9111 section 5.2, RFC 5861, RFC 8246) as one value,
-// and how a field value is read into it.
+// and the reading of a field value into it.
 
 package import HTTPWire
 
 /// The cache directives of a message. Of duplicates that differ the strictest counts; unknown
 /// directives change nothing.
 package struct CacheControl: Sendable, Equatable {
-    /// How much staleness a request accepts (RFC 9111 section 5.2.1.2).
+    /// The staleness that a request accepts (RFC 9111 section 5.2.1.2).
     package enum MaxStale: Sendable, Equatable {
         case none
         case any
-        /// In seconds.
+        /// Staleness up to this many seconds is accepted.
         case seconds(Int64)
     }
 
-    /// In seconds; 0 where the value did not parse.
+    /// The `max-age` in seconds; 0 if the value does not parse.
     package var maxAge: Int64?
-    /// In seconds; 0 where the value did not parse.
+    /// The `s-maxage` in seconds; 0 if the value does not parse.
     package var sMaxAge: Int64?
-    /// A freshness directive had a value that is not delta-seconds: the response is stale, never fresh.
+    /// True if a freshness directive has a value that is not delta-seconds: the response is stale, never fresh.
     package var hasInvalidFreshness = false
     package var noStore = false
-    /// `no-cache` without field names.
+    /// True if `no-cache` is there without field names.
     package var noCache = false
-    /// `noCache` comes from a request's Pragma.
+    /// True if `noCache` comes from a request's Pragma.
     package var isPragma = false
-    /// The lower-case names of `no-cache="…"`.
+    /// The field names of `no-cache="…"` in lower case.
     package var noCacheFields: [String] = []
-    /// `private` without field names.
+    /// True if `private` is there without field names.
     package var `private` = false
-    /// The lower-case names of `private="…"`.
+    /// The field names of `private="…"` in lower case.
     package var privateFields: [String] = []
     package var `public` = false
     package var mustRevalidate = false
@@ -39,22 +39,22 @@ package struct CacheControl: Sendable, Equatable {
     package var noTransform = false
     package var onlyIfCached = false
     package var maxStale = MaxStale.none
-    /// In seconds.
+    /// The `min-fresh` in seconds.
     package var minFresh: Int64?
-    /// In seconds (RFC 5861 section 3).
+    /// The `stale-while-revalidate` in seconds (RFC 5861 section 3).
     package var staleWhileRevalidate: Int64?
-    /// In seconds (RFC 5861 section 4).
+    /// The `stale-if-error` in seconds (RFC 5861 section 4).
     package var staleIfError: Int64?
 
     package init() {}
 
-    /// The directives of every line of `field`.
+    /// Reads the directives of every line of `field`.
     package init(_ fields: borrowing Fields, field: KnownField = .cacheControl) {
         self.init()
         Self.read(fields, field, into: &self)
     }
 
-    /// Reads one field. It is not part of the initialiser, in which a closure would copy `self` for each change.
+    /// Reads one field. It is not part of the initializer, in which a closure would copy `self` for each change.
     private static func read(_ fields: borrowing Fields, _ field: KnownField, into control: inout CacheControl) {
         fields.forEachValue(field) { value in
             guard !control.takePlain(value) else { return }
@@ -62,7 +62,8 @@ package struct CacheControl: Sendable, Equatable {
         }
     }
 
-    /// A request's directives; `Pragma: no-cache` counts only where there is no Cache-Control (RFC 9111 section 5.4).
+    /// Reads a request's directives; `Pragma: no-cache` counts only if there is no Cache-Control (RFC 9111 section
+    /// 5.4).
     package init(request fields: Fields) {
         self.init(fields)
         guard !fields.contains(.cacheControl), fields.contains(.pragma) else { return }
@@ -79,13 +80,13 @@ package struct CacheControl: Sendable, Equatable {
         case "no-store": noStore = true
         case "no-cache": applyNames(directive.argument, whole: \.noCache, names: \.noCacheFields)
         case "private": applyNames(directive.argument, whole: \.private, names: \.privateFields)
-        // What allows something counts only where it is well-formed, and that is without an
-        // argument (RFC 9111 section 5.2).
+        // A directive that allows something counts only if it is well-formed, that is without an argument (RFC 9111
+        // section 5.2).
         case "public": self.public = self.public || directive.argument == .none
         case "must-understand": mustUnderstand = mustUnderstand || directive.argument == .none
         case "must-revalidate": mustRevalidate = true
         case "proxy-revalidate": proxyRevalidate = true
-        // Its arguments are ignored (RFC 8246 section 2).
+        // The arguments of immutable are ignored (RFC 8246 section 2).
         case "immutable": immutable = immutable || directive.argument != .malformed
         case "no-transform": noTransform = true
         case "only-if-cached": onlyIfCached = true
@@ -98,9 +99,9 @@ package struct CacheControl: Sendable, Equatable {
         }
     }
 
-    /// Takes out what is for shared caches alone (RFC 9111 sections 5.2.2.7, 5.2.2.8 and 5.2.2.10).
+    /// Removes the directives for shared caches only (RFC 9111 sections 5.2.2.7, 5.2.2.8 and 5.2.2.10).
     mutating func dropShared() {
-        // A max-age that cannot be read is 0: with any other one, it is s-maxage that cannot be.
+        // A max-age that cannot be parsed is 0: if it is another one, the invalid value is that of s-maxage.
         if maxAge != 0 { hasInvalidFreshness = false }
         sMaxAge = nil
         proxyRevalidate = false
@@ -142,7 +143,7 @@ package struct CacheControl: Sendable, Equatable {
         whole: WritableKeyPath<CacheControl, Bool>,
         names: WritableKeyPath<CacheControl, [String]>
     ) {
-        // Names that cannot be read mean the whole response.
+        // A list of names that cannot be parsed applies to the whole response.
         guard case .value(let bytes) = argument else {
             self[keyPath: whole] = true
             return
@@ -160,7 +161,7 @@ package struct CacheControl: Sendable, Equatable {
 
 // MARK: - Plain values
 
-/// The directives without an argument that stand in one value.
+/// A set of directives without an argument, as one value holds them.
 private struct PlainWords: OptionSet {
     let rawValue: UInt16
 
@@ -174,9 +175,9 @@ private struct PlainWords: OptionSet {
     static let immutable = PlainWords(rawValue: 128)
     static let noTransform = PlainWords(rawValue: 256)
 
-    /// Empty for any other word.
+    /// The directive that the word spells; empty for any other word.
     static func find(_ word: UnsafeRawBufferPointer) -> PlainWords {
-        // By their lengths, so that each is compared with two words at most.
+        // The switch over lengths compares each word with two others at most.
         switch word.count {
         case 6: word.spells("public") ? .public : []
         case 7: word.spells("private") ? .private : []
@@ -201,8 +202,8 @@ private struct PlainWords: OptionSet {
 }
 
 extension CacheControl {
-    /// Takes a value that holds only well-known words in lower case, and `max-age` and `s-maxage` in digits. Allocates
-    /// nothing. False for any other value, of which it has taken nothing: ``Directive/parse(_:)`` reads that.
+    /// Reads a value that holds only well-known words in lower case, and `max-age` and `s-maxage` in digits. Allocates
+    /// nothing. False for any other value, which changes nothing: ``Directive/parse(_:)`` reads that.
     mutating func takePlain(_ value: UnsafeRawBufferPointer) -> Bool {
         var words: PlainWords = []
         var (maxAge, sMaxAge) = (self.maxAge, self.sMaxAge)
@@ -239,7 +240,7 @@ extension CacheControl {
         if words.contains(.noTransform) { noTransform = true }
     }
 
-    /// The argument of a directive, where it is that one and the argument is digits.
+    /// The seconds of a directive if it has this name and its argument consists of digits; nil otherwise.
     private static func seconds(_ member: UnsafeRawBufferPointer, of name: StaticString) -> Int64? {
         let length = name.utf8CodeUnitCount
         guard member.count > length, member.part(0..<length).spells(name) else { return nil }
@@ -248,7 +249,7 @@ extension CacheControl {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether these are the bytes of an ASCII word.
+    /// Whether the bytes are this ASCII word.
     fileprivate func spells(_ word: StaticString) -> Bool {
         // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
         holdsSame(as: UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
@@ -257,12 +258,12 @@ extension UnsafeRawBufferPointer {
 
 // MARK: - Directives
 
-/// One cache directive: a lower-case name with what stood behind its `=`.
+/// One cache directive: its name in lower case, and the argument after its `=`.
 struct Directive: Equatable {
     enum Argument: Equatable {
         case none
         case value([UInt8])
-        /// Something stood there that the grammar does not allow.
+        /// The argument does not follow the grammar.
         case malformed
     }
 
@@ -287,7 +288,7 @@ struct Directive: Equatable {
         return directives
     }
 
-    /// token [ "=" ( token / quoted-string ) ], or nil.
+    /// Reads a member by the grammar, token [ "=" ( token / quoted-string ) ]; nil if it does not follow it.
     private static func strict(_ member: ArraySlice<UInt8>) -> Directive? {
         guard let equals = member.firstIndex(of: ASCII.equals) else {
             return ASCII.isToken(member) ? Directive(name: ASCII.lowercased(member), argument: .none) : nil
@@ -340,16 +341,16 @@ package enum DeltaSeconds {
         return value
     }
 
-    /// `seconds` within 0 and the limit.
+    /// `seconds`, limited to 0 to the limit.
     static func clamp(_ seconds: Int64) -> Int64 { min(max(seconds, 0), limit) }
 
-    /// The whole seconds from `start` to `end` (both Unix times), 0 where the clock went back, at most the limit.
+    /// The whole seconds from `start` to `end` (both Unix times), 0 if the clock went back, at most the limit.
     static func elapsed(from start: Int64, to end: Int64) -> Int64 {
         let (difference, overflow) = end.subtractingReportingOverflow(start)
         if overflow { return end > start ? limit : 0 }
         return clamp(difference)
     }
 
-    /// `time` (Unix seconds) within 1970 and the year 9999, which is what an HTTP-date can say.
+    /// `time` (Unix seconds), limited to 1970 to the year 9999, which an HTTP-date can express.
     static func clampTime(_ time: Int64) -> Int64 { min(max(time, 0), 253_402_300_799) }
 }

@@ -1,23 +1,23 @@
-// Digests of bytes in memory, by OpenSSL: for keys that name content, and for names of files.
+// Digests of bytes in memory, by OpenSSL, for keys that name content and for names of files.
 
 import CLibcrypto
 
-/// The digests that are known.
+/// The digests that are supported.
 package enum ContentDigest: Sendable {
-    /// MD5, for the names that the old download manager gave its files, and never for anything that has to be secure.
+    /// MD5, for the names that the old download manager gave its files; never for anything that has to be secure.
     case md5
     case sha256
 
-    /// Hexadecimal digits in lower case; nil where the system's OpenSSL refuses the digest, as one
-    /// in FIPS mode refuses MD5.
+    /// The digest in lower-case hexadecimal digits; nil if the system's OpenSSL refuses it, as one in FIPS mode refuses
+    /// MD5.
     package func hex(_ bytes: some Collection<UInt8>) -> String? { raw(Array(bytes)).map(Self.hex) }
 
     /// The digest of borrowed bytes in hexadecimal digits, without a copy.
     package func hex(_ bytes: UnsafeRawBufferPointer) -> String? { raw(bytes).map(Self.hex) }
 
     /// The digest of bytes that come in parts, in hexadecimal digits.
-    /// - Parameter next: fills a buffer with the next part, and says how many bytes that are: 0 at the end, and less if
-    /// there will be no digest.
+    /// - Parameter next: fills a buffer with the next part, and returns its length in bytes: 0 at the end, less than 0
+    ///   if there is to be no digest.
     package func hex(of next: (UnsafeMutableRawBufferPointer) -> Int) -> String? {
         guard let context = EVP_MD_CTX_new() else { return nil }
         defer { EVP_MD_CTX_free(context) }
@@ -37,8 +37,8 @@ package enum ContentDigest: Sendable {
         return Self.hex(Array(digest.prefix(Int(count))))
     }
 
-    /// The digest of a message under a key, by HMAC (RFC 2104) with SHA-256, in hexadecimal digits: nobody without the
-    /// key can tell the message from it, or try messages. Nil as with `hex`.
+    /// The digest of a message under a key, by HMAC (RFC 2104) with SHA-256, in hexadecimal digits: without the key the
+    /// message can be neither told from it nor guessed. Nil as for `hex`.
     package static func keyed(_ message: [UInt8], by key: [UInt8]) -> String? {
         let block = 64
         guard let short = key.count > block ? sha256.raw(key) : key else { return nil }
@@ -47,7 +47,7 @@ package enum ContentDigest: Sendable {
         return sha256.raw(padded.map { $0 ^ 0x5C } + inner).map(hex)
     }
 
-    /// The bytes of the digest; nil as with `hex`.
+    /// The bytes of the digest; nil as for `hex`.
     func raw(_ content: [UInt8]) -> [UInt8]? { content.withUnsafeBytes { raw($0) } }
 
     private func raw(_ content: UnsafeRawBufferPointer) -> [UInt8]? {

@@ -1,8 +1,8 @@
-// What the caching rules know about status codes (RFC 9110 section 15), and sets of them, such as those that count as
-// success.
+// Properties of status codes for caching (RFC 9110 section 15), and sets of them, such as those that count as success.
 
 enum StatusCode {
-    /// RFC 9110 section 15.1. 206 is in that list and left out here: partial responses are not stored as they are.
+    /// Whether the status is heuristically cacheable (RFC 9110 section 15.1). 206 is left out: partial responses are
+    /// not stored as they are.
     static func isHeuristicallyCacheable(_ status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501: true
@@ -11,7 +11,7 @@ enum StatusCode {
     }
 
     /// Whether `cache.ttl` applies to a status. The other heuristically cacheable statuses report an error or an
-    /// absence: with them, a lifetime meant for contents would keep the error for as long.
+    /// absence, which a lifetime for contents would keep for as long.
     static func takesTTL(_ status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 301, 308: true
@@ -32,7 +32,7 @@ enum StatusCode {
 
 // MARK: - Sets of statuses
 
-/// What a configuration writes as `[200, 3xx, 404..410]`.
+/// A set of statuses, which a configuration writes as `[200, 3xx, 404..410]`.
 package struct StatusSet: Sendable, Equatable {
     package let ranges: [ClosedRange<Int>]
 
@@ -40,10 +40,10 @@ package struct StatusSet: Sendable, Equatable {
 
     package func contains(_ status: Int) -> Bool { ranges.contains { $0 ~= status } }
 
-    /// Such as `200..200, 404..410`.
+    /// The set as text, such as `200..200, 404..410`.
     package var text: String { ranges.map { "\($0.lowerBound)..\($0.upperBound)" }.joined(separator: ", ") }
 
-    /// The statuses that one word names: `204`, `2xx` or `200..206`; nil where it names none of 200 to 599.
+    /// The statuses that one word names: `204`, `2xx` or `200..206`; nil if it names none of 200 to 599.
     package static func range(_ word: String) -> ClosedRange<Int>? {
         let bytes = Array(word.utf8)
         if bytes.count == 3, bytes[1] == UInt8(ascii: "x"), bytes[2] == UInt8(ascii: "x") {

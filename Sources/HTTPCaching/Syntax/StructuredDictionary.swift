@@ -4,21 +4,22 @@
 // swift-http-structured-headers is not used: it searches all earlier keys for each member and each parameter, so that
 // an origin's long field would hold a loop for a time that grows with the square of its length.
 
-/// The type and value of a dictionary member, as far as cache directives have a use for it.
+/// The type and value of a dictionary member, as far as cache directives use them.
 enum StructuredValue: Equatable {
     case integer(Int64)
     case string([UInt8])
     case token([UInt8])
     case boolean(Bool)
-    /// A decimal, date, byte sequence, display string or inner list: valid, and the type of no cache directive.
+    /// The value is a decimal, date, byte sequence, display string or inner list, which is valid, but the type of no
+    /// cache directive.
     case other
 }
 
 struct StructuredDictionary {
-    /// Members by key; of equal keys the last one counts.
+    /// The members by key; the last one of equal keys counts.
     private(set) var members: [String: StructuredValue] = [:]
 
-    /// The dictionary that the field's lines spell together, or nil if they do not.
+    /// The dictionary in the field's lines; nil if they are not one.
     init?(_ lines: [[UInt8]]) {
         var cursor = Cursor(Array(lines.joined(separator: [ASCII.comma, 0x20])))
         cursor.skipSpaces()
@@ -42,7 +43,7 @@ struct StructuredDictionary {
 }
 
 enum StructuredList {
-    /// The members of the list that the field's lines spell together, or nil if they do not (RFC 9651 section 4.2.1).
+    /// The members of the list in the field's lines; nil if they are not one (RFC 9651 section 4.2.1).
     static func parse(_ lines: [[UInt8]]) -> [StructuredValue]? {
         var cursor = Cursor(Array(lines.joined(separator: [ASCII.comma, 0x20])))
         var members: [StructuredValue] = []

@@ -1,13 +1,12 @@
-// Entity tags and modification dates: comparing them, and reading lists of them (RFC 9110 sections 8.8 and 13.1).
+// Entity tags and modification dates: their comparison, and lists of them (RFC 9110 sections 8.8 and 13.1).
 
 import HTTPWire
 
-/// An entity tag where it stands: all rules about tags are here. One without quotes is compared as it is:
-/// some origins send such tags.
+/// An entity tag in the bytes of its field: all rules about tags are here. A tag without quotes is compared as it is,
+/// since some origins send such tags.
 struct BorrowedTag {
     let isWeak: Bool
-    // Of whoever calls: never kept beyond the call.
-    /// The tag with its quotes.
+    // The tag with its quotes; the caller owns the bytes, which are not kept beyond the call.
     let opaque: UnsafeRawBufferPointer
 
     init?(_ bytes: UnsafeRawBufferPointer) {
@@ -17,20 +16,20 @@ struct BorrowedTag {
         if opaque.isEmpty { return nil }
     }
 
-    /// Between two quotes, with none inside (RFC 9110 section 8.8.3).
+    /// Whether the tag is between two quotes, with none inside (RFC 9110 section 8.8.3).
     var isQuoted: Bool {
         opaque.count >= 2 && opaque.first == ASCII.quote && opaque.last == ASCII.quote
             && !opaque.dropFirst().dropLast().contains(ASCII.quote)
     }
 
-    /// RFC 9110 section 8.8.3.2.
+    /// Compares by the weak comparison (RFC 9110 section 8.8.3.2).
     func matchesWeakly(_ other: BorrowedTag) -> Bool { opaque.holdsSame(as: other.opaque) }
 
-    /// RFC 9110 section 8.8.3.2.
+    /// Compares by the strong comparison (RFC 9110 section 8.8.3.2).
     func matchesStrongly(_ other: BorrowedTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
-    /// Calls `body` for each member of a list of tags, trimmed. A backslash is an ordinary byte in an entity tag, so
-    /// that a quoted string ends at the next quote.
+    /// Calls `body` with each member of a list of tags, trimmed. A backslash is an ordinary byte in an entity tag, so a
+    /// quoted string ends at the next quote.
     static func forEachMember(_ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0
         var quoted = false
@@ -47,7 +46,7 @@ struct BorrowedTag {
     static func isAny(_ member: UnsafeRawBufferPointer) -> Bool { member.count == 1 && member[0] == UInt8(ascii: "*") }
 }
 
-/// An entity tag as sent, to be kept.
+/// An entity tag as sent, with its own copy of the bytes.
 struct EntityTag: Equatable {
     let isWeak: Bool
     /// The tag with its quotes.
@@ -60,10 +59,10 @@ struct EntityTag: Equatable {
         isQuoted = tag.isQuoted
     }
 
-    /// RFC 9110 section 8.8.3.2.
+    /// Compares by the weak comparison (RFC 9110 section 8.8.3.2).
     func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
 
-    /// RFC 9110 section 8.8.3.2.
+    /// Compares by the strong comparison (RFC 9110 section 8.8.3.2).
     func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
 }
 
@@ -72,7 +71,7 @@ enum EntityTagList {
     case any
     case tags([EntityTag])
 
-    /// nil where the field is absent.
+    /// Reads the field; nil if it is absent.
     init?(_ fields: Fields, _ field: KnownField) {
         guard fields.contains(field) else { return nil }
         var tags: [EntityTag] = []
@@ -90,7 +89,7 @@ enum EntityTagList {
 extension Caching {
     static func entityTag(_ fields: Fields) -> EntityTag? { withTag(fields) { $0.map { EntityTag($0) } } }
 
-    /// Calls `body` with the entity tag where it stands; with nil where there is none.
+    /// Calls `body` with the entity tag in the bytes of its field; with nil if there is none.
     static func withTag<R>(_ fields: Fields, _ body: (BorrowedTag?) -> R) -> R {
         fields.withFirst(.etag) { body(BorrowedTag($0)) } ?? body(nil)
     }
@@ -99,7 +98,7 @@ extension Caching {
         fields.withFirst(.lastModified) { HTTPDate.parse($0, now: now) } ?? nil
     }
 
-    /// An entity tag, or a Last-Modified that is a date.
+    /// Whether the fields have an entity tag, or a Last-Modified that is a date.
     static func hasValidator(_ fields: Fields) -> Bool {
         entityTag(fields) != nil || lastModified(fields, now: 0) != nil
     }
@@ -111,10 +110,10 @@ extension Caching {
 /// hot path pays for neither.
 package struct BorrowedValidators {
     package let status: Int
-    /// When its head arrived, Unix seconds.
+    /// The time when its head arrived, in Unix seconds.
     package let responseTime: Int64
-    // Of whoever holds the response: never kept beyond the call.
-    /// The values of ETag, Last-Modified and Date; nil where there is no such line.
+    // The values of ETag, Last-Modified and Date; nil if there is no such line. The bytes belong to the owner of the
+    // response, and are not kept beyond the call.
     package let etag: UnsafeRawBufferPointer?
     package let lastModified: UnsafeRawBufferPointer?
     package let date: UnsafeRawBufferPointer?
@@ -135,13 +134,13 @@ package struct BorrowedValidators {
 
     var tag: BorrowedTag? { etag.flatMap { BorrowedTag($0) } }
 
-    /// Last-Modified where it is a date, Unix seconds.
+    /// The time in Last-Modified, in Unix seconds; nil if it is not a date.
     var modifiedAt: Int64? { lastModified.flatMap { HTTPDate.parse($0, now: responseTime) } }
 
-    /// Date, or the time of arrival where there is none that parses.
+    /// The time in Date, or the time of arrival if it does not parse.
     var datedAt: Int64 { date.flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime }
 
-    /// Last-Modified where it counts as strong (RFC 9110 section 8.8.2.2): Date is at least one second later.
+    /// The time in Last-Modified if it counts as strong (RFC 9110 section 8.8.2.2): Date is at least one second later.
     var stronglyModifiedAt: Int64? {
         guard let modifiedAt, let date, let dated = HTTPDate.parse(date, now: responseTime), modifiedAt < dated else {
             return nil
@@ -151,7 +150,7 @@ package struct BorrowedValidators {
 }
 
 extension StoredHead {
-    /// Calls `body` with its validators where they stand.
+    /// Calls `body` with the validators of the head, borrowed from its fields.
     package func withValidators<R>(_ body: (BorrowedValidators) -> R) -> R {
         func with(_ field: KnownField, _ next: (UnsafeRawBufferPointer?) -> R) -> R {
             fields.withFirst(field) { next($0) } ?? next(nil)

@@ -1,32 +1,33 @@
-// Checks by HEAD: when HEAD is the cheaper check, and what its answer says about the stored response to GET (RFC 9111
+// Checks by HEAD: when HEAD is the cheaper check, and what its answer shows about the stored response to GET (RFC 9111
 // section 4.3.5), also in library mode.
 
 package import HTTPWire
 
-/// What a HEAD answer showed to be different; the raw value is what diagnostics print.
+/// The difference that a HEAD answer showed; the raw value is what diagnostics print.
 package enum HeadChange: String, Sendable, CaseIterable {
     case etag
     case lastModified = "last-modified"
     case length
     case status
-    /// No validator stands in both: equal lengths prove nothing.
+    /// No validator is in both heads: equal lengths prove nothing.
     case noValidator = "no-validator"
 }
 
 package enum HeadVerdict: Sendable, Equatable {
-    /// The stored response is current; this is its head with the answer's fields.
+    /// The stored response is current; its head has the fields of the answer now.
     case unchanged(StoredHead)
-    /// The stored response is not current, or cannot be shown to be: fetch.
+    /// The stored response is not current, or cannot be shown to be, and is fetched.
     case changed(HeadChange)
-    /// 404 or 410.
+    /// The answer is a 404 or 410.
     case gone(Int)
-    /// Any other error status: nothing is known of the stored response, nor whether GET would be refused, too.
+    /// The answer is any other error status: it shows nothing about the stored response, nor whether a GET would be
+    /// refused, too.
     case failed(Int)
 }
 
 extension Caching {
-    /// What `headAnswer`, the answer to a HEAD with the conditions of `revalidation`, says about `stored`.
-    /// - Parameter times: of the answer.
+    /// What `headAnswer`, the answer to a HEAD with the conditions of `revalidation`, shows about `stored`.
+    /// - Parameter times: the times of the answer.
     package static func judgeHead(
         stored: StoredHead,
         headAnswer: ResponseHead,
@@ -49,7 +50,7 @@ extension Caching {
         let status = headAnswer.status
         switch status {
         case 304:
-            // It has matched by itself, but it may be about another response (section 4.3.4).
+            // The stored response matches by itself, but the answer may be about another one (section 4.3.4).
             if identified(by: headAnswer.fields, among: [origin]).isEmpty {
                 return .changed(entityTag(headAnswer.fields) == nil ? .lastModified : .etag)
             }
@@ -67,8 +68,9 @@ extension Caching {
         return .unchanged(updated())
     }
 
-    /// Every validator that came must match: one that the stored response lacks may be another representation's, and a
-    /// strong tag names no bytes that had but a weak one.
+    /// The difference between the stored response and the answer; nil if there is none. Every validator of the answer
+    /// must match: one that the stored response lacks may be that of another representation, and a strong tag does not
+    /// identify bytes that had only a weak one.
     private static func change(from stored: StoredHead, to answer: ResponseHead, now: Int64) -> HeadChange? {
         var matched = false
         if let new = entityTag(answer.fields) {
@@ -93,20 +95,20 @@ extension Caching {
 
 // MARK: - HEAD or a conditional GET
 
-/// What one origin was seen to do with the two ways to check a stored response. Begins with nothing known.
+/// The observed behaviour of one origin for the two ways to check a stored response; at first nothing is known.
 package struct OriginCapabilities: Sendable, Equatable {
     package enum Support: String, Sendable, CaseIterable {
         case unknown, honoured, refused
     }
 
-    /// Answers HEAD as it would answer GET.
+    /// Whether the origin answers HEAD as it would answer GET.
     package var head: Support
-    /// Answers 304 where a condition holds.
+    /// Whether the origin answers 304 if a condition holds.
     package var conditional: Support
-    /// When HEAD last failed where GET did not, Unix seconds; nil where that was not seen.
+    /// The time when HEAD last failed although GET did not, in Unix seconds; nil if that was not observed.
     package private(set) var headFailedAt: Int64?
 
-    /// Seconds for which an origin is not asked by HEAD after that.
+    /// The seconds after such a failure for which the origin is not asked by HEAD.
     package static let headPause: Int64 = 300
 
     package init(head: Support = .unknown, conditional: Support = .unknown) {
@@ -114,16 +116,16 @@ package struct OriginCapabilities: Sendable, Equatable {
         self.conditional = conditional
     }
 
-    /// Learns from the answer to a HEAD, and from what `Caching.judgeHead` made of it.
-    /// - Parameter hadConditions: the HEAD carried conditions that a 304 could have answered.
+    /// Learns from the answer to a HEAD, and from the verdict of `Caching.judgeHead`.
+    /// - Parameter hadConditions: whether the HEAD carried conditions that a 304 could have answered.
     package mutating func noteHead(status: Int, verdict: HeadVerdict, hadConditions: Bool = true) {
         switch verdict {
         case .unchanged:
             noteHonouredHead()
-            // The same validators and yet no 304: it does not look at conditions.
+            // An origin that answers the same validators without a 304 ignores conditions.
             guard hadConditions else { return }
             if status == 304 { conditional = .honoured } else if conditional == .unknown { conditional = .refused }
-        // Only GET can tell whether that is HEAD's fault: see `noteFailedHead(now:)`.
+        // Only GET can show whether HEAD is at fault: see `noteFailedHead(now:)`.
         case .changed(.noValidator), .gone, .failed: break
         case .changed: noteHonouredHead()
         }
@@ -131,10 +133,10 @@ package struct OriginCapabilities: Sendable, Equatable {
 
     private mutating func noteHonouredHead() { (head, headFailedAt) = (.honoured, nil) }
 
-    /// HEAD has failed, and the GET after it has not.
+    /// Learns that HEAD has failed, and the GET after it has not.
     package mutating func noteFailedHead(now: Int64) { (head, headFailedAt) = (.refused, now) }
 
-    /// The capabilities at `now`: HEAD is tried again when its time has come, and when the clock was set back.
+    /// The capabilities at `now`: HEAD is tried again when the pause is over, or when the clock was set back.
     package func current(at now: Int64) -> OriginCapabilities {
         guard let headFailedAt, !(0..<Self.headPause).contains(now &- headFailedAt) else { return self }
         return OriginCapabilities(conditional: conditional)
@@ -151,8 +153,8 @@ package struct OriginCapabilities: Sendable, Equatable {
         }
     }
 
-    /// The fields of an answer that are to be compared with those of a stored response: of a mapped document, what its
-    /// origin said.
+    /// The fields of an answer to compare with those of a stored response; for a mapped document, in the form that its
+    /// origin's are kept in.
     private static func validators(of stored: StoredHead, _ answer: ResponseHead) -> Fields {
         guard stored.mapped != nil else { return answer.fields }
         return MappedOrigin(answer.fields)?.fields ?? answer.fields
@@ -163,10 +165,10 @@ extension Caching {
     /// The body length in bytes above which `auto` checks by HEAD first, unless the origin is known to answer 304.
     package static let headCheckLength: Int64 = 16384
 
-    /// How the policy has a stored response of `length` bytes checked (nil: unknown); nil where it never asks.
+    /// The way in which the policy checks a stored response of `length` bytes (nil if unknown); nil if it never asks.
     ///
-    /// With `auto`: a conditional GET takes one round trip and brings the body along where it has changed; a HEAD takes
-    /// a second one for that, but costs no needless body where the origin ignores conditions.
+    /// With `auto`, a conditional GET takes one round trip and brings the body along if it has changed; a HEAD takes a
+    /// second one for that, but costs no needless body if the origin ignores conditions.
     package static func chooseCheck(policy: CachePolicy, capabilities: OriginCapabilities, length: Int64?)
         -> Revalidation.Kind?
     {
@@ -183,7 +185,7 @@ extension Caching {
         }
     }
 
-    /// Whether both have the same strong entity tag, or no tag and the same modification date.
+    /// Whether both have the same strong entity tag, or have no tag and the same modification date.
     static func hasSameValidators(_ old: Fields, _ new: Fields) -> Bool {
         if let oldTag = entityTag(old), let newTag = entityTag(new) { return oldTag.matchesStrongly(newTag) }
         guard let date = lastModified(old, now: 0) else { return false }
@@ -193,15 +195,14 @@ extension Caching {
 
 // MARK: - Library mode
 
-// How library mode checks a stored response: a plain HEAD whose answer is compared, for
-// origins whose fields say little.
+// Checks in library mode: a plain HEAD whose answer is compared, for origins whose fields say little.
 extension Caching {
-    /// How to check `stored` in library mode; nil where it is fetched anew: nothing is stored, the policy never asks,
-    /// or the request says `no-cache`.
+    /// The check of `stored` in library mode; nil if it is fetched anew: nothing is stored, the policy never asks, or
+    /// the request has `no-cache`.
     ///
-    /// A HEAD carries no conditions: to If-Modified-Since an origin answers 304 also where its copy has become
-    /// older, and here any difference counts. A conditional GET carries what the policy compares, and there is
-    /// none without a validator.
+    /// A HEAD carries no conditions: an origin answers If-Modified-Since with 304 also if its copy has become older,
+    /// and here any difference counts. A conditional GET carries the validators that the policy compares, and is not
+    /// made without one.
     static func libraryCheck(
         _ request: RequestHead,
         _ stored: StoredHead?,
@@ -222,9 +223,9 @@ extension Caching {
         return conditions.isEmpty ? nil : Revalidation(kind: .conditional, conditions: conditions)
     }
 
-    /// What `answer`, the answer to a HEAD, shows to be different from the stored response in library mode. At least
-    /// one of the compared fields must be in both, and each that is in both must be equal. A field that only one of
-    /// them has says nothing, and the next rule decides.
+    /// The difference that `answer`, the answer to a HEAD, shows from the stored response in library mode. At least one
+    /// of the compared fields must be in both, and each that is in both must be equal. A field that only one of them
+    /// has decides nothing, and the next rule does.
     static func libraryChange(
         from stored: StoredHead,
         to answer: ResponseHead,
@@ -243,7 +244,7 @@ extension Caching {
                 }
                 guard isSameDate(old, new, now: now) else { return .lastModified }
             case .length:
-                // Some origins code what they send to GET, and tell HEAD the length that it has uncoded.
+                // Some origins code their answers to GET, and tell HEAD the length without the coding.
                 guard let old = stored.bodyLength, let new = contentLength(answer.fields),
                     hasSameCodings(stored.fields, answer.fields)
                 else { continue }
@@ -259,8 +260,8 @@ extension Caching {
         return one.combined(.contentEncoding)?.lowercased() == other.combined(.contentEncoding)?.lowercased()
     }
 
-    /// Two dates in any of the forms of RFC 9110 section 5.6.7 are the same moment; what is no date
-    /// is compared as it was sent.
+    /// Whether two dates, in any of the forms of RFC 9110 section 5.6.7, are the same moment; a value that is not a
+    /// date is compared as it was sent.
     private static func isSameDate(_ old: String, _ new: String, now: Int64) -> Bool {
         let oldDate = HTTPDate.parse(old, now: now)
         let newDate = HTTPDate.parse(new, now: now)

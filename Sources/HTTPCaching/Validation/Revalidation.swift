@@ -1,4 +1,4 @@
-// What to send to check a stored response (RFC 9111 section 4.3.1), what a 304 to it changes, and which of several
+// Validation requests: what they carry (RFC 9111 section 4.3.1), what a 304 to one changes, and which of several
 // variants it updates (section 4.3.4).
 
 package import HTTPWire
@@ -11,7 +11,7 @@ package struct Revalidation: Sendable, Equatable {
     }
 
     package var kind: Kind
-    /// If-None-Match and If-Modified-Since with the stored validators, byte for byte.
+    /// The If-None-Match and If-Modified-Since with the stored validators, byte for byte.
     package var conditions: Fields
 
     package init(kind: Kind, conditions: Fields) {
@@ -21,7 +21,7 @@ package struct Revalidation: Sendable, Equatable {
 
     package var method: Method { kind == .head ? .head : .get }
 
-    /// Replaces a request's own conditions and Range by these.
+    /// Replaces a request's own conditions and Range by those of the check.
     package func apply(to fields: inout Fields) {
         fields.removeConditions()
         conditions.forEachLine { name, value, _ in fields.append(nameBytes: name, valueBytes: value) }
@@ -29,7 +29,7 @@ package struct Revalidation: Sendable, Equatable {
 }
 
 extension Fields {
-    /// Removes the conditions of RFC 9110 section 13.1 and Range: what is fetched for the store is asked for in full.
+    /// Removes the conditions of RFC 9110 section 13.1 and Range, so that a response for the store comes in full.
     package mutating func removeConditions() {
         for field in [KnownField.ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince, .ifRange, .range] {
             remove(field)
@@ -38,16 +38,16 @@ extension Fields {
 }
 
 extension Caching {
-    /// The bytes of entity tags that one If-None-Match lists at most, so that no request grows past what origins read.
+    /// The most bytes of entity tags in one If-None-Match, so that no request grows past the limits of origins.
     static let tagListLimit = 4096
 
-    /// How to check `stored` for `request`; nil where it has no validator, or the policy never asks. In library mode
-    /// see ``libraryCheck(_:_:_:_:byGet:)``. HEAD or a conditional GET as `chooseCheck` says, but a conditional GET
-    /// where the request or the response says `no-cache`, or with `forceConditional`.
+    /// The check of `stored` for `request`; nil if it has no validator, or the policy never asks. In library mode see
+    /// ``libraryCheck(_:_:_:_:byGet:)``. `chooseCheck` decides between HEAD and a conditional GET; it is a conditional
+    /// GET if the request or the response has `no-cache`, or with `forceConditional`.
     ///
-    /// `variants` are other stored responses of the URL: their entity tags are listed, too, so that a 304 can
-    /// name the one that is current (RFC 9111 section 4.3.1). Without `stored`, on a Vary miss, theirs alone
-    /// go, by a conditional GET.
+    /// `variants` are other stored responses of the URL: their entity tags are listed, too, so that a 304 can name the
+    /// one that is current (RFC 9111 section 4.3.1). Without `stored`, on a Vary miss, only theirs are sent, by a
+    /// conditional GET.
     package static func revalidation(
         request: RequestHead,
         stored: StoredHead?,
@@ -77,7 +77,7 @@ extension Caching {
         var tags: [String] = []
         if let stored {
             if entityTag(stored.fields) != nil, let tag = stored.fields.first(.etag) { tags.append(tag) }
-            // A list would keep the origin from looking at the date, which is all this one has.
+            // A list of tags would keep the origin from looking at the date, which is the only validator here.
             if tags.isEmpty { return dateCondition(stored) }
         }
         var length = tags.reduce(0) { $0 + $1.utf8.count }
@@ -103,19 +103,20 @@ extension Caching {
         return conditions
     }
 
-    /// Whether If-None-Match may list a variant's tag: only a quoted tag can be told from its neighbours, and the tag
-    /// of a response for one user must not be shown in the requests of others.
+    /// Whether If-None-Match may list a variant's tag: only a quoted tag can be separated from its neighbours, and the
+    /// tag of a response for one user must not be shown in the requests of others.
     private static func mayBeNamed(_ variant: StoredHead, _ policy: CachePolicy) -> Bool {
         guard variant.requestMethod == .get, let tag = entityTag(variant.fields), tag.isQuoted else { return false }
         return !variant.hadAuthorization || ResponseControl(variant.fields, policy: policy).allowsAuthorized
     }
 
-    /// `stored` with the fields of a 304 to its conditional request (RFC 9111 section 4.3.4), or of a HEAD
-    /// answer with the same validators (section 4.3.5). A changed Vary is taken over only with the
-    /// `request` whose fields now select.
+    /// `stored` with the fields of a 304 to its conditional request (RFC 9111 section 4.3.4), or of a HEAD answer with
+    /// the same validators (section 4.3.5). A changed Vary is taken over only with the `request` whose fields select
+    /// from now on.
     /// - Parameters:
-    ///   - times: of the 304 or the HEAD answer.
-    ///   - byHead: `notModified` answers a HEAD: its cookies and content type often differ from those of a GET.
+    ///   - times: the times of the 304 or the HEAD answer.
+    ///   - byHead: whether `notModified` answers a HEAD, whose cookies and content type often differ from those of a
+    ///     GET.
     package static func freshened(
         stored: StoredHead,
         by notModified: ResponseHead,
@@ -126,9 +127,10 @@ extension Caching {
     ) -> StoredHead {
         let responseTime = times.responseTime
         var update = HopByHop.forwardable(notModified.fields, isRequest: false)
-        // Another parser may find other lines in this head: it confirms the response, but none of its fields is stored.
+        // Another parser may find other lines in this head, so it confirms the response, but none of its fields is
+        // stored.
         if notModified.isOddlyFramed { update = Fields() }
-        // Section 3.2: these describe the stored bytes. Age counts once, in the initial age.
+        // These fields describe the stored bytes (section 3.2). Age counts once, in the initial age.
         for field in [KnownField.contentLength, .contentEncoding, .contentRange, .age] { update.remove(field) }
         if byHead { for field in [KnownField.setCookie, .contentType] { update.remove(field) } }
         update.removeAll(named: ResponseControl(notModified.fields, policy: policy).unstorableFields)
@@ -138,14 +140,14 @@ extension Caching {
 
         var result = stored
         if let mapped = stored.mapped {
-            // These describe the origin's bytes, and the stored ones are others.
+            // These fields describe the origin's bytes, and the stored ones are others.
             result.mapped = mapped.updated(by: notModified.fields)
             for field in [KnownField.etag, .lastModified, .contentType, .acceptRanges] { update.remove(field) }
             for name in MappedOrigin.digests { update.remove(name) }
         }
         result.fields = merge(stored.fields, update)
         let control = ResponseControl(result.fields, policy: policy)
-        // A cookie of the check is kept only where a cookie of the response would have been.
+        // A cookie of the check is kept only if a cookie of the response would have been.
         if update.contains(.setCookie),
             explicitLifetime(control, fields: result.fields, responseTime: responseTime) == nil
         {
@@ -183,14 +185,14 @@ extension Caching {
 
 // MARK: - Several variants
 
-// Several stored responses under one URL: which of them a 304 updates (RFC 9111 section 4.3.4).
+// The choice among several stored responses under one URL that a 304 updates (RFC 9111 section 4.3.4).
 extension Caching {
-    /// The indices of the stored responses that a 304 with `notModified` updates, most recent first, out of
-    /// those whose validators the request `asked` for (RFC 9111 section 4.3.4): with a strong entity tag all
-    /// that have it; with weak validators only the most recent that matches; without validators only a response
-    /// that is the only candidate.
+    /// The indices of the stored responses that a 304 with `notModified` updates, most recent first, among those whose
+    /// validators the request `asked` for (RFC 9111 section 4.3.4): with a strong entity tag all that have it; with
+    /// weak validators only the most recent that matches; without validators only a response that is the only
+    /// candidate.
     ///
-    /// Empty: the 304 is about none of them, and the response has to be fetched without conditions.
+    /// Empty if the 304 is about none of them, so that the response has to be fetched without conditions.
     package static func variantsUpdated(
         by notModified: Fields,
         among variants: [StoredHead],
@@ -207,8 +209,8 @@ extension Caching {
         return identified(by: notModified, among: chosen, hasOtherVariants: hasOtherVariants).map { named[$0] }
     }
 
-    /// Which of the variants that a request named a 304 identifies; with `hasOtherVariants`, the request also named
-    /// responses that are not stored.
+    /// The indices of the variants that a 304 identifies among those that the request named; with `hasOtherVariants`,
+    /// the request also named responses that are not stored.
     static func identified(
         by notModified: Fields,
         among variants: [StoredHead],
@@ -224,7 +226,7 @@ extension Caching {
         if let date = lastModified(notModified, now: 0) {
             let same = recent.filter { lastModified(variants[$0].fields, now: 0) == date }
             if !same.isEmpty { return Array(same.prefix(1)) }
-            // A date that contradicts the stored one is another response's.
+            // A date that contradicts the stored one belongs to another response.
             if recent.contains(where: { lastModified(variants[$0].fields, now: 0) != nil }) { return [] }
         }
         if hasOtherVariants { return [] }
