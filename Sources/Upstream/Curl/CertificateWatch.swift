@@ -1,9 +1,9 @@
-// The fault of an origin's certificate, in more detail than libcurl gives: since when, which certificate, and what was
-// shown for whoever decides about it.
+// The fault of an origin's certificate, in more detail than libcurl gives: the time, the certificate, and what the
+// server showed, for a program that decides about it.
 
 import CLibcurl
 
-/// Why a certificate does not verify.
+/// The fault of a certificate that does not verify.
 struct BadCertificate {
     enum Reason {
         /// The certificate's lifetime ended at this time, in Unix seconds.
@@ -20,7 +20,7 @@ struct BadCertificate {
 
     init(_ bad: c_curl_bad_certificate) {
         isAuthority = bad.depth > 0
-        // X509_V_ERR_…, from openssl/x509_vfy.h.
+        // The X509_V_ERR_… codes of openssl/x509_vfy.h.
         reason =
             switch bad.code {
             case 9 where bad.not_before != 0: .notYetValid(before: Int64(bad.not_before))
@@ -40,33 +40,33 @@ struct ShownCertificates {
     var wantsCertificate = false
 }
 
-/// What is recorded of the TLS handshakes of one easy handle.
+/// The events that are recorded of the TLS handshakes of one easy handle.
 struct HandshakeInterest {
     /// Whether the handshake ends when the server asks for a certificate.
     let endsWhereWanted: Bool
-    /// The server's certificate is to be for this name or address; nil: for any.
+    /// The name or address that the server's certificate has to be for; nil for any.
     let host: String?
     let isAddress: Bool
 }
 
-/// Hears what OpenSSL finds wrong; loop-bound, and outlives the connections of its multi handle.
+/// Records the faults that OpenSSL finds in certificates; loop-bound, and outlives the connections of its multi handle.
 final class CertificateWatch {
     private typealias Address = UnsafeRawPointer
 
-    /// Which handle a TLS context was made for, the latest last; addresses that are compared and never read.
+    /// The handle of each TLS context, the latest last; the addresses are compared and never read.
     private var made: [(tls: Address, easy: Address)] = []
     private var found: [Address: BadCertificate] = [:]
-    /// The interests of those handles that report challenges, by their addresses.
+    /// The interests of those handles that report challenges, by the handles' addresses.
     private var interests: [Address: HandshakeInterest] = [:]
     private var shown: [Address: ShownCertificates] = [:]
-    /// Handshakes at a time; of those beyond, the oldest say no more than libcurl does.
+    /// The most handshakes that are recorded at a time; beyond it the oldest report no more than libcurl does.
     private static let limit = 256
 
-    /// Has the certificates of this handle's new connections looked at.
+    /// Records the certificates of this handle's new connections.
     func install(on easy: UnsafeMutableRawPointer) {
-        // Another handle may have had this address.
+        // A former handle may have had the same address.
         setInterest(nil, of: easy)
-        // Unretained: as of CurlMulti, which holds this object.
+        // Unretained, as in CurlMulti, which holds this object.
         c_curl_set_pointer(easy, CURLOPT_SSL_CTX_DATA, Unmanaged.passUnretained(self).toOpaque())
         c_curl_set_tls_function(easy) { easy, tls, context in
             guard let easy, let tls, let watch = CertificateWatch.of(context) else { return CURLE_OK }
@@ -129,17 +129,18 @@ final class CertificateWatch {
         if shown[easy] != nil { shown[easy] = ShownCertificates(chain) }
     }
 
+    /// Records that the server asks for a certificate.
     /// - Returns: whether the handshake ends here.
     private func certificateWanted(_ session: UnsafeMutableRawPointer) -> Bool {
         guard let easy = easy(of: c_curl_session_owner(session)), shown[easy] != nil, let interest = interests[easy]
         else { return false }
-        // The certificate of another name is the first thing to be said of it: libcurl looks after the handshake.
+        // A certificate for another name is reported first: libcurl continues the handshake and finds it.
         if let host = interest.host, !c_curl_is_for(session, host, interest.isAddress) { return false }
         shown[easy]?.wantsCertificate = true
         return true
     }
 
-    /// Takes what a handle's latest handshake found wrong, and what the server has shown in it.
+    /// Takes the fault that a handle's latest handshake found, and the certificates that the server showed in it.
     func take(_ easy: UnsafeMutableRawPointer) -> (bad: BadCertificate?, shown: ShownCertificates?) {
         let easy = Address(easy)
         made.removeAll { $0.easy == easy }
@@ -156,7 +157,7 @@ extension ShownCertificates {
             c_curl_tell_chain(
                 chain,
                 { bytes, length, context in
-                    // The array above, which outlives the call.
+                    // The array belongs to the caller, and outlives this call.
                     let bytes = UnsafeRawBufferPointer(start: bytes, count: Int(length))
                     context?.assumingMemoryBound(to: [[UInt8]].self).pointee.append(Array(bytes))
                 },
@@ -184,7 +185,7 @@ package struct CertificateChallenge: Sendable, Equatable {
         case notYetValid(before: Int64)
         /// It was issued by an authority that is not trusted.
         case unknownAuthority
-        /// The certificate is for another name.
+        /// The certificate is good, but for another name.
         case otherName
         case other
         /// The certificate is good, and the origin asks for one in return.
@@ -194,13 +195,13 @@ package struct CertificateChallenge: Sendable, Equatable {
     package let reason: Reason
     /// The certificates in DER, the origin's own first.
     package let certificates: [[UInt8]]
-    /// The origin's public key, as ``TLSOptions/pins`` has it.
+    /// The origin's public key, in the form of ``TLSOptions/pins``.
     package let pin: String
 }
 
 extension CertificateChallenge {
-    /// - Parameter isOther: nothing is wrong but the name.
-    /// - Returns: nil where the key could not be read, so that nothing could be decided about it.
+    /// - Parameter isOtherName: whether the name is the only fault.
+    /// - Returns: nil if the key could not be read, so that nothing could be decided about it.
     init?(_ shown: ShownCertificates?, _ bad: BadCertificate?, isOtherName: Bool = false) {
         guard let shown, !shown.pin.isEmpty else { return nil }
         certificates = shown.chain

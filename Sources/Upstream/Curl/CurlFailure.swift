@@ -11,14 +11,14 @@ enum CurlFailure {
         let isHeadComplete: Bool
         let hasReceived: Bool
         let osError: Int32
-        /// libcurl's own words.
+        /// The message of libcurl.
         let text: String
         /// The certificate's fault, if OpenSSL reported one.
         let certificate: BadCertificate?
         /// The certificates that the origin has shown; nil if no program decides about them.
         let shown: ShownCertificates?
         let tls: TLSOptions
-        /// The connection leads to the proxy that `place` names.
+        /// Whether the connection leads to the proxy that `place` names.
         let isProxied: Bool
     }
 
@@ -116,7 +116,7 @@ enum CurlFailure {
         return UpstreamError(.tls, detail: "no TLS with \(context.place): \(context.text); \(advice)")
     }
 
-    /// libcurl refuses a few things before Drydock's parser sees them.
+    /// The violation of HTTP that libcurl reports before Drydock's parser sees the bytes.
     private static func violation(_ code: CURLcode, _ context: Context) -> UpstreamError {
         let text = context.text.lowercased()
         let reason: WireReason =

@@ -1,5 +1,5 @@
-// The multi handle on its loop: sockets and timers as libcurl wants them watched, the connections that lie idle, and
-// the functions that libcurl calls.
+// The multi handle on its loop: sockets and timers that libcurl wants watched, the idle connections, and the functions
+// that libcurl calls.
 
 import CLibcurl
 import EventLoop
@@ -17,16 +17,17 @@ final class CurlMulti {
     private var idle: [ConnectionName: Int32] = [:]
     private let timer: LoopTimer
     private let timerTarget: TimerTarget
-    /// When libcurl wants to be called, and when the timer fires: at that time or before, so that it need not be set
-    /// anew for each transfer. Monotonic nanoseconds.
+    /// The time when libcurl wants to be called, and the time when the timer fires, which is no later, so that the
+    /// timer need not be set anew for each transfer. Monotonic nanoseconds.
     private var wantedAt: UInt64?
     private var timerAt: UInt64?
-    /// libcurl is on the stack: nothing of it may be called.
+    /// True while libcurl is on the stack: none of its functions may be called.
     private(set) var isInside = false
-    /// libcurl's timer is due.
+    /// True if libcurl's timer is due.
     private(set) var isDue = false
     private var running: Int32 = 0
-    /// The TLS sessions whose close_notify is watched, and whether it came; the addresses are compared and never read.
+    /// The TLS sessions whose close_notify is watched, and whether it arrived; the addresses are compared and never
+    /// read.
     private var tlsEnds: [UnsafeRawPointer: Bool] = [:]
 
     /// - Parameter settle: called after every event, outside libcurl.
@@ -36,11 +37,11 @@ final class CurlMulti {
         self.raw = raw
         let target = TimerTarget(settle: settle)
         timerTarget = target
-        // Unowned: this object holds the target as long as the timer.
+        // Unowned: this object holds the target as long as it holds the timer.
         timer = LoopTimer(on: loop) { [unowned target] in target.fired() }
         target.multi = self
         c_curl_multi_set_socket_function(raw) { _, descriptor, what, context, _ in
-            // Unretained here and below: the client holds this object until the multi handle is gone.
+            // Unretained here and below: the client holds this object until the multi handle is freed.
             guard let context else { return 0 }
             Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue().watch(descriptor, what)
             return 0
@@ -62,7 +63,8 @@ final class CurlMulti {
 
     // MARK: - Into libcurl
 
-    /// Every call that can call back goes through here.
+    /// Calls libcurl; every call that can call back goes through here. Nil if libcurl is on the stack already, or the
+    /// handle is freed.
     func enter<R>(_ body: (UnsafeMutableRawPointer) -> R) -> R? {
         guard let raw, !isInside else { return nil }
         isInside = true
@@ -76,7 +78,7 @@ final class CurlMulti {
         _ = enter { curl_multi_socket_action($0, CURL_SOCKET_BAD, 0, &running) }
     }
 
-    /// The transfers that ended: handle and result.
+    /// The next transfer that ended: its handle and result; nil if there is none.
     func nextFinished() -> (easy: UnsafeMutableRawPointer, result: CURLcode)? {
         guard let raw else { return nil }
         var left: Int32 = 0
@@ -143,8 +145,8 @@ final class CurlMulti {
 
     func openSocket(_ address: curl_sockaddr) -> Int32 {
         let descriptor = socket(address.family, address.socktype | Int32(SOCK_CLOEXEC.rawValue), address.protocol)
-        // libcurl closes a socket that never connected without a callback, so anything known of this
-        // descriptor is out of date.
+        // libcurl closes a socket that never connected without a callback, so a record of this descriptor is out of
+        // date.
         if descriptor >= 0 { forget(descriptor) }
         return descriptor
     }
@@ -171,8 +173,8 @@ final class CurlMulti {
         watch.event?.watch(.read)
     }
 
-    /// Whether an idle connection must not be reused: the origin's time for it is over, or it is readable, so that it
-    /// has ended or has bytes that belong to no request.
+    /// Whether an idle connection must not be reused: the origin's time limit for it is over, or it is readable, which
+    /// means that it has ended or has bytes that belong to no request.
     func isSpent(_ name: ConnectionName) -> Bool {
         guard let descriptor = idle[name] else { return false }
         if let watch = sockets[descriptor], watch.idleUntil <= Monotonic.coarse() { return true }
@@ -180,8 +182,8 @@ final class CurlMulti {
         return Glibc.poll(&poll, 1, 0) > 0
     }
 
-    /// A transfer sends its request on this connection now. libcurl may tell so much later: a transfer that is held
-    /// back at its first bytes never had its socket watched.
+    /// Records that a transfer sends its request on this connection now. libcurl may not report it until much later: a
+    /// transfer that is held back at its first bytes never had its socket watched.
     func noLongerIdle(_ name: ConnectionName) {
         guard let descriptor = idle.removeValue(forKey: name) else { return }
         sockets[descriptor]?.isIdle = false
@@ -196,7 +198,7 @@ final class CurlMulti {
         let session = c_curl_hear_tls(
             easy,
             { isSent, _, type, bytes, length, session, context in
-                // An alert (RFC 8446 section 6): its level, which is ignored, and its description.
+                // This is an alert (RFC 8446 section 6): its level, which is ignored, and its description.
                 guard isSent == 0, type == 21, length == 2, let bytes, let session, let context else { return }
                 guard bytes.load(fromByteOffset: 1, as: UInt8.self) == CurlMulti.closeNotify else { return }
                 // Unretained: sessions last no longer than the multi handle, which this object outlives.
@@ -208,26 +210,26 @@ final class CurlMulti {
         return session
     }
 
-    /// Whether close_notify has come; it is not listened for any more.
+    /// Whether close_notify has arrived; the session is not watched any more.
     func takeEnd(_ session: UnsafeRawPointer) -> Bool { tlsEnds.removeValue(forKey: session) ?? false }
 
     private func heardEnd(_ session: UnsafeRawPointer) { if tlsEnds[session] != nil { tlsEnds[session] = true } }
 
     private static let closeNotify: UInt8 = 0
 
-    /// Descriptors that are known here, idle connections included.
+    /// The number of descriptors that libcurl uses, idle connections included.
     var socketCount: Int { sockets.count }
 
     // MARK: - Teardown
 
-    /// Frees the multi handle; every easy handle is gone by now.
+    /// Frees the multi handle; the caller has freed every easy handle.
     func close() {
         guard let handle = raw else { return }
         timer.cancel()
         c_curl_multi_set_socket_function(handle, nil)
         c_curl_multi_set_timer_function(handle, nil)
         isInside = true
-        // Closes the idle connections through `closeSocket`.
+        // This call closes the idle connections through `closeSocket`.
         curl_multi_cleanup(handle)
         isInside = false
         raw = nil
@@ -239,15 +241,15 @@ final class CurlMulti {
 
 @available(*, unavailable) extension CurlMulti: Sendable {}
 
-/// Identifies a connection by its addresses: libcurl gives these before each request, and the
-/// descriptor only afterwards.
+/// The identity of a connection by its addresses: libcurl gives these before each request, and the descriptor only
+/// afterwards.
 struct ConnectionName: Hashable {
     let local: String
     let localPort: Int32
     let remote: String
     let remotePort: Int32
 
-    /// The local port alone differs between most connections.
+    /// Hashes the local port only, which differs between most connections.
     func hash(into hasher: inout Hasher) { hasher.combine(localPort) }
 }
 
@@ -255,9 +257,9 @@ struct ConnectionName: Hashable {
 private final class SocketWatch: IOHandler {
     let descriptor: Int32
     var event: IOEvent?
-    /// What a transfer waits for; nil: none does.
+    /// The readiness that a transfer waits for; nil if none does.
     var wanted: IOReadiness?
-    /// Whether it is idle in libcurl's cache.
+    /// Whether the connection is idle in libcurl's cache.
     var isIdle = false
     /// The time until which the connection may be used again, in coarse monotonic nanoseconds.
     var idleUntil = UInt64.max
@@ -272,14 +274,15 @@ private final class SocketWatch: IOHandler {
     func ready(_ readiness: IOReadiness) {
         guard wanted == nil else { return multi.socketReady(descriptor, readiness) }
         event?.watch([])
-        // The end, or bytes beyond a response: libcurl finds it dead before it would use it again.
+        // An idle connection has its end, or bytes beyond a response: libcurl finds it dead before it would use it
+        // again.
         if isIdle { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
 }
 
-/// What the timer fires at: the multi's initialiser needs the timer before the multi is whole.
+/// The target of the timer: the multi's initializer needs the timer before the multi is whole.
 private final class TimerTarget {
-    // Unowned: the multi holds this object, and clears the reference when it goes.
+    // Unowned: the multi holds this object, and clears the reference when it ends.
     unowned var multi: CurlMulti?
     let settle: () -> Void
 
@@ -309,7 +312,7 @@ enum CurlCallbacks {
             return switch handle.received(body: body) {
             case .taken: body.count
             case .pause: Int(CURL_WRITEFUNC_PAUSE)
-            // Any other number than the one given fails the transfer; of no bytes, one.
+            // Any other number than the one given fails the transfer; if there are no bytes, one does.
             case .refused: body.isEmpty ? 1 : 0
             }
         }
@@ -357,7 +360,7 @@ enum CurlCallbacks {
         }
         c_curl_set_pointer(raw, CURLOPT_OPENSOCKETDATA, context)
         c_curl_set_close_socket_function(raw) { context, descriptor in
-            // The multi's context, since connections outlive the handles that opened them.
+            // The context is the multi's, since connections outlive the handles that opened them.
             guard let context else { return Glibc.close(descriptor) }
             return Unmanaged<CurlMulti>.fromOpaque(context).takeUnretainedValue().closeSocket(descriptor)
         }

@@ -1,23 +1,23 @@
-// The libcurl objects of one loop that are used again: its multi handle, the spare easy handles, the lists of fields,
-// and the pinned addresses.
+// The libcurl objects of one loop that are reused: its multi handle, the spare easy handles, the lists of fields, and
+// the pinned addresses.
 
 import CLibcurl
 import EventLoop
 import HTTPWire
 
-/// The transfers that libcurl carries; loop-bound, the client's own.
+/// The transfers that libcurl carries; loop-bound, owned by the client.
 final class CurlPool {
     let multi: CurlMulti
     private let bufferSize: Int
-    /// Handles that wait for work.
+    /// The easy handles that carry no transfer.
     private var idle: [EasyHandle] = []
     private var pins: [String: Pin] = [:]
-    /// The names of proxies for libcurl, which tells its connections apart by them: with the credentials, which libcurl
-    /// does not look at, and without the name servers.
+    /// The names of proxies for libcurl, by which it tells its connections apart: an alias stands for the credentials,
+    /// too, which libcurl does not compare, and does not depend on the name servers.
     private var aliases: [UpstreamProxy: String] = [:]
     private var aliasCount = 0
 
-    /// Addresses that libcurl was given for a name.
+    /// The addresses that libcurl was given for a name.
     private struct Pin {
         var addresses: [SocketAddress]
         var at: UInt64
@@ -29,7 +29,7 @@ final class CurlPool {
     }
 
     /// Gives the transfer a handle, whose timer it needs at once.
-    /// - Throws: `.internal` where libcurl has none, `.request` where it takes no such host.
+    /// - Throws: `.internal` if libcurl has no handle, `.request` if it does not accept the host.
     func take(_ transfer: Transfer, to place: Origin) throws(UpstreamError) {
         guard let target = target(place) else {
             throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.name): check the host")
@@ -50,7 +50,7 @@ final class CurlPool {
 
     private func alias(of proxy: UpstreamProxy) -> String {
         if let known = aliases[proxy] { return known }
-        // A reload may bring new ones; what an old name meant is never given away.
+        // A reload may bring new proxies; an alias is never used again for another one.
         if aliases.count >= 64 { aliases.removeAll() }
         aliasCount += 1
         let new = "proxy-\(aliasCount)"
@@ -58,10 +58,10 @@ final class CurlPool {
         return new
     }
 
-    /// Has libcurl begin with the transfer of a handle.
+    /// Starts the transfer of a handle in libcurl.
     /// - Parameters:
-    ///   - addresses: the only ones that it may go to.
-    ///   - isFresh: by a connection of its own, not by an idle one.
+    ///   - addresses: the only addresses that it may go to.
+    ///   - isFresh: whether it needs a new connection rather than an idle one.
     func carry(
         _ transfer: Transfer,
         to place: Origin,
@@ -73,7 +73,7 @@ final class CurlPool {
         }
         handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
         handle.addresses = addresses
-        // What libcurl was told has helped once already where the transfer begins anew.
+        // The addresses are always given again for another try, since libcurl may have forgotten them.
         if place.isPinned { pin(handle, addresses, always: handle.retries > 0 || transfer.timesSent > 0) }
         transfer.state = .running
         transfer.deadlines.enter(.connecting, now: Monotonic.now())
@@ -94,21 +94,21 @@ final class CurlPool {
         handle.pin(name, to: addresses)
     }
 
-    /// Hears of the transfers that libcurl is done with; outside libcurl.
+    /// Collects the transfers that libcurl has finished; called outside libcurl.
     func collect() {
         while let (easy, result) = multi.nextFinished() {
             EasyHandle.of(c_curl_get_private(easy))?.finish(result)
         }
     }
 
-    /// The handle is out of libcurl's hands, and its transfer has ended.
+    /// Takes a handle back whose transfer has ended and which libcurl does not use any more.
     func giveBack(_ handle: EasyHandle) {
         if idle.count < 64 { idle.append(handle) }
     }
 
-    /// Closes every connection; every transfer has ended by now.
+    /// Closes every connection; the caller has ended every transfer.
     func close() {
-        // First the handles, then the multi, then what its callbacks used.
+        // The order matters: first the handles, then the multi, then the objects that its callbacks used.
         idle.removeAll()
         multi.close()
     }
@@ -118,17 +118,17 @@ final class CurlPool {
 
 // MARK: - Where to connect
 
-/// An origin as libcurl knows it; loop-bound, held by the ``Origin`` and by every handle that uses its URL.
+/// An origin in the form that libcurl needs; loop-bound, held by the ``Origin`` and by every handle that uses its URL.
 final class CurlPlace {
-    /// What libcurl connects to, parsed already; a request's target never passes through its URL parser.
-    // Freed with this object; handles that use it hold that.
+    /// The parsed URL to which libcurl connects; a request's target never passes through its URL parser. Freed with
+    /// this object, which the handles that use the URL hold.
     let url: OpaquePointer
-    /// Host and port, as libcurl is told the addresses of a name: of the origin, or of its proxy.
+    /// The host and port under which libcurl is given addresses: those of the origin, or of its proxy.
     let pinName: String
-    /// What libcurl takes for the URL of a proxy; empty: there is none.
+    /// The URL of the proxy for libcurl; empty if there is none.
     let proxyURL: String
 
-    /// Nil if libcurl takes no such URL.
+    /// Makes the form of an origin; nil if libcurl does not accept the URL.
     /// - Parameter alias: the name that stands for the proxy.
     init?(_ place: Origin, proxyAlias alias: String? = nil) {
         guard let url = curl_url() else { return nil }
@@ -154,9 +154,9 @@ final class CurlPlace {
 
 // MARK: - Lists of fields
 
-/// A list of C strings that libcurl reads during one transfer; loop-bound. It is not libcurl's to free.
+/// A list of C strings that libcurl reads during one transfer; loop-bound. libcurl does not free it.
 final class HeaderList {
-    // Both are owned by this object and replaced only while entries are added, when no transfer uses the list.
+    // This object owns both. They are replaced only while entries are added, when no transfer uses the list.
     private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 2048, alignment: 1)
     private var nodes = UnsafeMutableBufferPointer<curl_slist>.allocate(capacity: 32)
     private var used = 0
@@ -202,7 +202,7 @@ final class HeaderList {
         fields.forEachRun(without: .host) { write($0) }
         guard used > start else { return }
         starts.append(start)
-        // libcurl ends the last line itself.
+        // libcurl writes the end of the last line itself.
         used -= 2
         write(0)
     }

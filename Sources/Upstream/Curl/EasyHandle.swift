@@ -1,49 +1,49 @@
 // A transfer over libcurl: a pooled easy handle, the request as its options, the connections that it may use, and the
-// response that it reads.
+// response.
 
 import CLibcurl
 import EventLoop
 import Glibc
 import HTTPWire
 
-/// One libcurl easy handle with what belongs to it; loop-bound, used by one transfer after another.
+/// One libcurl easy handle and the objects that belong to it; loop-bound, used by one transfer after another.
 ///
-/// A request is tried anew, with this handle, where libcurl was stopped before it sent anything (``Retry``).
+/// A request is tried again with this handle if libcurl was stopped before it sent anything (``Retry``).
 final class EasyHandle: TransferCarrier {
     let raw: UnsafeMutableRawPointer
-    // Unowned: the pool holds its idle handles, and those at work end before it is closed.
+    // Unowned: the pool holds its idle handles, and those in use end before it is closed.
     private unowned let pool: CurlPool
     let multi: CurlMulti
     let slot: CarrierSlot
-    /// The handle is with libcurl.
+    /// True while the handle is added to libcurl's multi handle.
     private(set) var isAdded = false
     /// The origin of the transfer; nil before the first transfer.
     private(set) var target: CurlPlace?
     /// The only addresses that the transfer may go to.
     var addresses: [SocketAddress] = []
-    /// The connection that libcurl uses.
+    /// The connection that libcurl uses; nil before it has one.
     var connection: ConnectionName?
-    /// Why libcurl was stopped; nil if it was not.
+    /// The reason why libcurl was stopped; nil if it was not.
     var refusal: UpstreamError?
-    /// Why it may go well another time, where libcurl was stopped before it sent anything.
+    /// The reason why another try may succeed, if libcurl was stopped before it sent anything.
     var retry: Retry?
     /// How many times the transfer was tried again because libcurl was stopped.
     var retries = 0
-    // What the options were set to last.
+    // The values to which the options were last set.
     var applied = AppliedOptions()
     let fields = HeaderList()
     let pins = HeaderList()
     /// The fields of a CONNECT request to a proxy.
     let proxyFields = HeaderList()
-    // libcurl writes messages into it; freed after the handle.
+    // libcurl writes messages into this buffer, which is freed after the handle.
     private let errorBuffer: UnsafeMutablePointer<CChar>
     private var isForbidden = false
     private var isVerbose = false
-    /// The session whose close_notify is watched: an address that is compared and never read.
+    /// The session whose close_notify is watched; the address is compared and never read.
     private var tlsSession: UnsafeRawPointer?
-    /// The origin has ended the connection by close_notify.
+    /// Whether the origin has ended the connection by close_notify.
     private(set) var wasEndSaid = false
-    /// The response is none that wants the rest of the request's body.
+    /// True if the response does not need the rest of the request's body.
     var isRefused = false
 
     init?(_ pool: CurlPool, bufferSize: Int) {
@@ -72,11 +72,11 @@ final class EasyHandle: TransferCarrier {
         errorBuffer.deallocate()
     }
 
-    /// What may go well another time.
+    /// The reason why another try may succeed.
     enum Retry {
-        /// The connection from the cache is no good.
+        /// The connection from the cache cannot be used.
         case staleConnection
-        /// libcurl had forgotten the addresses.
+        /// libcurl did not know the addresses any more.
         case unresolved
     }
 
@@ -94,7 +94,7 @@ final class EasyHandle: TransferCarrier {
 
     var remoteAddress: String? { connection.map { "\($0.remote):\($0.remotePort)" } }
 
-    /// Gives the handle to libcurl, which begins. False: it does not take it.
+    /// Adds the handle to libcurl, which begins the transfer. False if libcurl does not accept it.
     func begin() -> Bool {
         isAdded = multi.enter { curl_multi_add_handle($0, raw) } == CURLM_OK
         return isAdded
@@ -105,7 +105,7 @@ final class EasyHandle: TransferCarrier {
         pool.giveBack(self)
     }
 
-    /// Takes the handle back from libcurl; outside libcurl.
+    /// Takes the handle back from libcurl; called outside libcurl.
     func takeBack() {
         guard isAdded else { return }
         isAdded = false
@@ -117,12 +117,12 @@ final class EasyHandle: TransferCarrier {
     func resume(receive: Bool, send: Bool) {
         guard isAdded, let transfer else { return }
         let still = (transfer.isReceivePaused ? CURLPAUSE_RECV : 0) | (transfer.isSendPaused ? CURLPAUSE_SEND : 0)
-        // Calls back at once with the bytes that libcurl holds.
+        // This call delivers the bytes that libcurl holds at once.
         let result = multi.enter { _ in curl_easy_pause(raw, still) }
         if let result, result != CURLE_OK { finish(result) }
     }
 
-    /// libcurl's own words on the last failure.
+    /// libcurl's message about the last failure.
     var errorText: String { String(cString: errorBuffer) }
 
     func set(_ option: CURLoption, _ value: Int) { c_curl_set_long(raw, option, value) }
@@ -133,42 +133,41 @@ final class EasyHandle: TransferCarrier {
         set(CURLOPT_NOPROGRESS, 1)
         set(CURLOPT_BUFFERSIZE, bufferSize)
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-        // The bytes of the body as they came: Drydock decodes and judges them.
+        // The bytes of the body arrive unchanged: Drydock decodes and checks them.
         set(CURLOPT_HTTP_TRANSFER_DECODING, 0)
         set(CURLOPT_HTTP_CONTENT_DECODING, 0)
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_PATH_AS_IS, 1)
-        // Drydock has its own deadline for connecting; libcurl's default of 300 s would cut longer ones.
+        // Drydock has its own deadline for connecting; libcurl's default of 300 s would end longer ones.
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(Int32.max))
         set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
         c_curl_set_string(raw, CURLOPT_PROTOCOLS_STR, "http,https")
-        // The empty string, not nil: else libcurl obeys http_proxy of the environment.
+        // With nil instead of the empty string libcurl would obey http_proxy of the environment.
         c_curl_set_string(raw, CURLOPT_PROXY, "")
-        // The same for no_proxy, which libcurl would look up in the environment before each request.
+        // Without this option libcurl would look no_proxy up in the environment before each request.
         c_curl_set_string(raw, CURLOPT_NOPROXY, "")
-        // What a proxy says to CONNECT is no part of a response.
+        // The head of a proxy's answer to CONNECT is not part of a response.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     }
 
-    /// The connection is closed after this transfer.
+    /// Has libcurl close the connection after this transfer.
     func forbidReuse() {
         guard !isForbidden else { return }
         isForbidden = true
         set(CURLOPT_FORBID_REUSE, 1)
     }
 
-    /// Watches libcurl's log from here on: libcurl drops bytes after a response without a body,
-    /// and reports that only there.
+    /// Reads libcurl's log from here on: libcurl drops bytes after a response without a body, and reports that only
+    /// there.
     func listenForExcess() {
         isVerbose = true
         set(CURLOPT_VERBOSE, 1)
     }
 
-    /// libcurl takes every end of a TLS connection for one that the origin meant: from here on it
-    /// is looked at how it comes.
+    /// Watches how the TLS connection ends from here on: libcurl treats every end as one that the origin intended.
     func listenForEnd() { tlsSession = multi.hearEnd(of: raw) }
 
-    /// Back to the state between two transfers.
+    /// Resets the options to the state between two transfers.
     func rewind() {
         if isForbidden { set(CURLOPT_FORBID_REUSE, 0) }
         if isVerbose { set(CURLOPT_VERBOSE, 0) }
@@ -184,13 +183,13 @@ final class EasyHandle: TransferCarrier {
 
 // MARK: - The request
 
-/// What the options of a handle were set to last.
+/// The values to which the options of a handle were last set.
 struct AppliedOptions {
     enum Shape { case get, head, upload }
 
     /// The origin's URL and addresses, held as long as the handle may use the URL.
     var place: CurlPlace?
-    /// What goes into the request line.
+    /// The request target that was set.
     var target = ""
     var shape: Shape?
     var customMethod: String?
@@ -200,9 +199,10 @@ struct AppliedOptions {
 }
 
 extension EasyHandle {
+    /// Sets the options for a request.
     /// - Parameters:
-    ///   - line: what goes into the request line.
-    ///   - isFresh: a connection of its own, not one from the cache.
+    ///   - line: the target in the request line.
+    ///   - isFresh: whether to use a new connection, not one from the cache.
     func apply(_ request: UpstreamRequest, _ line: String, _ place: Origin, isFresh: Bool) {
         rewind()
         if let target, applied.place !== target {
@@ -222,7 +222,7 @@ extension EasyHandle {
         applyProxy(request, place)
         guard place.isTLS else { return }
         let tls = request.terms.tls
-        // Before the settings are taken over: they say whether the watch was told of this handle.
+        // The former settings tell whether the watch knows this handle, so this comes before they are replaced.
         if tls.tellsChallenges || applied.tls?.tellsChallenges ?? false {
             multi.certificates.setInterest(interest(tls, place), of: raw)
         }
@@ -276,21 +276,21 @@ extension EasyHandle {
             fields.appendTogether(request.fields)
         } else {
             request.fields.forEachLine { name, value, known in
-                // With Expect, libcurl would wait for the 100 itself, and repeat the request after
-                // a 417, dropping its body.
+                // With Expect, libcurl would wait for the 100 itself, and repeat the request after a 417 without its
+                // body.
                 if known != .host, known != .expect { fields.append(name: name, value: value) }
             }
         }
         if request.bodyFraming == .chunked, !present.contains(.transferEncoding) {
             fields.append("Transfer-Encoding: chunked")
         }
-        // Else libcurl adds its own.
+        // An empty entry keeps libcurl from adding its own field.
         if isTogether || !present.contains(.accept) { fields.append("Accept:") }
         if request.hasBody { fields.append("Expect:") }
         c_curl_set_list(raw, CURLOPT_HTTPHEADER, fields.link())
     }
 
-    /// libcurl asks the proxy for a tunnel, as for every https origin.
+    /// Sets the proxy: libcurl asks it for a tunnel, as for every https origin.
     private func applyProxy(_ request: UpstreamRequest, _ place: Origin) {
         let url = target?.proxyURL ?? ""
         if applied.proxyURL != url {
@@ -300,7 +300,7 @@ extension EasyHandle {
         guard let proxy = place.proxy else { return }
         let tunnel = TunnelRequest(proxy, to: place.url.host, place.url.port, via: request.fields.all(.via))
         proxyFields.removeAll()
-        // Else libcurl adds it, which no specification knows.
+        // An empty entry keeps libcurl from adding this field, which no specification defines.
         proxyFields.append("Proxy-Connection:")
         for field in tunnel.fields { proxyFields.append("\(field.name): \(field.value)") }
         c_curl_set_list(raw, CURLOPT_PROXYHEADER, proxyFields.link())
@@ -311,7 +311,7 @@ extension EasyHandle {
         set(CURLOPT_SSL_VERIFYHOST, tls.verify ? 2 : 0)
         if let ca = tls.ca {
             c_curl_set_string(raw, CURLOPT_CAINFO, ca)
-            // The folder of the system's authorities would count as well.
+            // Otherwise the authorities in the system's folder would count as well.
             c_curl_set_string(raw, CURLOPT_CAPATH, nil)
         } else {
             c_curl_set_string(raw, CURLOPT_CAINFO, c_curl_default_ca_file())
@@ -334,25 +334,25 @@ extension EasyHandle {
             separator: ","
         )
         pins.removeAll()
-        // With a plus sign the entry ages, so that names of forward mode do not pile up.
+        // The plus sign lets the entry expire, so that names of forward mode do not accumulate.
         pins.append("+\(name):\(list)")
         c_curl_set_list(raw, CURLOPT_RESOLVE, pins.link())
     }
 
-    /// libcurl knows the addresses already.
+    /// Sets no addresses, since libcurl knows them already.
     func unpin() { c_curl_set_list(raw, CURLOPT_RESOLVE, nil) }
 }
 
 // MARK: - The connection
 
-// Decides which connection libcurl may open, reuse and send a request on. libcurl is on the stack during these
-// calls, so they call nothing of its multi handle.
+// Decides which connection libcurl may open, reuse and send a request on. libcurl is on the stack during these calls,
+// so they call no function of its multi handle.
 extension EasyHandle {
     /// Decides before a socket is opened whether libcurl may connect to an address.
     func mayConnect(to address: UnsafePointer<curl_sockaddr>) -> Bool {
         guard let transfer else { return false }
-        // libcurl opens a connection before it repeats a request, and may find that it cannot: by then the request may
-        // have had its effect.
+        // libcurl opens a connection before it repeats a request, and only then finds that it must not: the request may
+        // have had its effect by then.
         guard transfer.mayGoOut else {
             refusal = transfer.resendError
             return false
@@ -369,7 +369,7 @@ extension EasyHandle {
         return true
     }
 
-    /// Refuses to let libcurl resolve a name by itself: the addresses were given to it.
+    /// Refuses to let libcurl resolve a name by itself, since it was given the addresses.
     func mayResolve() -> Bool {
         guard let transfer else { return false }
         // A numeric host needs no resolution.
@@ -381,7 +381,7 @@ extension EasyHandle {
         UpstreamError(.resolver, detail: "the addresses of \(transfer.place) were lost: try again")
     }
 
-    /// Whether the request may be sent on the connection, which is open; also called before libcurl repeats a request.
+    /// Whether the request may be sent on the open connection; also called before libcurl repeats a request.
     func mayRequest(on name: ConnectionName) -> Bool {
         guard let transfer, transfer.client != nil, !transfer.isGivenUp, refusal == nil else { return false }
         connection = name
@@ -389,7 +389,7 @@ extension EasyHandle {
             refusal = transfer.resendError
             return false
         }
-        // Counts the connections made for this transfer.
+        // This option counts the connections made for the transfer.
         let isReused = c_curl_get_long(raw, CURLINFO_NUM_CONNECTS) == 0
         let address = SocketAddress(numericHost: name.remote, port: 0)
         guard address.map(transfer.dialRules.allows) ?? false else {
@@ -397,7 +397,7 @@ extension EasyHandle {
             refusal = .refused(transfer.place, at: name.remote)
             return false
         }
-        // libcurl looks for idle connections by the name alone, which may lead elsewhere by now.
+        // libcurl looks for idle connections by the name only, which may have other addresses by now.
         if transfer.destination?.isPinned != false, !addresses.contains(where: { $0.ipBytes == address?.ipBytes }) {
             return startAnew(isReused ? .staleConnection : .unresolved, lostError(transfer))
         }
@@ -409,7 +409,7 @@ extension EasyHandle {
         return true
     }
 
-    /// Begins the transfer anew after libcurl was stopped before it sent anything; the error is reported if that does
+    /// Begins the transfer again after libcurl was stopped before it sent anything; the error is reported if that does
     /// not help either.
     private func startAnew(_ reason: Retry, _ error: UpstreamError) -> Bool {
         retry = reason
@@ -420,7 +420,7 @@ extension EasyHandle {
 
 // MARK: - The response
 
-/// What became of body bytes.
+/// The treatment of body bytes.
 enum BodyVerdict { case taken, pause, refused }
 
 extension EasyHandle {
@@ -445,7 +445,7 @@ extension EasyHandle {
     func received(body: UnsafeRawBufferPointer) -> BodyVerdict {
         guard let transfer else { return .refused }
         if transfer.mustPause(buffered: reader.bytes.count) { return .pause }
-        // Asked before: the reader cannot be looked at while it takes bytes.
+        // This is read first: the reader must not be accessed while it takes bytes.
         let isDirect = transfer.handsOnAtOnce
         transfer.mark()
         guard reader.take(body: body, handOn: { isDirect && transfer.handOn($0) }) else { return .refused }
@@ -455,11 +455,11 @@ extension EasyHandle {
         return .taken
     }
 
-    /// The whole response has come, and is a refusal: nothing more of the request's body is wanted.
+    /// True if the whole response has arrived and is a refusal, so that the rest of the request's body is not needed.
     var wantsNoMore: Bool { isRefused && reader.isComplete }
 
-    /// libcurl would wait for a source that waits, whatever has been answered: it is asked once more, and hears that
-    /// this is the end.
+    /// Ends the request's body after a refusal: libcurl would wait for a paused source whatever the answer is, so the
+    /// source is asked once more, and reports its end.
     private func endIfRefused(_ transfer: Transfer) {
         guard wantsNoMore, transfer.isSendPaused else { return }
         transfer.isBodyAnnounced = true
@@ -474,7 +474,7 @@ extension EasyHandle {
 
     // MARK: - The end
 
-    /// libcurl is done with the handle; outside libcurl.
+    /// Ends the transfer with libcurl's result; called outside libcurl.
     func finish(_ result: CURLcode) {
         guard let transfer, transfer.state != .ended, !transfer.isConcluded else { return }
         if result == CURLE_OK { keepConnection() }
@@ -491,7 +491,7 @@ extension EasyHandle {
         multi.becameIdle(descriptor, name: connection, longestIdle: reader.longestIdle)
     }
 
-    /// Tries again where libcurl was stopped before it sent anything.
+    /// Tries again if libcurl was stopped before it sent anything.
     private func restart(_ transfer: Transfer) -> Bool {
         guard let retry, retries < 3, let client = transfer.client else { return false }
         retries += 1
@@ -520,7 +520,7 @@ extension EasyHandle {
                 UpstreamError(kind, detail: "\(place) ended the connection before its response was complete")
             )
         }
-        // The whole response came, and only what libcurl wanted to do after it failed.
+        // The whole response has arrived, and only libcurl's work after it failed.
         if reader.isComplete { return .success(reader.trailers) }
         if let refusal { return .failure(refusal) }
         if transfer.hasBodyFailed { return .failure(transfer.requestBodyError) }
@@ -541,7 +541,7 @@ extension EasyHandle {
         return .failure(CurlFailure.error(result, context))
     }
 
-    /// Why the proxy opened no tunnel; nil: it did, or it was not come to that.
+    /// The reason why the proxy opened no tunnel; nil if it did, or was not asked for one.
     private func proxyError(_ transfer: Transfer, _ result: CURLcode) -> UpstreamError? {
         guard let destination = transfer.destination, let proxy = destination.proxy, transfer.timesSent == 0 else {
             return nil

@@ -1,35 +1,35 @@
-// Where a request goes: its URL, parsed, and what the URLs of one origin have in common, worked out once.
+// The origin of a request: its URL, parsed, and the properties that all URLs of one origin share, computed once.
 
 import EventLoop
 import HTTPWire
 
-/// A scheme and an authority with the proxy on the way there, and what becomes of them; loop-bound.
+/// A scheme and an authority, with the proxy on the way there and the properties that follow; loop-bound.
 final class Origin {
     /// The bytes of a URL up to its path, as the request has them.
     let root: [UInt8]
-    /// A URL there, without its target.
+    /// A URL of the origin, without a target.
     let url: UpstreamURL
     /// The proxy on the way to the origin; nil if there is none.
     let proxy: UpstreamProxy?
     /// The host and port that connections lead to: the proxy's, if there is one.
     let key: ResolverKey
     let isTLS: Bool
-    /// The host of `key` is an IP address in any notation.
+    /// Whether the host of `key` is an IP address in any notation.
     let isNumeric: Bool
     /// The address of a numeric host; empty for a name.
     let addresses: [SocketAddress]
     /// Whether libcurl is given the addresses of a name: the origin's, or an alias for the proxy's.
     var isPinned: Bool { !isNumeric || proxy != nil }
-    /// The origin's own address; nil where its host is a name.
+    /// The origin's own address; nil if its host is a name.
     let ownAddress: SocketAddress?
     /// Host and port, and the proxy on the way there, as errors name them.
     let name: String
-    /// The value of a Host field for it.
+    /// The value of a Host field for the origin.
     let hostField: String
-    /// The host as a URL has it: a numeric one as its address, a name without the root's dot.
+    /// The host as a URL has it: a numeric one as its address, a name without the dot of the root.
     let connectName: String
-    /// What its carrier keeps with it, once there has been one: a place is always carried by the same one, which sets
-    /// and reads this.
+    /// An object of the origin's carrier, which sets and reads it; nil before the first transfer. An origin always has
+    /// the same carrier.
     var carried: AnyObject?
 
     init(root: [UInt8], _ url: UpstreamURL, proxy: UpstreamProxy? = nil) {
@@ -50,15 +50,15 @@ final class Origin {
     }
 }
 
-/// The last few places; loop-bound.
+/// The origins that were used last; loop-bound.
 struct UpstreamPlaces {
     private static let limit = 16
     private var places: [Origin] = []
-    /// The last scheme and authority that came apart from their path.
+    /// The scheme and authority that were looked up last, and their origin.
     private var last: (root: String, place: Origin)?
 
     /// The request target, and the origin of the URL.
-    /// - Parameter proxy: the one that its requests go through.
+    /// - Parameter proxy: the proxy that its requests go through.
     /// - Throws: `.request` if the URL is not acceptable.
     mutating func find(
         _ root: String,
@@ -98,7 +98,7 @@ struct UpstreamPlaces {
 
     /// The length of scheme and authority; undefined if it is no URL.
     private static func rootLength(_ bytes: UnsafeBufferPointer<UInt8>) -> Int {
-        // Behind the two slashes of the scheme.
+        // The search starts behind the two slashes of the scheme.
         var end = min(8, bytes.count)
         while end < bytes.count, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
         return end
@@ -110,7 +110,7 @@ struct UpstreamPlaces {
 /// A parsed absolute URL: where to connect, and the request target byte for byte.
 struct UpstreamURL: Equatable {
     let isTLS: Bool
-    /// Lower case; an IPv6 address keeps its brackets.
+    /// The host in lower case; an IPv6 address keeps its brackets.
     let host: String
     let port: UInt16
     /// The request target.
@@ -124,15 +124,15 @@ struct UpstreamURL: Equatable {
         "\(host):\(port)" + (proxy.map { " through the proxy \($0.place)" } ?? "")
     }
 
-    /// The value of a Host field for it, without the zone of an address (RFC 6874 section 4).
+    /// The value of a Host field for the URL, without the zone of an address (RFC 6874 section 4).
     func hostField(numericHost: String?) -> String {
         var name = name(numericHost: numericHost)
         if let zone = name.firstIndex(of: "%") { name = name[..<zone] + "]" }
         return port == (isTLS ? 443 : 80) ? name : "\(name):\(port)"
     }
 
-    /// The host as a URL has it, a name without the root's dot.
-    /// - Parameter numericHost: the address where the host is one in an odd spelling.
+    /// The host as a URL has it, a name without the dot of the root.
+    /// - Parameter numericHost: the address if the host is one in an unusual notation.
     func name(numericHost: String?) -> String {
         numericHost ?? (host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host)
     }
@@ -153,7 +153,7 @@ struct UpstreamURL: Equatable {
         guard let authority = Authority.parse(String(url[start..<end])) else {
             throw refuse(url, "name a host, or host:port, without a user")
         }
-        // The root of all names is no host, and nothing is left of it without its dot.
+        // The root of all names is not a host, and without its dot nothing would be left.
         guard authority.host != "." else { throw refuse(url, "name a host") }
         guard authority.port != 0 else { throw refuse(url, "port 0 is none") }
         var suffix = String(url[end...])
@@ -170,14 +170,14 @@ struct UpstreamURL: Equatable {
 
     /// The request target for the part after the authority; nil if that has other bytes than visible ASCII.
     static func target(_ suffix: Slice<UnsafeBufferPointer<UInt8>>, method: Method) -> String? {
-        // RFC 9112 section 3.2.4: OPTIONS for a URL without a path asks about the server as a whole.
+        // OPTIONS for a URL without a path asks about the server as a whole (RFC 9112 section 3.2.4).
         guard let first = suffix.first else { return method == .options ? "*" : "/" }
         for byte in suffix where !(0x21...0x7E).contains(byte) || byte == UInt8(ascii: "#") { return nil }
         let text = String(decoding: suffix, as: UTF8.self)
         return first == UInt8(ascii: "/") ? text : "/" + text
     }
 
-    /// Whether a path goes into the request line as it is: it begins with a slash and holds nothing but visible ASCII.
+    /// Whether a path can be the request target unchanged: it begins with a slash and has only visible ASCII.
     static func isTarget(_ path: String) -> Bool {
         var path = path
         return path.withUTF8 { bytes in
@@ -196,7 +196,7 @@ struct UpstreamURL: Equatable {
     }
 
     private static func refuse(_ url: String, _ advice: String) -> UpstreamError {
-        // A query may hold secrets.
+        // The query is left out of the message, since it may hold secrets.
         UpstreamError(.request, detail: "cannot ask for \(url.prefix { $0 != "?" }): \(advice)")
     }
 }

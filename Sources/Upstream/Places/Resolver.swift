@@ -1,12 +1,13 @@
-// Resolves names on threads of its own, caches the addresses for a while, and checks them against the target rules.
+// Resolves names on its own threads, caches the addresses for a while, and checks them against the target rules.
 
-// For SOCK_STREAM: an optimised build takes CLibcurl for the owner of the socket types that curl.h includes.
+// CLibcurl is imported for SOCK_STREAM: an optimised build takes it for the owner of the socket types that curl.h
+// includes.
 import CLibcurl
 package import EventLoop
 import Glibc
 import Synchronization
 
-/// Resolves host names, for transfers and for tunnels. No loop ever waits for the system's resolver.
+/// Resolves host names, for transfers and for tunnels; no loop ever waits for the system's resolver.
 ///
 /// Sendable: the table of names is under its mutex, all else is constant.
 package final class Resolver: Sendable {
@@ -22,9 +23,9 @@ package final class Resolver: Sendable {
 
     /// - Parameters:
     ///   - pool: runs one job per name; not shared with file I/O, which a slow name server would delay.
-    ///   - capacity: how many names are cached, and how many may be resolved at once.
-    ///   - lifetime: nanoseconds for which addresses are cached; default 60 s.
-    ///   - failureLifetime: the same for names without addresses; default 5 s.
+    ///   - capacity: the number of names that are cached, and the number that may be resolved at once.
+    ///   - lifetime: the nanoseconds for which addresses are cached; default 60 s.
+    ///   - failureLifetime: the nanoseconds for which names without addresses are cached; default 5 s.
     package init(
         pool: IOPool,
         capacity: Int = 4096,
@@ -39,8 +40,8 @@ package final class Resolver: Sendable {
         table = Mutex(ResolverTable(capacity: capacity))
     }
 
-    /// The addresses of `host` that `rules` allow, where they are known: those of a numeric host, or of a remembered
-    /// name. Nil where the name has to be asked for, with ``ask(_:port:rules:completion:)``.
+    /// The addresses of `host` that `rules` allow, if they are known: those of a numeric host, or of a cached name. Nil
+    /// if the resolver has to be asked, by ``ask(_:port:rules:completion:)``.
     /// - Parameter host: a name, a numeric IPv4 address, or an IPv6 address with or without brackets.
     package func known(
         _ host: String,
@@ -50,7 +51,7 @@ package final class Resolver: Sendable {
         known(ResolverKey(host: host, port: port), isNumeric: nil, rules: rules)
     }
 
-    /// - Parameter isNumeric: nil if unknown.
+    /// - Parameter isNumeric: whether the host is an address; nil if unknown.
     func known(
         _ key: ResolverKey,
         isNumeric: Bool?,
@@ -63,10 +64,10 @@ package final class Resolver: Sendable {
         return answer.map { Self.judge($0, key: key, rules: rules) }
     }
 
-    /// Has the addresses of `host` that `rules` allow looked up, in the system's order of preference.
+    /// Looks up the addresses of `host` that `rules` allow, in the system's order of preference.
     /// - Parameter completion: called once, unless the question is left before; on any thread, perhaps before this
     ///   returns.
-    /// - Returns: what to leave the question by.
+    /// - Returns: the question, by which the caller can leave it.
     package func ask(
         _ host: String,
         port: UInt16,
@@ -79,7 +80,7 @@ package final class Resolver: Sendable {
         return ResolverQuestion(resolver: self, key: key, identifier: identifier)
     }
 
-    /// How many wait for an answer.
+    /// The number of callers that wait for an answer.
     var waiterCount: Int { table.withLock { $0.waiterCount } }
 
     // MARK: - One question per name
@@ -101,9 +102,9 @@ package final class Resolver: Sendable {
         for waiter in waiters { waiter(answer) }
     }
 
-    /// Forgets the waiter with this number; the name is looked up all the same, and its addresses are remembered.
+    /// Removes the waiter with this number; the name is still looked up, and its addresses are cached.
     fileprivate func leave(_ key: ResolverKey, _ identifier: UInt64) {
-        // Released outside of the lock.
+        // The completion is released outside of the lock.
         let waiter = table.withLock { $0.leave(key, identifier) }
         _ = waiter
     }
@@ -143,7 +144,7 @@ package struct ResolverQuestion: Sendable {
     fileprivate let key: ResolverKey
     fileprivate let identifier: UInt64
 
-    /// Gives the wait up: the completion is let go, and called only if the answer is there already. Any thread.
+    /// Gives the wait up: the completion is released, and called only if the answer is there already. Any thread.
     package func leave() { resolver.leave(key, identifier) }
 }
 
@@ -163,7 +164,7 @@ extension TargetRules {
 package enum ResolverAnswer: Sendable, Equatable {
     case addresses([SocketAddress])
     case notFound
-    /// The resolver could not tell; the text says why.
+    /// The resolver failed; the text is the reason.
     case failed(String)
 }
 
@@ -188,7 +189,7 @@ struct ResolverTable {
         case answered(ResolverAnswer)
         case joined
         case mustAsk
-        /// The table holds as many open questions as it may.
+        /// The table holds the most open questions that it may.
         case full
     }
 
@@ -234,7 +235,7 @@ struct ResolverTable {
         return waiting.removeValue(forKey: key).map { Array($0.values) } ?? []
     }
 
-    /// Drops the quarter that expires first, so that the walk over the table is rare.
+    /// Drops the quarter that expires first, so that the table is rarely searched.
     private mutating func makeRoom() {
         let oldestFirst = answers.sorted { $0.value.expires < $1.value.expires }
         for (key, _) in oldestFirst.prefix(max(1, answers.count / 4)) { answers[key] = nil }
@@ -245,20 +246,20 @@ struct ResolverTable {
 
 /// The system's resolver: getaddrinfo as a blocking call, and numeric addresses without it.
 package enum SystemResolver {
-    // GNU's EAI_NODATA and EAI_ADDRFAMILY, which Swift does not see.
+    // GNU's EAI_NODATA and EAI_ADDRFAMILY, which are not visible in Swift.
     private static let noData: Int32 = -5
     private static let noAddressOfFamily: Int32 = -9
 
     /// The addresses of a host for TCP; blocks until the name servers have answered.
     package static func lookup(_ host: String, port: UInt16) -> ResolverAnswer { ask(host, port: port, flags: 0) }
 
-    /// The address that a numeric host is, in every spelling that the system takes (`127.0.0.1`, `0x7f.1`, `::1`,
+    /// The address of a numeric host, in every notation that the system accepts (`127.0.0.1`, `0x7f.1`, `::1`,
     /// `fe80::1%eth0`); nil for a name. Does not block.
     package static func numeric(_ host: String, port: UInt16) -> SocketAddress? {
-        // A proxy may take the root's dot behind an address for nothing.
+        // A proxy may ignore the dot of the root behind an address.
         if host.hasSuffix(".") { return numeric(String(host.dropLast()), port: port) }
         if let address = SocketAddress(numericHost: host, port: port) { return address }
-        // A name has a letter beyond the hexadecimal ones, mostly: this spares getaddrinfo on the usual way.
+        // Most names have a letter beyond the hexadecimal ones, so this usually avoids getaddrinfo.
         let isPlainName = host.utf8.contains { byte in
             let letter = byte | 0x20
             return (0x67...0x7A).contains(letter) && letter != UInt8(ascii: "x")

@@ -3,7 +3,7 @@
 import Glibc
 package import HTTPWire
 
-/// Which deadline passed.
+/// The deadline that passed.
 package enum TimeoutPhase: String, Sendable {
     case resolve, connect
     case firstByte = "first_byte"
@@ -19,10 +19,10 @@ package struct UpstreamError: Error, Sendable, Equatable {
         case nameNotFound
         /// The resolver was not available, or failed.
         case resolver
-        /// Every address of the name is one that `TargetRules` refuses.
+        /// `TargetRules` refuses every address of the name.
         case addressRefused
         case connectionRefused
-        /// No route, or another failure to connect.
+        /// There is no route, or connecting failed in another way.
         case unreachable
         /// The origin's certificate does not verify.
         case certificate
@@ -30,34 +30,34 @@ package struct UpstreamError: Error, Sendable, Equatable {
         case tls
         /// The `ca`, `client_cert` or `client_key` file cannot be used.
         case tlsFile
-        /// The proxy on the way to the origin refuses with this status, before anything of the request went to the
-        /// origin; nil: it gave no answer that is one.
+        /// The proxy on the way to the origin refuses with this status, before any part of the request was sent to the
+        /// origin; nil if it gave no valid answer.
         case proxy(Int?)
         case timeout(TimeoutPhase)
         /// The connection ended before the response head.
         case closed
         /// The connection ended within the body.
         case truncated
-        /// Bytes that are no HTTP/1.1, or a framing that is refused.
+        /// The bytes are not HTTP/1.1, or have a framing that is refused.
         case protocolViolation(WireError)
-        /// A status that does not fit the request: 101, or 304 to a request without conditions.
+        /// The status does not fit the request: 101, or 304 to a request without conditions.
         case unexpectedStatus(Int)
         /// The source of the request's body failed or ended early.
         case requestBody
-        /// The client was shut down.
+        /// The client of the transfers was shut down.
         case cancelled
-        /// A failure within libcurl or the process, such as too many open files.
+        /// libcurl or the process failed, such as with too many open files.
         case `internal`
     }
 
     package let kind: Kind
-    /// The texts behind one reference: an outcome that may be such an error is copied with each answer, and a long
-    /// value is copied by slow calls.
+    /// The texts behind one reference: an outcome with this error is copied with each answer, and copying a long value
+    /// is slow.
     private let words: Words
 
-    /// Names the host, the cause and the remedy; for logs and operators.
+    /// The host, the cause and the remedy, for logs and operators.
     package var detail: String { words.detail }
-    /// The detail for clients, which do not learn from it where a name leads.
+    /// The detail for clients, which does not reveal the address of a name.
     package var told: String { words.told }
     /// The certificates that the origin has shown in a handshake that failed; nil if no program decides about them.
     package var challenge: CertificateChallenge? { words.challenge }
@@ -65,7 +65,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
     private final class Words: Sendable, Equatable {
         let detail: String
         let told: String
-        /// An origin has had the request before the one that failed was asked.
+        /// Whether an origin received the request before the one that failed was asked.
         let isAfterAnother: Bool
         let challenge: CertificateChallenge?
 
@@ -87,7 +87,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
 
     /// - Parameters:
     ///   - told: the text for clients, if the detail has an address that name servers gave.
-    ///   - challenge: what somebody may decide about, before the request is made again.
+    ///   - challenge: the facts by which a program may decide before the request is made again.
     package init(_ kind: Kind, detail: String, told: String? = nil, challenge: CertificateChallenge? = nil) {
         self.kind = kind
         words = Words(detail, told ?? detail, challenge: challenge)
@@ -98,12 +98,12 @@ package struct UpstreamError: Error, Sendable, Equatable {
         self.words = words
     }
 
-    /// This error of a request that a redirect led to: an origin has had the request before.
+    /// This error for a request that a redirect led to: another origin received the request before.
     package var afterAnother: UpstreamError {
         UpstreamError(kind, Words(detail, told, isAfterAnother: true, challenge: challenge))
     }
 
-    /// This error with one more sentence, which must say nothing that clients are not to learn.
+    /// This error with one more sentence, which must not reveal anything that clients must not learn.
     package func adding(_ sentence: String) -> UpstreamError {
         UpstreamError(
             kind,
@@ -120,7 +120,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
     package var status: Int {
         switch kind {
         case .timeout, .proxy(504): 504
-        // RFC 5842 section 7.2: as the answer of a daemon that is asked without a tunnel.
+        // A loop through tunnels is answered like one without a tunnel (RFC 5842 section 7.2).
         case .proxy(508): 508
         case .unreachable, .cancelled, .internal: 503
         default: 502
@@ -166,7 +166,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
         }
     }
 
-    /// No byte of the request was sent, so it may be repeated with any method.
+    /// True if no byte of the request was sent, so that it may be repeated with any method.
     package var isUnsent: Bool {
         if words.isAfterAnother { return false }
         switch kind {
@@ -179,7 +179,7 @@ package struct UpstreamError: Error, Sendable, Equatable {
 }
 
 extension UpstreamError {
-    /// The rules of forward mode allow none of the host's addresses.
+    /// The error if the rules of forward mode allow none of the host's addresses.
     static func refused(_ place: String, at addresses: String) -> UpstreamError {
         let advice =
             "name the host under forward.allow to allow it, or, where a redirect led there, under redirects.allow"
@@ -199,10 +199,11 @@ extension UpstreamError: CustomStringConvertible {
 
 /// The errors of connections that failed or broke off, for both carriers.
 enum ConnectionFailure {
+    /// The error of a connection that could not be opened.
     /// - Parameters:
     ///   - osError: `errno`; 0 if unknown.
-    ///   - text: the message in that case.
-    ///   - isProxied: the connection would have led to the proxy that `place` names.
+    ///   - text: the message if it is unknown.
+    ///   - isProxied: whether the connection would have led to the proxy that `place` names.
     static func connect(_ place: String, _ osError: Int32, text: String, isProxied: Bool) -> UpstreamError {
         let reason = osError == 0 ? text : String(cString: strerror(osError))
         let isRefused = osError == ECONNREFUSED
@@ -219,7 +220,7 @@ enum ConnectionFailure {
         }
     }
 
-    /// A deadline has passed.
+    /// The error of a deadline that has passed.
     static func timeout(_ place: String, _ phase: TimeoutPhase) -> UpstreamError {
         let what =
             switch phase {
@@ -234,8 +235,9 @@ enum ConnectionFailure {
         return UpstreamError(.timeout(phase), detail: what)
     }
 
+    /// The error of a connection that ended.
     /// - Parameters:
-    ///   - address: of the connection, with its port.
+    ///   - address: the address of the connection, with its port.
     ///   - text: how the connection ended.
     static func closed(_ place: String, _ address: String?, isHeadComplete: Bool, text: String) -> UpstreamError {
         let address = address.map { " at \($0)" } ?? ""

@@ -1,4 +1,4 @@
-// HTTP proxies on the way to origins: which one a request goes through, the tunnel that it opens, and how it fails.
+// HTTP proxies on the way to origins: the choice for a request, the tunnel that a proxy opens, and its failures.
 
 import EventLoop
 import Glibc
@@ -7,12 +7,12 @@ import HTTPWire
 /// An HTTP proxy through which origins are reached; compared by value. It is an object, so that terms copy one
 /// reference.
 ///
-/// Sendable: nothing in it changes.
+/// Sendable: it is immutable.
 package final class UpstreamProxy: Sendable, Hashable {
-    /// Lower case; an IPv6 address keeps its brackets.
+    /// The host in lower case; an IPv6 address keeps its brackets.
     package let host: String
     package let port: UInt16
-    /// The value of Proxy-Authorization, which is a secret; nil: the proxy gets none.
+    /// The value of Proxy-Authorization, which is a secret; nil if the proxy gets none.
     let authorization: String?
 
     /// - Parameter credentials: sent by the scheme Basic (RFC 7617), whether the proxy asks for them or not.
@@ -37,14 +37,14 @@ package final class UpstreamProxy: Sendable, Hashable {
 }
 
 extension UpstreamError {
-    /// The error of a proxy's name, whose lookup failed in place of the origin's.
+    /// This error for a proxy's name, which was looked up in place of the origin's.
     func of(_ proxy: UpstreamProxy) -> UpstreamError {
         UpstreamError(kind, detail: "the proxy \(proxy.place) cannot be asked: \(detail)")
     }
 }
 
 extension UpstreamProxy {
-    /// The proxy refused a tunnel, or, with 407, a request.
+    /// The error if the proxy refused a tunnel, or, with 407, a request.
     /// - Parameter origin: host and port.
     func refusal(of origin: String, status: Int) -> UpstreamError {
         let what =
@@ -62,7 +62,7 @@ extension UpstreamProxy {
         return UpstreamError(.proxy(status), detail: "the proxy \(place) \(what)")
     }
 
-    /// The proxy was asked for a tunnel, and ended the connection or said something that is no answer.
+    /// The error if the proxy was asked for a tunnel, and ended the connection or sent bytes that are not an answer.
     func silence(about origin: String, _ text: String) -> UpstreamError {
         UpstreamError(.proxy(nil), detail: "the proxy \(place) opened no way to \(origin): \(text); see its log")
     }
@@ -70,19 +70,19 @@ extension UpstreamProxy {
 
 // MARK: - Which proxy
 
-/// The setting of a service, or of forward mode.
+/// The proxies that a service, or forward mode, is configured with.
 package enum UpstreamProxies: Sendable, Hashable {
     /// Origins are connected to without a proxy.
     case none
     /// All requests go through this proxy.
     case one(UpstreamProxy)
-    /// Each scheme has a proxy or none, except for some hosts.
+    /// Each scheme has a proxy or none, and some hosts have none.
     case byScheme(http: UpstreamProxy?, https: UpstreamProxy?, except: ProxyExceptions)
 
-    /// The proxy for an origin; nil: none.
+    /// The proxy for an origin; nil for none.
     /// - Parameters:
     ///   - scheme: `http` or `https`.
-    ///   - host: in lower case, an IPv6 address in brackets.
+    ///   - host: the host in lower case, an IPv6 address in brackets.
     package func proxy(scheme: String, host: String, port: UInt16) -> UpstreamProxy? {
         switch self {
         case .none: return nil
@@ -112,13 +112,14 @@ package struct ProxyExceptions: Sendable, Hashable {
     private let isAll: Bool
     private let entries: [Entry]
 
-    /// - Parameter list: entries with commas or blanks between them, such as `localhost,.example.com,10.0.0.0/8`.
+    /// - Parameter list: entries separated by commas or blanks, such as `localhost,.example.com,10.0.0.0/8`.
     package init(_ list: String) {
         isAll = list == "*"
         entries = list.lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }.compactMap { Self.entry($0) }
     }
 
-    /// - Parameter host: in lower case, an IPv6 address in brackets.
+    /// Whether the list has the origin.
+    /// - Parameter host: the host in lower case, an IPv6 address in brackets.
     package func contain(_ host: String, port: UInt16) -> Bool {
         if isAll { return true }
         if entries.isEmpty { return false }
@@ -149,7 +150,7 @@ package struct ProxyExceptions: Sendable, Hashable {
         return host.isEmpty ? nil : Entry(rule: .name(String(host)), port: port)
     }
 
-    /// `10.0.0.1`, `10.0.0.0/8`, `::1`, `[::1]` or `fd00::/8`.
+    /// The network that a text names: `10.0.0.1`, `10.0.0.0/8`, `::1`, `[::1]` or `fd00::/8`; nil for other texts.
     private static func network(_ text: Substring) -> Rule? {
         let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
         let bare = isBracketed ? text.dropFirst().dropLast() : text
@@ -174,12 +175,12 @@ package struct ProxyExceptions: Sendable, Hashable {
 
 // MARK: - Tunnels
 
-/// What a proxy is asked for.
+/// A CONNECT request to a proxy.
 struct TunnelRequest {
     let proxy: UpstreamProxy
-    /// Host and port that the tunnel leads to.
+    /// The host and port that the tunnel leads to.
     let place: String
-    /// The entries of Via of the request that is to go through it: by them a loop is found.
+    /// The entries of Via of the request that the tunnel is for, by which a loop is found.
     let via: [String]
 
     init(_ proxy: UpstreamProxy, to host: String, _ port: UInt16, via: [String]) {
@@ -188,7 +189,7 @@ struct TunnelRequest {
         self.via = via
     }
 
-    /// The lines of its head between the one of the request and the empty one, as names and values.
+    /// The field lines of the head of the request, as names and values.
     var fields: [(name: String, value: String)] {
         let credentials = proxy.authorization.map { [("Proxy-Authorization", $0)] } ?? []
         return credentials + via.map { ("Via", $0) }
@@ -201,24 +202,24 @@ struct TunnelRequest {
     }
 }
 
-/// One CONNECT request on a connection to a proxy; loop-bound, held by the dial. It takes no byte from the socket that
-/// follows the head of the answer: those are the origin's.
+/// One CONNECT request on a connection to a proxy; loop-bound, held by the dial. It reads no byte beyond the head of
+/// the answer: those belong to the origin.
 final class TunnelOpening: IOHandler {
     private let request: TunnelRequest
-    // Open until it is taken.
+    // The socket is open until it is taken.
     private var descriptor: Int32
     private let event: (() -> Void) -> Void
     private let completion: (UpstreamError?) -> Void
     private var watch: IOEvent?
     private var unsent: ArraySlice<UInt8>
     private var parser = ResponseParser(limits: .response, isLenient: true)
-    /// The start of a head that has not come to its end.
+    /// The received start of a head that is not complete yet.
     private var part: [UInt8] = []
     private var interimCount = 0
 
     /// - Parameters:
-    ///   - event: whatever happens goes through here.
-    ///   - completion: told how it ended, once, nil for a tunnel; it takes the descriptor.
+    ///   - event: runs every event of the opening.
+    ///   - completion: called once at the end, with nil if there is a tunnel; it takes the descriptor.
     init(
         _ request: TunnelRequest,
         _ descriptor: Int32,
@@ -236,7 +237,7 @@ final class TunnelOpening: IOHandler {
 
     func begin() { send() }
 
-    /// Nothing is heard of it any more; the descriptor is the caller's.
+    /// Takes the descriptor, and ends the events.
     func takeDescriptor() -> Int32 {
         watch?.cancel()
         watch = nil
@@ -262,7 +263,7 @@ final class TunnelOpening: IOHandler {
     private enum Step {
         case more
         case answered(Int)
-        /// What came is no answer.
+        /// The received bytes are not an answer.
         case silence(String)
     }
 
@@ -283,7 +284,8 @@ final class TunnelOpening: IOHandler {
         }
     }
 
-    /// - Parameter seen: what waits in the socket, or its beginning.
+    /// Takes the next bytes of the answer.
+    /// - Parameter seen: the bytes that wait in the socket, or their beginning.
     private func take(_ seen: UnsafeMutableRawBufferPointer) -> Step {
         let earlier = part.count
         part.append(contentsOf: seen)
@@ -294,7 +296,7 @@ final class TunnelOpening: IOHandler {
         }
         switch progress {
         case .success(.complete(let length)):
-            // And not a byte more: the rest belongs to whoever speaks through the tunnel.
+            // Not a byte more is read: the rest belongs to the user of the tunnel.
             _ = Socket.read(descriptor, into: UnsafeMutableRawBufferPointer(rebasing: seen[..<(length - earlier)]))
             let status = parser.status
             guard status < 200 else { return .answered(status) }

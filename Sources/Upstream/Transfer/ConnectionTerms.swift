@@ -1,17 +1,17 @@
-// What the fields of a request and its response say about their connection: whether it belongs to one client from then
-// on, and how long it may be idle.
+// The terms that the fields of a request and its response set for their connection: whether it belongs to one client
+// from then on, and for how long it may be idle.
 
 import EventLoop
 import HTTPWire
 
 enum ConnectionTerms {
-    /// Schemes that authenticate a connection and not a request (RFC 4559 section 6): later requests on it
-    /// count as from the same user.
+    /// The schemes that authenticate a connection and not a request (RFC 4559 section 6): later requests on it count as
+    /// from the same user.
     private static let schemes: [StaticString] = ["NTLM", "Negotiate", "Kerberos", "Nego2"]
 
     /// Whether the credentials of a request or the challenges of a response name such a scheme.
     static func authenticateConnection(_ fields: Fields) -> Bool {
-        // The usual case: neither the request nor the response has any of them.
+        // Usually neither the request nor the response has one of these fields.
         let present = fields.present
         guard
             present.contains(.authorization) || present.contains(.wwwAuthenticate)
@@ -24,8 +24,8 @@ enum ConnectionTerms {
         return isFound
     }
 
-    /// Whether a value contains one of the schemes as a word, even in a malformed list or a quoted string: closing a
-    /// connection too often is only slow.
+    /// Whether a value contains one of the schemes as a word, even in a malformed list or a quoted string: to close a
+    /// connection without need is only slow.
     private static func names(_ value: UnsafeRawBufferPointer) -> Bool {
         var start = 0
         for position in 0...value.count where position == value.count || !isLetter(value[position]) {
@@ -40,12 +40,12 @@ enum ConnectionTerms {
         (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
     }
 
-    /// Nanoseconds before the origin's timeout in which a connection is not reused: a request sent then
-    /// would cross with the close.
+    /// The nanoseconds before the origin's timeout in which a connection is not reused: a request sent then could cross
+    /// with the close.
     static let margin: UInt64 = 1_000_000_000
 
-    /// How long the connection may lie idle after this response, in nanoseconds, by `Keep-Alive: timeout=N` (RFC 2068
-    /// section 19.7.1.1) less the margin; nil if there is none. The smallest of several is used.
+    /// The time in nanoseconds for which the connection may be idle after this response, by `Keep-Alive: timeout=N`
+    /// (RFC 2068 section 19.7.1.1) less the margin; nil if the response has none. The smallest of several counts.
     static func longestIdle(_ fields: Fields) -> UInt64? {
         guard fields.present.contains(.keepAlive) else { return nil }
         var least: UInt64?
@@ -83,7 +83,7 @@ enum ConnectionTerms {
 package final class SwitchedConnection {
     /// The bytes after the head of the 101, until they are taken.
     private var received: [UInt8]
-    // Open until it is taken or this object ends.
+    // The socket is open until it is taken or this object ends.
     private var descriptor: Int32
 
     init(_ descriptor: Int32, received: [UInt8]) {

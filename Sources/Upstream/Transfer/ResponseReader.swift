@@ -2,57 +2,57 @@
 
 import HTTPWire
 
-/// Takes raw heads and body bytes: whole, as they were read, or line by line as libcurl has them.
-/// Loop-bound, its carrier's own.
+/// Reads raw heads and body bytes, whole as they were received, or line by line as libcurl gives them. Loop-bound,
+/// owned by its carrier.
 final class ResponseReader {
-    // Both unchecked, since a check would be paid for with every look at bytes. They are private, and whoever changes
-    // them calls nothing but themselves: `take(body:handOn:)` hands a piece on between two steps of the decoder, never
+    // Both are unchecked, since a check would be paid for with every access to bytes. They are private, and the methods
+    // that change them call nothing else: `take(body:handOn:)` hands a piece on between two steps of the decoder, never
     // within one.
     @exclusivity(unchecked) private var parser: ResponseParser
     @exclusivity(unchecked) private var decoder = BodyDecoder(.none, side: .response)
     private var method = Method.get
     private var isConditional = false
     private var isUpgrade = false
-    /// The peer is a proxy, which may answer for itself.
+    /// Whether the peer is a proxy, which may answer for itself.
     private var isProxied = false
 
-    /// Something of a response came, so that the request may have been acted on.
+    /// Whether a byte of a response arrived, so that the origin may have acted on the request.
     private(set) var hasReceived = false
     private(set) var isHeadComplete = false
-    /// The connection must not be reused: the origin said so, or its framing is ambiguous.
+    /// True if the connection must not be reused: the origin said so, or its framing is ambiguous.
     private(set) var mustClose = false
-    /// How long the connection may lie idle after this response, in nanoseconds; nil if the origin has not said.
+    /// The time in nanoseconds for which the connection may be idle after this response; nil if the origin gives none.
     private(set) var longestIdle: UInt64?
-    /// The request's credentials authenticate the connection, so that it must not carry another client's request.
+    /// Whether the request's credentials authenticate the connection, so that it must not carry another client's
+    /// request.
     private var authenticatesConnection = false
-    /// Why the bytes were refused.
+    /// The reason why the bytes were refused; nil if they were not.
     private(set) var failure: UpstreamError.Kind?
 
-    // What waits to be handed on, in this order. Unchecked, since a check would be paid for with every event:
-    // `Transfer.handOn` takes each of them out before it calls the delegate, so that a carrier may add to them while
-    // that one works.
+    // The parts that wait to be handed on, in this order. Unchecked, since a check would be paid for with every event:
+    // `Transfer.handOn` takes each of them out before it calls the delegate, so that a carrier may add parts during the
+    // call.
     @exclusivity(unchecked) var interims: [ResponseHead] = []
     @exclusivity(unchecked) var head: ResponseHead?
     @exclusivity(unchecked) var bytes: [UInt8] = []
-    /// The start of a head that has not come to its end.
-    // Unchecked, since a check would be paid for with every head: only `take(head:)` changes it, and calls nobody in
-    // between.
+    /// The start of a head that is not complete yet. Unchecked, since a check would be paid for with every head: only
+    /// `take(head:)` changes it, and makes no other call in between.
     @exclusivity(unchecked) private var part: [UInt8] = []
     /// The length of the interim heads so far, in bytes, and their number.
     private var interimLength = 0
     private var interimCount = 0
-    /// Why a head so far, of an interim response or the final one, may be read otherwise by others; nil: none is.
+    /// The reason why other parsers may read a head so far, interim or final, differently; nil if there is none.
     private var oddFraming: WireReason?
 
     init() { parser = ResponseParser(limits: .response, isLenient: true) }
 
     var framing: BodyFraming { decoder.framing }
     var trailers: Fields { decoder.trailers }
-    /// The whole message came, by its own framing.
+    /// Whether the whole message has arrived, by its own framing.
     var isComplete: Bool { isHeadComplete && failure == nil && decoder.isComplete }
 
-    /// Makes ready for the next request; keeps capacity within a bound.
-    /// - Parameter isProxied: a proxy is asked for the URL as a whole.
+    /// Prepares for the next request; the kept capacity is bounded.
+    /// - Parameter isProxied: whether a proxy is asked for the URL as a whole.
     func reset(for request: UpstreamRequest, isProxied: Bool = false) {
         let terms = request.terms
         if parser.limits == terms.limits, parser.isLenient == terms.isLenient {
@@ -80,10 +80,10 @@ final class ResponseReader {
         if bytes.capacity > 1 << 19 { bytes = [] } else { bytes.removeAll(keepingCapacity: true) }
     }
 
-    /// Takes one raw line. False: refused, see ``failure``.
+    /// Takes one raw line. False if it is refused, see ``failure``.
     func take(line: UnsafeRawBufferPointer) -> Bool {
         guard failure == nil else { return false }
-        // After the final head libcurl has no line to give: trailers come as bytes of the body.
+        // After the final head libcurl gives no more lines: trailers are delivered as bytes of the body.
         guard !isHeadComplete else {
             return refuse(.protocolViolation(WireError(.statusLineMalformed, side: .response)))
         }
@@ -91,15 +91,15 @@ final class ResponseReader {
         // The count includes the final head, whose own length the parser limits.
         guard count(interim: line.count, atMost: InterimBound.maximumBytes + parser.limits.head) else { return false }
         parser.hold(line)
-        // The empty line ends the head; the lines before it are judged with it, or when they are many.
+        // The empty line ends the head; the lines before it are parsed with it, or earlier if they are many.
         guard line.count <= 2 || parser.unseen >= Self.maximumUnseen else { return true }
         return judgeHead()
     }
 
-    /// How much of a head may gather before the parser looks at it, in bytes.
+    /// The most bytes of a head that are collected before the parser sees them.
     private static let maximumUnseen = 8192
 
-    /// Looks at the lines that have come. False: refused, see ``failure``.
+    /// Parses the lines that have arrived. False if they are refused, see ``failure``.
     private func judgeHead() -> Bool {
         do {
             if case .needMore = try parser.parseHeld(requestMethod: method) { return true }
@@ -109,19 +109,19 @@ final class ResponseReader {
         return accept(parser.makeHead())
     }
 
-    /// Counts bytes of heads before the final one; false: refused.
+    /// Counts bytes of heads before the final one; false if there are too many.
     private func count(interim length: Int, atMost most: Int) -> Bool {
         interimLength += length
         guard interimLength > most else { return true }
         return refuse(.protocolViolation(WireError(.tooManyInterims, side: .response)))
     }
 
-    /// A complete head; false: refused.
+    /// Takes a complete head; false if it is refused.
     private func accept(_ head: consuming ResponseHead) -> Bool {
         if oddFraming == nil { oddFraming = parser.oddFraming }
         if head.status == 101 {
             guard isUpgrade else { return refuse(.unexpectedStatus(101)) }
-            // The bytes after a 101 are not HTTP: their beginning must be unambiguous.
+            // The bytes after a 101 are not HTTP, so the place where they begin must be unambiguous.
             if let oddFraming { return refuse(.protocolViolation(WireError(oddFraming, side: .response))) }
         } else if head.status < 200 {
             interimCount += 1
@@ -131,7 +131,7 @@ final class ResponseReader {
             interims.append(head)
             return true
         }
-        // An origin has nothing to say by this status (RFC 9110 section 15.5.8): it is the proxy's own.
+        // An origin cannot mean this status (RFC 9110 section 15.5.8): it is the proxy's own.
         if head.status == 407, isProxied { return refuse(.proxy(407)) }
         if head.status == 304, !isConditional { return refuse(.unexpectedStatus(304)) }
         isHeadComplete = true
@@ -174,8 +174,8 @@ final class ResponseReader {
         return .final(status: status, length: length)
     }
 
-    /// Looks at all bytes of a head that have come: how long it is; nil: more are needed, or it was
-    /// refused, see ``failure``.
+    /// Parses all received bytes of a head, and returns its length; nil if more are needed, or it was refused, see
+    /// ``failure``.
     private func parse(_ bytes: UnsafeRawBufferPointer) -> Int? {
         do throws(WireError) {
             guard case .complete(let length) = try parser.parse(bytes, requestMethod: method) else { return nil }
@@ -188,18 +188,18 @@ final class ResponseReader {
 
     /// Returns the final head once, then nil.
     func takeHead() -> ResponseHead? {
-        // Swapped, which moves it.
+        // The swap moves the head without a copy.
         var taken: ResponseHead?
         swap(&taken, &head)
         return taken
     }
 
-    /// Nothing waits to be handed on.
+    /// True if nothing waits to be handed on.
     var isHandedOut: Bool { head == nil && bytes.isEmpty && interims.isEmpty }
-    /// All that came of the response so far has been handed on, its head at least.
+    /// True if all received parts of the response have been handed on, and the head is one of them.
     var isHandedOn: Bool { isHeadComplete && isHandedOut }
 
-    /// Takes raw bytes of the body, chunked coding included. False if refused, see ``failure``.
+    /// Takes raw bytes of the body, chunked coding included. False if they are refused, see ``failure``.
     /// - Parameter handOn: takes content in place, or returns false so that it is kept.
     func take(body: UnsafeRawBufferPointer, handOn: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         guard failure == nil else { return false }
@@ -216,11 +216,12 @@ final class ResponseReader {
         return false
     }
 
-    /// The next piece of content, the end of the body or that of the bytes; nil: refused, see ``failure``.
+    /// The next piece of content, the end of the body or the end of the bytes; nil if they were refused, see
+    /// ``failure``.
     func next(_ body: UnsafeRawBufferPointer, from position: Int) -> BodyStep? {
         do {
             let step = try decoder.next(body, from: position)
-            // Set before the last piece is delivered, because the delegate may end the transfer in that call.
+            // This is set before the last piece is delivered, because the delegate may end the transfer in that call.
             switch step {
             case .data(let range) where decoder.isComplete && range.upperBound < body.count: mustClose = true
             case .finished(let consumed) where consumed < body.count: mustClose = true
@@ -233,16 +234,17 @@ final class ResponseReader {
         }
     }
 
-    /// Bytes of content that are still to come, where a length says how many and nothing waits before them; else nil.
+    /// The number of content bytes that are still to come, if a length gives it and nothing waits before them; nil
+    /// otherwise.
     var lengthLeft: UInt64? { bytes.isEmpty && failure == nil && isHeadComplete ? decoder.lengthLeft : nil }
 
-    /// Counts content bytes that were taken from the socket elsewhere.
+    /// Counts content bytes that were read from the socket elsewhere.
     func skip(_ count: Int) { decoder.skip(count) }
 
-    /// Keeps content until it is wanted.
+    /// Keeps content until the delegate wants it.
     func keep(_ content: UnsafeRawBufferPointer) { bytes.append(contentsOf: content) }
 
-    /// The connection is not fit for another request.
+    /// Marks the connection as one that must not be reused.
     func forbidReuse() { mustClose = true }
 
     /// Frees the memory that a long response needed.
@@ -251,12 +253,12 @@ final class ResponseReader {
         if part.capacity > 1 << 14 { part = [] }
     }
 
-    /// Called when no more lines follow: judges the head so far.
+    /// Parses the head so far; called when no more lines follow.
     func endOfLines() {
         if failure == nil, !isHeadComplete, parser.unseen > 0 { _ = judgeHead() }
     }
 
-    /// libcurl calls the transfer done: the body must be, too.
+    /// Checks at libcurl's end of the transfer that the body has ended, too.
     func end() -> Bool {
         guard failure == nil, isHeadComplete else { return false }
         if case .untilClose = decoder.framing { try? decoder.connectionClosed() }

@@ -1,10 +1,9 @@
-// One request and its response under way: as the modules above see it, and what every carrier promises of it, written
-// once.
+// One request and its response in progress: as the modules above see it, and the behaviour that all carriers share.
 
 import EventLoop
 import HTTPWire
 
-/// A transfer; loop-bound. Its methods may be called at any time on the loop, from its delegate and its source, too.
+/// A transfer; loop-bound. Its methods may be called at any time on the loop, also from its delegate and its source.
 ///
 /// States: resolving → running → ended, and from each to ended.
 package final class Transfer {
@@ -16,12 +15,12 @@ package final class Transfer {
     /// The request target, once its URL has been parsed.
     var target = ""
     var destination: Origin?
-    // All nil from the end on.
+    // All of these are nil once the transfer has ended.
     var client: (any TransferClient)?
     var delegate: (any TransferDelegate)?
     var source: (any RequestBodySource)?
     private(set) var carrier: (any TransferCarrier)?
-    /// The carrier's, held for itself: each look at a response through the protocol would be a call.
+    /// The slot of the carrier, held here as well: each access to a response through the protocol would be a call.
     private(set) var slot: CarrierSlot?
     /// The number under which the transfer waits for the addresses of its origin; set by the client alone, nil if it
     /// does not wait.
@@ -31,31 +30,31 @@ package final class Transfer {
     var deadlines: Deadlines
     private var isMarked = false
 
-    /// The delegate wants no bytes.
+    /// Whether the delegate wants no bytes.
     private(set) var isHeld = false
     private(set) var isReceivePaused = false
     var isSendPaused = false
     var isBodyAnnounced = false
-    /// Bytes the source has given.
+    /// The number of bytes that the source has given.
     var bodySent: UInt64 = 0
     var isBodyTouched = false
 
-    /// How often its request has gone out.
+    /// How many times the request was sent.
     var timesSent = 0
-    /// The source of the request's body failed, or did not give what was announced.
+    /// Whether the source of the request's body failed, or gave another length than was announced.
     var hasBodyFailed = false
-    /// Whether the transfer was cancelled at a time when it could not end: it ends at the end of the event.
+    /// Whether the transfer was cancelled while it could not end: it ends at the end of the event.
     private var isCancelled = false
-    /// Nothing more of the request is wanted.
+    /// True if the rest of the request is not needed.
     var isGivenUp: Bool { hasBodyFailed || isCancelled }
-    // Both unchecked, since a check would be paid for with every response: a carrier sets each by one assignment of a
-    // Bool. Other modules have them by the properties below, since they would check all the same.
+    // Both are unchecked, since a check would be paid for with every response: a carrier sets each by one assignment of
+    // a Bool. Other modules read them through the properties below, since their accesses would be checked all the same.
     @exclusivity(unchecked) var contentIsNext = false
     @exclusivity(unchecked) var provesEnd = true
-    /// Content of known length came with the final head, which is handed on now: bytes are next.
+    /// Whether content of known length arrived with the final head that is being handed on, so that bytes follow next.
     package var hasContent: Bool { contentIsNext }
-    /// False where a body that lasts to the end of its connection came over TLS, and that ended without close_notify:
-    /// anybody on the way may have cut it (RFC 9112 section 9.8). For the delegate's `transferFinished`.
+    /// False if a body that lasts to the end of its connection came over TLS, and that ended without close_notify: an
+    /// attacker may have cut it (RFC 9112 section 9.8). For the delegate's `transferFinished`.
     package var isEndProven: Bool { provesEnd }
     /// The outcome of the transfer, while bytes before the end wait for the delegate.
     var outcome: Result<Fields, UpstreamError>?
@@ -78,7 +77,7 @@ package final class Transfer {
 
     // MARK: - For the modules above
 
-    /// The delegate wants bytes again. They come later, not from within this call.
+    /// Resumes the delivery of bytes. They come later, not from within this call.
     package func resume() {
         guard isHeld, state != .ended else { return }
         isHeld = false
@@ -87,21 +86,21 @@ package final class Transfer {
         client?.poke()
     }
 
-    /// The delegate wants no bytes for now, as if it had answered `.pause` to the last ones. Those that have been read
+    /// Pauses the delivery, as if the delegate had answered `.pause` to the last bytes. Those that have been read
     /// already may still come.
     package func pause() {
         guard !isHeld, state != .ended else { return }
         hold()
     }
 
-    /// The response may fall silent for as long as it likes, such as an event stream: no idle deadline from now on.
+    /// Allows the response to be silent for any time, such as an event stream: there is no idle deadline from now on.
     package func allowSilence() {
         deadlines.liftIdle()
         armTimer()
     }
 
-    /// Called when the source of the request body has bytes again, or its end. It is read later,
-    /// not from within this call.
+    /// Reports that the source of the request body has bytes again, or its end. It is read later, not from within this
+    /// call.
     package func bodyAvailable() {
         guard state != .ended else { return }
         isBodyAnnounced = true
@@ -124,7 +123,7 @@ package final class Transfer {
 
     // MARK: - The carrier
 
-    /// A carrier has the transfer from now on.
+    /// Assigns the transfer to a carrier.
     func attach(to carrier: any TransferCarrier) {
         if let former = self.carrier, former !== carrier { former.slot.transfer = nil }
         self.carrier = carrier
@@ -132,7 +131,7 @@ package final class Transfer {
         carrier.slot.transfer = self
     }
 
-    /// The carrier has it no longer.
+    /// Takes the transfer from its carrier.
     func leaveCarrier() -> (any TransferCarrier)? {
         guard let carrier else { return nil }
         carrier.slot.transfer = nil
@@ -143,14 +142,14 @@ package final class Transfer {
 
     // MARK: - Handing on
 
-    /// Puts the transfer on the list of those that have something to hand on.
+    /// Puts the transfer on the list of those with parts to hand on.
     func mark() {
         guard !isMarked else { return }
         isMarked = true
         client?.mark(self)
     }
 
-    /// Delivers the pending parts of the response in order; outside libcurl.
+    /// Delivers the pending parts of the response in order; called outside libcurl.
     func deliver() {
         isMarked = false
         if isCancelled { return detach() }
@@ -173,7 +172,7 @@ package final class Transfer {
             delegate?.transfer(self, received: head, framing: reader.framing)
         }
         guard state != .ended, !isHeld, !reader.bytes.isEmpty else { return }
-        // Moved out of the reader, so that no bytes are appended while the delegate reads them.
+        // The bytes are moved out of the reader, so that none are appended while the delegate reads them.
         var bytes: [UInt8] = []
         swap(&bytes, &reader.bytes)
         let flow = bytes.withUnsafeBytes { delegate?.transfer(self, received: $0) }
@@ -190,10 +189,10 @@ package final class Transfer {
 
     // MARK: - Back-pressure
 
-    /// How much may wait to be handed on before nothing more is read, in bytes.
+    /// The most bytes that may wait to be handed on; beyond it no more are read.
     private static var maximumBuffered: Int { 1 << 18 }
 
-    /// Asked before more bytes come than the `buffered` that wait.
+    /// Whether to read no more bytes while `buffered` bytes wait.
     func mustPause(buffered: Int) -> Bool {
         guard isHeld || buffered >= Self.maximumBuffered else { return false }
         isReceivePaused = true
@@ -220,12 +219,12 @@ package final class Transfer {
         armTimer()
     }
 
-    /// Starts the timer, unless it fires early enough already; then the deadline is checked again.
+    /// Starts the timer, unless it fires early enough already; the deadline is checked when it does.
     func armTimer() {
         if let next = deadlines.next { slot?.wake(at: next.at) }
     }
 
-    /// Passes the time to the deadlines. Called by the loop, never by libcurl.
+    /// Checks the deadlines. Called by the loop, never by libcurl.
     func timerFired() {
         guard state != .ended, !isConcluded else { return }
         guard let phase = deadlines.expired(now: Monotonic.now()) else { return armTimer() }
@@ -237,28 +236,28 @@ package final class Transfer {
 
 // MARK: - While it is carried
 
-/// A carrier may call these with its engine on the stack (libcurl's, for instance): they decide, append and mark.
-/// Delegates hear later, but for bytes that they take at once and for ``concludeAtOnce(_:)``.
+/// The calls of carriers, which may have their engine on the stack (such as libcurl): they decide, append and mark.
+/// Delegates are called later, except for bytes that they take at once and for ``concludeAtOnce(_:)``.
 extension Transfer {
     // MARK: - The request goes out
 
-    /// The request has gone out, and is to go out once more because its connection, used before, ended without a byte
-    /// of a response: it may have ended before it was given this request. Only what means the same sent twice (RFC 9110
-    /// section 9.2.2), and no body of which a part may have arrived.
+    /// Whether the request, which was sent, may be sent once more because its reused connection ended without a byte of
+    /// a response: the origin may have closed it before the request arrived. The method must be idempotent (RFC 9110
+    /// section 9.2.2), and no part of a body may have been sent.
     var mayResend: Bool { request.method.isIdempotent && !isBodyTouched && slot?.reader.hasReceived == false }
 
-    /// Asked before the request goes out on a connection, the first one or another.
+    /// Whether the request may be sent on a connection, the first one or another.
     var mayGoOut: Bool { timesSent == 0 || mayResend }
 
-    /// The request goes out now.
+    /// Counts that the request is sent now.
     func goesOut() {
         timesSent += 1
         deadlines.enter(request.hasBody ? .sending : .waiting, now: Monotonic.now())
         armTimer()
     }
 
-    /// Sends the request once more over a fresh connection, if it may be repeated: nothing of a response came on one
-    /// that had been used before.
+    /// Sends the request once more over a fresh connection, if it may be repeated: no byte of a response came on a
+    /// reused one.
     /// - Parameter letGo: closes the old connection.
     func resend(_ letGo: () -> Void) {
         guard mayResend, timesSent == 1, let client else { return concludeAtOnce(.failure(resendError)) }
@@ -268,7 +267,7 @@ extension Transfer {
 
     // MARK: - The request's body
 
-    /// The next bytes of the body, for a carrier that has room for them.
+    /// Reads the next bytes of the body, for a carrier that has room for them.
     func readBody(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
         guard !isGivenUp else { return .failed }
         var room = buffer
@@ -290,7 +289,7 @@ extension Transfer {
             isSendPaused = true
             updateSuspension()
         case .end:
-            // Short of its length: what the origin has got must not pass as the whole.
+            // The body is shorter than announced: the origin must not take what it got for the whole.
             if case .length = request.bodyFraming { return failBody() }
             bodyRead()
         case .failed: return failBody()
@@ -332,14 +331,14 @@ extension Transfer {
 
     func bodyReceived() { deadlines.progress(now: Monotonic.now()) }
 
-    /// Whether bytes go to the delegate as they come: nothing waits before them, and it takes them while its carrier's
-    /// engine is on the stack.
+    /// Whether bytes go to the delegate as they arrive: nothing waits before them, and it accepts them while its
+    /// carrier's engine is on the stack.
     var handsOnAtOnce: Bool {
         guard let slot, !isGivenUp, delegate?.acceptsReentrantBytes == true else { return false }
         return slot.reader.isHandedOn
     }
 
-    /// False: the delegate wants no bytes now.
+    /// Hands bytes to the delegate. False if it wants none now.
     func handOn(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard !isHeld, let delegate else { return false }
         if delegate.transfer(self, received: bytes) == .pause { hold() }
@@ -355,7 +354,7 @@ extension Transfer {
         return moved.result
     }
 
-    /// Bytes that should be read at a time, at most.
+    /// The most bytes that should be read at a time.
     var maximumAtOnce: Int { delegate?.maximumAtOnce ?? .max }
 
     // MARK: - The end
@@ -381,10 +380,10 @@ extension Transfer {
 
 // MARK: - Through a proxy
 
-// What a proxy on the way to the origin changes for a transfer.
+// The effects of a proxy on the way to the origin on a transfer.
 extension Transfer {
-    /// Which addresses its connection may lead to: the rules for origins do not concern a proxy that the configuration
-    /// names.
+    /// The rules for the addresses of the transfer's connection: those for origins do not apply to a proxy that the
+    /// configuration names.
     var dialRules: TargetRules { destination?.proxy == nil ? request.terms.target : .any }
 
     /// Whether a proxy is asked for the URL as a whole (RFC 9112 section 3.2.2), and not for a tunnel.
@@ -393,7 +392,7 @@ extension Transfer {
         return !destination.isTLS && !request.isUpgrade
     }
 
-    /// What its proxy is asked for a tunnel with; nil: no tunnel of Drydock's own is needed.
+    /// The request for a tunnel to its proxy; nil if no tunnel of Drydock's own is needed.
     var tunnel: TunnelRequest? {
         guard let destination, let proxy = destination.proxy, request.isUpgrade else { return nil }
         return TunnelRequest(proxy, to: destination.url.host, destination.url.port, via: request.fields.all(.via))
@@ -406,7 +405,7 @@ extension Transfer {
 extension Transfer {
     // MARK: - Release
 
-    /// Tells the delegate; the transfer holds nothing by then.
+    /// Tells the delegate; the transfer has released everything before.
     func end(_ outcome: Result<Fields, UpstreamError>) {
         let delegate = delegate
         detach()
@@ -416,7 +415,7 @@ extension Transfer {
         }
     }
 
-    /// Lets go of the carrier, the delegate and the source of the body.
+    /// Releases the carrier, the delegate and the source of the body.
     func detach() {
         guard state != .ended else { return }
         state = .ended
@@ -428,7 +427,7 @@ extension Transfer {
         client?.released(self)
     }
 
-    /// The origin has switched to another protocol: its connection is the delegate's from here on.
+    /// Ends the transfer after a switch to another protocol: its connection belongs to the delegate from here on.
     func switched(_ head: ResponseHead, to connection: SwitchedConnection) {
         let delegate = delegate
         detach()
@@ -437,7 +436,7 @@ extension Transfer {
 
     // MARK: - Words
 
-    /// The origin; a query stays out of messages, since it may hold secrets.
+    /// The origin for messages, without the query, since that may hold secrets.
     var place: String { destination?.name ?? request.terms.url + request.path.prefix { $0 != "?" } }
 
     func violation(_ kind: UpstreamError.Kind) -> UpstreamError {
@@ -476,16 +475,17 @@ extension Transfer {
 
 // MARK: - Carriers
 
-/// Carries one transfer after another; loop-bound. What every carrier promises is written in the extension of
+/// Carries one transfer after another; loop-bound. The behaviour that all carriers share is in the extension of
 /// ``Transfer`` above.
 protocol TransferCarrier: AnyObject {
     /// The link between the carrier and its transfer.
     var slot: CarrierSlot { get }
     /// The origin's address of the connection in use, such as `127.0.0.1:8080`; nil before there is one.
     var remoteAddress: String? { get }
-    /// The delegate wants bytes again, or the source of the request's body has some.
+    /// Continues reading, because the delegate wants bytes again, or sending, because the source of the request's body
+    /// has some.
     func resume(receive: Bool, send: Bool)
-    /// The transfer has ended: a connection that is not fit for another one is closed.
+    /// Ends the carrier's work for a transfer that has ended: a connection that cannot be reused is closed.
     func release()
 }
 
@@ -495,27 +495,28 @@ extension TransferCarrier {
     var reader: ResponseReader { slot.reader }
 }
 
-/// The transfer that a carrier has now, and what is kept from that one for the next; loop-bound, one for each carrier.
+/// The transfer that a carrier has now, and the objects that it keeps for the next one; loop-bound, one for each
+/// carrier.
 final class CarrierSlot {
-    /// The transfer that is carried; nil between two transfers.
-    // Unchecked: it is read and set as a whole, and nobody is called meanwhile.
+    /// The transfer that is carried; nil between two transfers. Unchecked: it is read and set as a whole, and no other
+    /// code runs meanwhile.
     @exclusivity(unchecked) var transfer: Transfer?
-    /// What has come of the transfer's response.
+    /// The reader of the transfer's response.
     let reader = ResponseReader()
     private var timer: LoopTimer?
-    /// When the timer fires, in monotonic nanoseconds; nil if it does not run.
+    /// The time when the timer fires, in monotonic nanoseconds; nil if it does not run.
     private var firesAt: UInt64?
 
     init(on loop: EventLoop) {
-        // Unowned: the timer is this object's own and ends with it.
+        // Unowned: this object owns the timer, which ends with it.
         timer = LoopTimer(onThreadOf: loop) { [unowned self] in
             firesAt = nil
             transfer?.timerFired()
         }
     }
 
-    /// Has the transfer hear of its deadlines at `time` or before: the timer runs on from one transfer to the next,
-    /// which starts it anew if that was too early.
+    /// Has the transfer check its deadlines at `time` or before. The timer runs on from one transfer to the next, which
+    /// starts it anew if that was too early.
     /// - Parameter time: monotonic nanoseconds.
     func wake(at time: UInt64) {
         if let firesAt, firesAt <= time { return }
@@ -531,22 +532,22 @@ final class CarrierSlot {
 
 /// Begins transfers and delivers their events; loop-bound. A transfer holds it until its end.
 protocol TransferClient: AnyObject {
-    /// Whether a carrier is at work that cannot lose a transfer before it has returned: a transfer that is cancelled
-    /// meanwhile ends later.
+    /// Whether a carrier is on the stack that cannot lose a transfer before it has returned: a transfer that is
+    /// cancelled meanwhile ends later.
     var mustKeepTransfers: Bool { get }
     /// Marks a transfer with events to deliver: they are delivered at the end of the current
     /// event, or within ``settle()``.
     func mark(_ transfer: Transfer)
-    /// A method of a transfer was called from outside: the delegates are called later.
+    /// Reports that a method of a transfer was called from outside: the delegates are called later.
     func poke()
     /// Schedules the delivery of marked transfers for this turn of the loop, not within this call.
     func wakeLater()
     /// Starts the transfer again, from the resolution of its origin.
-    /// - Parameter isFresh: by a connection of its own, not by an idle one.
+    /// - Parameter isFresh: whether it needs a new connection rather than an idle one.
     func resolve(_ transfer: Transfer, isFresh: Bool)
-    /// The transfer has ended and holds nothing any more.
+    /// Removes a transfer that has ended and released everything.
     func released(_ transfer: Transfer)
-    /// An event of a connection begins: what delegates ask for meanwhile waits for its end.
+    /// Begins an event of a connection: the calls that delegates make meanwhile take effect at its end.
     func beginEvent()
     func endEvent()
 }

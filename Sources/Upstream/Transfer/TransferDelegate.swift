@@ -10,36 +10,35 @@ package enum TransferFlow: Sendable, Equatable {
     case pause
 }
 
-/// Told of a response; loop-bound. Called on the loop and outside libcurl, so that every method of ``Transfer`` and
+/// Receives a response; loop-bound. Called on the loop and outside libcurl, so that every method of ``Transfer`` and
 /// ``UpstreamClient`` may be called from here; but see ``acceptsReentrantBytes``. Held by the transfer until its end.
 ///
 /// The order is: interim heads, the final head, bytes, and then exactly one of `transferFinished` and `failed`. A
 /// request that asks for another protocol may end with `switched` instead, right after its interim heads. After
-/// `Transfer.cancel()` nothing comes any more.
+/// `Transfer.cancel()` there are no more calls.
 package protocol TransferDelegate: AnyObject {
-    /// Bytes may come while libcurl is on the stack, which saves a copy of them: then the delegate may cancel, resume
-    /// or allow silence, and begin no other transfer. False unless it says otherwise.
+    /// Whether bytes may come while libcurl is on the stack, which saves a copy of them: then the delegate may cancel,
+    /// resume or allow silence, and begin no other transfer. Default false.
     var acceptsReentrantBytes: Bool { get }
-    /// Bytes that should come at a time, at most; over libcurl that is for libcurl to say. No limit
-    /// unless it says otherwise.
+    /// The most bytes that should come at a time; over libcurl, libcurl decides. By default there is no limit.
     var maximumAtOnce: Int { get }
-    /// A 1xx head; never 101.
+    /// Receives a 1xx head; never 101.
     func transfer(_ transfer: Transfer, received interim: ResponseHead)
-    /// The final head. Its fields are as the origin sent them, hop-by-hop fields included.
+    /// Receives the final head. Its fields are as the origin sent them, hop-by-hop fields included.
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming)
-    /// Content without its chunked coding; the buffer is valid during the call.
+    /// Receives content without its chunked coding; the buffer is valid during the call.
     func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow
-    /// Whether ``transfer(_:moves:from:)`` may ever answer. False unless it says otherwise.
+    /// Whether ``transfer(_:moves:from:)`` may ever answer. Default false.
     var supportsSplice: Bool { get }
-    /// Content waits in a socket: the delegate may splice at most `count` bytes of it, without a copy through this
-    /// process. Nil, the default, declines: then the bytes are read and delivered.
+    /// Splices at most `count` bytes of content from a socket, without a copy through this process. Nil, the default,
+    /// declines: then the bytes are read and delivered.
     func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent?
-    /// The message is complete by the framing it declared; but see `Transfer.isEndProven`.
+    /// Receives the end of a message that is complete by the framing it declared; but see `Transfer.isEndProven`.
     func transferFinished(_ transfer: Transfer, trailers: Fields)
-    /// A 101 to an upgrade request: the connection now belongs to the delegate. If the delegate does not take it, as
-    /// by default, it is closed.
+    /// Receives a 101 to an upgrade request: the connection now belongs to the delegate. If the delegate does not take
+    /// it, as by default, it is closed.
     func transfer(_ transfer: Transfer, switched head: ResponseHead, to connection: SwitchedConnection)
-    /// The response failed or broke off: the received part must not be taken for complete.
+    /// Receives the failure of a response: the received part must not be taken for complete.
     func transfer(_ transfer: Transfer, failed error: UpstreamError)
 }
 
@@ -53,7 +52,7 @@ extension TransferDelegate {
 
 /// The result of an attempt to splice content from a socket.
 package struct SplicedContent {
-    /// The result of writing to the socket: bytes count as taken, also with `.pause`.
+    /// The result of writing to the socket; its bytes count as taken, also with `.pause`.
     package var result: IOResult
     package var flow: TransferFlow
 
@@ -67,10 +66,10 @@ package struct SplicedContent {
 package enum BodyRead: Sendable, Equatable {
     /// The count of bytes written into the buffer; at least one.
     case bytes(Int)
-    /// Nothing yet: `Transfer.bodyAvailable()` will be called.
+    /// There are no bytes yet: `Transfer.bodyAvailable()` will be called.
     case wait
     case end
-    /// The client went away: the request is given up.
+    /// The client is gone: the request is given up.
     case failed
 }
 
@@ -80,8 +79,8 @@ package protocol RequestBodySource: AnyObject {
     /// methods may be called, and take effect afterwards.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead
 
-    /// A source of the same bytes from their start, however much of this one was read; nil, as unless a source says
-    /// otherwise: they can be had once.
+    /// A source of the same bytes from their start, however many of this one were read; nil, the default, if they can
+    /// be read only once.
     var again: (any RequestBodySource)? { get }
 }
 

@@ -4,36 +4,34 @@ import CLibcurl
 package import EventLoop
 import HTTPWire
 
-/// Sends requests to origins; loop-bound, one per loop. End it with ``shutdown()`` before the last reference goes.
+/// Sends requests to origins; loop-bound, one per loop. Call ``shutdown()`` before the last reference is released.
 package final class UpstreamClient: TransferClient {
     private let loop: EventLoop
     private let resolver: Resolver
-    /// What libcurl carries, and its multi handle, which every event looks at; nil once shut down, and where libcurl
-    /// has none.
+    /// The pool of libcurl's transfers, and its multi handle, which every event reads; nil once shut down, or if
+    /// libcurl could not be initialized.
     private var curl: CurlPool?
     private var multi: CurlMulti?
-    /// The connections that do without libcurl: plain HTTP/1.1.
+    /// The connections that do not use libcurl: plain HTTP/1.1.
     private let wire: HTTP1Pool
-    /// Connections for those that speak for themselves, such as tunnels.
+    /// The connections of callers that speak their own protocol, such as tunnels.
     package let dialler: Dialler
     private let carriers: Carriers
     private var isShutDown = false
-    /// The transfers under way; each knows its index here.
-    // Unchecked, since a check would be paid for with every transfer: `start` appends and `released` removes, and
-    // neither calls anybody in between. `shutdown` goes over a copy, because the ends that it tells of come back to
-    // `released`.
+    /// The transfers in progress; each knows its index here. Unchecked, since a check would be paid for with every
+    /// transfer: `start` appends and `released` removes, and neither makes another call in between. `shutdown` iterates
+    /// a copy, because the ends that it reports call `released`.
     @exclusivity(unchecked) private var active: [Transfer] = []
     /// The transfers that wait for the resolver, by a number that an answer from another thread can carry.
     private var resolving: [UInt64: (transfer: Transfer, question: ResolverQuestion)] = [:]
     private var lastQuestion: UInt64 = 0
-    // Unchecked, since a check would be paid for with every transfer: only `start` uses it, and what it looks up calls
-    // nobody.
+    // Unchecked, since a check would be paid for with every transfer: only `start` uses it, and a look-up makes no
+    // other call.
     @exclusivity(unchecked) private var places = UpstreamPlaces()
-    /// Transfers with something to hand on.
-    // Unchecked, since a check would be paid for with every event: `settle` swaps it for an empty one before it calls a
-    // delegate, which may append by `mark`.
+    /// The transfers with parts to hand on. Unchecked, since a check would be paid for with every event: `settle` swaps
+    /// it for an empty one before it calls a delegate, which may append by `mark`.
     @exclusivity(unchecked) private var marked: [Transfer] = []
-    /// Empty; its capacity serves the next drain.
+    /// An empty array, whose capacity serves the next drain.
     private var delivered: [Transfer] = []
     private var isSettling = false
     private let wake: LoopTimer
@@ -41,11 +39,11 @@ package final class UpstreamClient: TransferClient {
 
     /// The carriers that a client has.
     enum Carriers {
-        /// Drydock's own for plain HTTP, libcurl for https.
+        /// Drydock's own carrier for plain HTTP, libcurl for https.
         case both
-        /// libcurl carries plain HTTP, too: for tests, which hold both to the same.
+        /// libcurl for plain HTTP, too, so that tests can compare both carriers.
         case libcurlAlone
-        /// Drydock's own carrier alone, as if libcurl could not be initialised.
+        /// Drydock's own carrier only, as if libcurl could not be initialized.
         case wireAlone
     }
 
@@ -61,7 +59,7 @@ package final class UpstreamClient: TransferClient {
         self.carriers = carriers
         self.loop = loop
         self.resolver = resolver
-        // Thread-safe only once done: the first caller pays, the others wait.
+        // The initialization is thread-safe: the first caller runs it, the others wait.
         Self.initializeLibrary
         let reference = ClientReference()
         self.reference = reference
@@ -82,16 +80,16 @@ package final class UpstreamClient: TransferClient {
 
     private static let initializeLibrary: Void = { curl_global_init(Int(CURL_GLOBAL_DEFAULT)) }()
 
-    /// libcurl is on the stack.
+    /// True while libcurl is on the stack.
     var mustKeepTransfers: Bool { multi?.isInside ?? false }
 
-    /// Transfers that have not ended.
+    /// The number of transfers that have not ended.
     package var activeCount: Int { active.count }
-    /// Sockets to origins, idle connections included, and those that are being dialled; tunnels left out.
+    /// The number of sockets to origins, including idle connections and those that are being dialled, without tunnels.
     package var connectionCount: Int { (multi?.socketCount ?? 0) + wire.socketCount + dialler.socketCount }
 
     /// Begins a transfer. The delegate is called later, not from within this call.
-    /// - Parameter body: needed where `request.bodyFraming` announces a body.
+    /// - Parameter body: the source of the body; needed if `request.bodyFraming` announces one.
     package func start(
         _ request: consuming UpstreamRequest,
         body: (any RequestBodySource)?,
@@ -124,11 +122,11 @@ package final class UpstreamClient: TransferClient {
         return transfer
     }
 
-    /// Fails all transfers and closes all connections; outside libcurl. Later requests fail.
+    /// Fails all transfers and closes all connections; called outside libcurl. Later requests fail.
     package func shutdown() {
         guard !isShutDown else { return }
         precondition(!mustKeepTransfers, "a source of a request body cannot shut its client down")
-        // From here on nothing begins: delegates may ask for it when they hear of the end.
+        // From here on no transfer begins: delegates may ask for one when they are told of the end.
         isShutDown = true
         let curl = curl
         self.curl = nil
@@ -145,9 +143,9 @@ package final class UpstreamClient: TransferClient {
         dialler.close()
     }
 
-    /// Whether a connection of Drydock's own carries requests there.
+    /// Whether Drydock's own carrier carries requests to the origin.
     private func isForOwnCarrier(_ place: Origin) -> Bool {
-        // What a proxy is asked for in plain HTTP is no business of libcurl's, whichever carrier a test wants.
+        // Requests in plain HTTP to a proxy never go through libcurl, whichever carrier a test wants.
         !place.isTLS && (carriers != .libcurlAlone || place.proxy != nil)
     }
 
@@ -176,14 +174,14 @@ package final class UpstreamClient: TransferClient {
         }
         let rules = transfer.dialRules
         if let addresses = terms.addresses { return proceed(transfer, place, addresses, isFresh: isFresh) }
-        // An address that may be any needs no rule and no resolver.
+        // A numeric host for which every address is allowed needs neither rules nor the resolver.
         if place.isNumeric, rules == .any {
             return proceed(transfer, place, place.addresses, isFresh: isFresh)
         }
         if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: rules) {
             return resolved(transfer, known, isFresh: isFresh)
         }
-        // The carrier's timer is needed already.
+        // The timer of the carrier is needed already.
         if transfer.carrier == nil { transfer.attach(to: HTTP1Connection(wire, wire.connections(to: place))) }
         transfer.armTimer()
         lastQuestion += 1
@@ -254,7 +252,7 @@ package final class UpstreamClient: TransferClient {
             if let multi, multi.isDue { multi.runDue() }
             curl?.collect()
             guard !marked.isEmpty else { break }
-            // Swapped, so that neither array is copied or given back.
+            // The arrays are swapped, so that neither is copied or released.
             var batch: [Transfer] = []
             swap(&batch, &delivered)
             swap(&batch, &marked)
@@ -293,22 +291,23 @@ package final class UpstreamClient: TransferClient {
 
 @available(*, unavailable) extension UpstreamClient: Sendable {}
 
-/// How another thread's answer finds the client: the reference travels, its content is looked at on the loop alone.
+/// The way by which another thread's answer finds the client: the reference is passed between threads, its content is
+/// read on the loop only.
 private final class ClientReference: @unchecked Sendable {  // `client` is read and written on the loop's thread only
-    // Unowned: the client clears it when it goes. A weak reference would slow down every use of the client.
+    // Unowned: the client clears it when it ends. A weak reference would slow down every use of the client.
     unowned var client: UpstreamClient?
 }
 
 // MARK: - Limits
 
-/// What one client may hold open.
+/// The limits of one client's connections.
 package struct UpstreamLimits: Sendable, Equatable {
-    /// Connections to one host and port at once; more transfers wait within their connect deadline;
-    /// 0 (the default): no limit.
+    /// The most connections to one host and port at once; more transfers wait within their connect deadline; 0 (the
+    /// default) for no limit.
     package var connectionsPerHost: Int
-    /// The limit of idle connections; default 256.
+    /// The most idle connections; default 256.
     package var idleConnections: Int
-    /// Bytes that are read at once, 1 KiB to 512 KiB; default 256 KiB.
+    /// The most bytes of one read, 1 KiB to 512 KiB; default 256 KiB.
     package var bufferSize: Int
 
     package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 262_144) {

@@ -3,30 +3,30 @@
 package import EventLoop
 package import HTTPWire
 
-/// The settings that all requests of one plan of a service to one origin share. It is an object, so that a
-/// request copies one reference.
+/// The settings that all requests of one plan of a service to one origin share. It is an object, so that a request
+/// copies one reference.
 ///
-/// Sendable: nothing in it changes.
+/// Sendable: it is immutable.
 package final class UpstreamTerms: Sendable {
-    /// Absolute, `http` or `https`; what follows the authority goes into the request line byte for byte. A target of
-    /// `OPTIONS *` is written as a URL without a path that ends in `*`.
+    /// The absolute URL, `http` or `https`; the part after the authority goes into the request line byte for byte. A
+    /// target of `OPTIONS *` is written as a URL without a path that ends in `*`.
     package let url: String
-    /// The Host for requests without one; nil makes it from ``url``. Visible ASCII.
+    /// The Host for requests without one, in visible ASCII; nil makes it from ``url``.
     package let host: String?
     package let timeouts: Timeouts
     package let tls: TLSOptions
-    /// Which addresses the requests may go to.
+    /// The rules for the addresses that the requests may go to.
     package let target: TargetRules
-    /// The only addresses that are connected to, if the host (or that of the proxy) was looked up and they were looked
-    /// at before; nil: the resolver is asked.
+    /// The only addresses to connect to, if the host (or that of the proxy) was looked up and checked before; nil to
+    /// ask the resolver.
     package let addresses: [SocketAddress]?
-    /// The proxy that the requests go through: it looks the origin's host up, so that ``target`` holds only where that
-    /// is an address. Nil: none.
+    /// The proxy that the requests go through, nil for none. It looks the origin's host up, so that ``target`` applies
+    /// only if the host is an address.
     package let proxy: UpstreamProxy?
     /// The limits of a response head. libcurl also has limits: 100 KiB for a line and, from 8.3 on or
     /// with its fix, 300 KiB in all.
     package let limits: HeadLimits
-    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken.
+    /// Whether to accept responses that break a rule of HTTP/1.1, but can be read in one way only.
     package let isLenient: Bool
 
     package init(
@@ -55,16 +55,16 @@ package final class UpstreamTerms: Sendable {
 /// One request to an origin.
 package struct UpstreamRequest: Sendable {
     package var method: Method
-    /// The path and query that follow the URL of ``terms`` if that is no more than scheme and authority, so that the
-    /// origin is recognised without a URL being put together.
+    /// The path and query that follow the URL of ``terms`` if that has only a scheme and an authority, so that the
+    /// origin is found without making a URL.
     package var path: String
-    /// The field lines to send, in this order, as they are; Host included, which goes first.
+    /// The field lines to send, in this order and unchanged; Host is included, and sent first.
     package var fields: Fields
     /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
     package var bodyFraming: BodyFraming
     package var terms: UpstreamTerms
-    /// The request asks for another protocol (RFC 9110 section 7.8): it goes over a connection of its own, which after
-    /// a 101 is handed to the delegate. To an `http` origin, without a body.
+    /// Whether the request asks for another protocol (RFC 9110 section 7.8), to an `http` origin and without a body: it
+    /// goes over a new connection, which belongs to the delegate after a 101.
     package var isUpgrade: Bool
 
     package init(
@@ -93,8 +93,9 @@ extension UpstreamRequest {
         }
     }
 
+    /// Checks that the fields agree with the framing of the body.
     /// - Parameter place: host and port, as errors name them.
-    /// - Throws: `.request` if fields and framing disagree, or the method is not supported.
+    /// - Throws: `.request` if they do not agree, or the method is not supported.
     func checkFraming(_ place: @autoclosure () -> String) throws(UpstreamError) {
         let isPlain = !fields.contains(.contentLength) && !fields.contains(.transferEncoding)
         if case .none = bodyFraming, isPlain, method == .get { return }
@@ -126,7 +127,7 @@ extension UpstreamRequest {
     }
 }
 
-/// Deadlines in nanoseconds; nil is none. They are suspended while the consumer pauses the transfer, and while the
+/// Deadlines in nanoseconds; nil for none. They are suspended while the consumer pauses the transfer, and while the
 /// request's body waits for the client.
 package struct Timeouts: Sendable, Equatable {
     /// The time for name resolution, TCP and TLS, including a wait for one of the limited connections.
@@ -155,30 +156,30 @@ package struct Timeouts: Sendable, Equatable {
         self.tunnel = tunnel
     }
 
-    /// No deadline at all.
+    /// Timeouts without any deadline.
     package static let none = Timeouts(connect: nil, firstByte: nil, idle: nil, total: nil, tunnel: nil)
 }
 
-/// How an `https` origin is verified, and how Drydock shows itself to it. TLS 1.2 is the least version.
+/// The verification of an `https` origin, and the client certificate for it. TLS 1.2 is the least version.
 package struct TLSOptions: Sendable, Hashable {
-    /// Certificate and name; default true.
+    /// Whether the certificate and its name are verified; default true.
     package var verify: Bool
     /// A PEM file whose authorities replace the system's; nil uses the system's.
     package var ca: String?
-    /// A PEM file with the client certificate, its chain included.
+    /// A PEM file with the client certificate and its chain.
     package var clientCertificate: String?
-    /// A PEM file with the certificate's key; nil: it is in ``clientCertificate``.
+    /// A PEM file with the certificate's key; nil if it is in ``clientCertificate``.
     package var clientKey: String?
     /// Public keys of which the origin must show one, each as `sha256//` and the Base64 of the digest of its
-    /// SubjectPublicKeyInfo; checked with ``verify`` and without. Empty: any.
+    /// SubjectPublicKeyInfo; checked with ``verify`` and without. Empty to allow any.
     package var pins: [String]
     /// The key under which ``ca`` is configured, for errors.
     package var caKey: String
-    /// Whether a program decides about certificates that do not verify, and about those that an origin asks for: the
-    /// error of a handshake says what the origin has shown (``UpstreamError/challenge``), and a handshake in which it
+    /// Whether a program decides about certificates that do not verify, and about those that an origin asks for. If so,
+    /// the error of a handshake has what the origin showed (``UpstreamError/challenge``), and a handshake in which it
     /// asks for a certificate fails if there is no ``clientCertificate``.
     package var tellsChallenges = false
-    /// An origin that asks for a certificate gets none, and the handshake goes on.
+    /// Whether an origin that asks for a certificate gets none, and the handshake goes on.
     package var declinesCertificate = false
 
     package init(
@@ -200,16 +201,16 @@ package struct TLSOptions: Sendable, Hashable {
 
 /// Which addresses a request may go to, decided after name resolution.
 package enum TargetRules: Sendable, Equatable {
-    /// Wherever the name leads: for what the configuration names.
+    /// Any address is allowed: for hosts that the configuration names.
     case any
-    /// Forward mode: no loopback, private, link-local or otherwise internal address (`SocketAddress.isInternal`). A
-    /// host that a rule names is resolved with ``any``.
+    /// Forward mode: loopback, private, link-local or otherwise internal addresses are refused
+    /// (`SocketAddress.isInternal`). A host that a rule names is resolved with ``any``.
     case noPrivate
 }
 
 // MARK: - Deadlines
 
-/// Which deadline passes when. Times are `Monotonic` nanoseconds, handed in.
+/// The deadlines of a transfer and the phase that they depend on. Times are `Monotonic` nanoseconds, passed in.
 ///
 /// Transitions of the phase: connecting → sending | waiting; sending → waiting | receiving; waiting → receiving.
 package struct Deadlines {
@@ -229,20 +230,20 @@ package struct Deadlines {
         phaseSince = now
     }
 
-    /// A new phase begins; resolving and connecting count as one.
+    /// Begins a new phase; resolving and connecting count as one.
     package mutating func enter(_ next: Phase, now: UInt64) {
         let isConnecting = phase == .resolving && next == .connecting
         if !isConnecting, phase != next { phaseSince = now }
         phase = next
     }
 
-    /// Silence is no failure from now on.
+    /// Ends the idle deadline.
     mutating func liftIdle() { timeouts.idle = nil }
 
-    /// A byte of a body went or came.
+    /// Counts a byte of a body in either direction as progress.
     package mutating func progress(now: UInt64) { phaseSince = now }
 
-    /// Stops the clocks, or lets them go on.
+    /// Suspends the deadlines, or lets them run on.
     package mutating func setSuspended(_ isWanted: Bool, now: UInt64) {
         if isWanted {
             if suspendedAt == nil { suspendedAt = now }
@@ -271,7 +272,7 @@ package struct Deadlines {
         return ofPhase
     }
 
-    /// The deadline that has passed.
+    /// The deadline that has passed; nil if none has.
     package func expired(now: UInt64) -> TimeoutPhase? {
         guard let next, next.at <= now else { return nil }
         return next.what

@@ -1,27 +1,27 @@
-// Dials origins: opens a connection to the first of several addresses that takes it (RFC 8305 section 5, in its simple
-// form), for transfers and for tasks that wait for it.
+// Dials origins: opens a connection to the first of several addresses that accepts it (a simple form of RFC 8305
+// section 5), for transfers and for tasks that wait for it.
 
 package import EventLoop
 
 /// The target of a connection and the deadline for it; the time runs from the creation of this value.
 ///
-/// Through a proxy it is the proxy that looks the name up: `rules` hold only where the host is an address.
+/// A proxy looks the name up itself, so `rules` apply only if the host is an address.
 package struct DialTarget: Sendable {
     /// A name or an address, IPv6 with or without brackets.
     package let host: String
     package let port: UInt16
     package let rules: TargetRules
-    /// The proxy that opens a tunnel to it; nil: it is connected to.
+    /// The proxy that opens a tunnel to the target; nil to connect to it directly.
     package let proxy: UpstreamProxy?
-    /// The entries of Via that the proxy gets.
+    /// The entries of Via for the proxy.
     private let via: [String]
     /// The deadline in monotonic nanoseconds; nil if there is none.
     let deadline: UInt64?
 
     /// - Parameters:
-    ///   - timeout: nanoseconds for name resolution and connecting together; nil: no limit.
-    ///   - proxy: the one to open a tunnel to it; nil: none.
-    ///   - via: the entries of Via that the proxy gets, by which a loop is found.
+    ///   - timeout: the nanoseconds for name resolution and connecting together; nil for no limit.
+    ///   - proxy: the proxy to open a tunnel to the target; nil for none.
+    ///   - via: the entries of Via for the proxy, by which a loop is found.
     package init(
         host: String,
         port: UInt16,
@@ -39,7 +39,7 @@ package struct DialTarget: Sendable {
         deadline = timeout.map { now + min($0, .max - now) }
     }
 
-    /// Nanoseconds up to the deadline, at least one; nil: no limit.
+    /// The nanoseconds up to the deadline, at least one; nil for no limit.
     package var timeLeft: UInt64? {
         let now = Monotonic.now()
         return deadline.map { $0 > now ? $0 - now : 1 }
@@ -48,7 +48,7 @@ package struct DialTarget: Sendable {
     /// The target as errors name it.
     fileprivate var place: String { UpstreamURL.place(host, port, proxy) }
 
-    /// What is looked up and connected to, and by which rules.
+    /// The host to look up and connect to, and the rules for its addresses.
     fileprivate var hop: (host: String, port: UInt16, rules: TargetRules) {
         proxy.map { ($0.host, $0.port, .any) } ?? (host, port, rules)
     }
@@ -56,9 +56,10 @@ package struct DialTarget: Sendable {
     fileprivate var tunnel: TunnelRequest? { proxy.map { TunnelRequest($0, to: host, port, via: via) } }
 }
 
-/// The dials of one loop that tasks wait for; loop-bound, the client's own.
+/// The dials of one loop that tasks wait for; loop-bound, owned by the client.
 ///
-/// Each has a number, by which another thread can name it: an answer of the resolver, or the cancellation of a task.
+/// Each has a number, by which another thread can refer to it: an answer of the resolver, or the cancellation of a
+/// task.
 package final class Dialler {
     private typealias Waiter<Value> = UnsafeContinuation<Result<Value, UpstreamError>, Never>
 
@@ -88,7 +89,7 @@ package final class Dialler {
 
     deinit { reference.dialler = nil }
 
-    /// The addresses of the target that its rules allow; of its proxy, if there is one.
+    /// The addresses of the target, or of its proxy if there is one, that the rules allow.
     /// - Throws: `.timeout(.resolve)` at its deadline; `.cancelled` when the task is cancelled.
     package func addresses(
         of target: DialTarget,
@@ -118,12 +119,12 @@ package final class Dialler {
         }
     }
 
-    /// Connects to the first of the addresses that answers, each with a head start before the next, and has the proxy
-    /// there, if it is one, open a tunnel to the target.
+    /// Connects to the first of the addresses that answers, each with a head start before the next. If a proxy is
+    /// there, it is asked for a tunnel to the target.
     /// - Parameter addresses: those of ``addresses(of:on:)``.
-    /// - Returns: a socket that does not block, the caller's to close.
-    /// - Throws: `.timeout(.connect)` at the target's deadline; `.cancelled` when the task is cancelled;
-    ///   `.proxy` where a proxy opens no tunnel; then no socket stays open.
+    /// - Returns: a socket that does not block, which the caller has to close.
+    /// - Throws: `.timeout(.connect)` at the target's deadline; `.cancelled` when the task is cancelled; `.proxy` if a
+    ///   proxy opens no tunnel; then no socket stays open.
     package func connect(
         to addresses: [SocketAddress],
         of target: DialTarget,
@@ -138,7 +139,7 @@ package final class Dialler {
         }
     }
 
-    /// Has `begin` begin what the task waits for; that ends with the deadline and with the task, too.
+    /// Waits for the work that `begin` starts; the wait also ends with the deadline and with the task.
     private func wait<Value: Sendable>(
         _ target: DialTarget,
         _ phase: TimeoutPhase,
@@ -162,7 +163,7 @@ package final class Dialler {
     }
 
     private func startTimer(_ number: UInt64, _ deadline: UInt64, _ phase: TimeoutPhase) -> LoopTimer {
-        // Unowned: the timer is this object's own and ends with it.
+        // Unowned: this object owns the timer, which ends with it.
         let timer = LoopTimer(onThreadOf: loop) { [unowned self] in
             fail(number) { ConnectionFailure.timeout($0.place, phase) }
         }
@@ -173,7 +174,7 @@ package final class Dialler {
 
     // MARK: - The end
 
-    /// Ends the wait of this number; nil if there is none.
+    /// Ends the wait with this number; nil if there is none.
     fileprivate func end(_ number: UInt64) -> DialTarget? {
         guard let wait = waits.removeValue(forKey: number) else { return nil }
         wait.timer?.cancel()
@@ -210,7 +211,7 @@ package final class Dialler {
 
 /// The dial that one task waits for; loop-bound, held by the dialler.
 private final class TaskDial: DialOwner {
-    // Unowned: the dialler holds this object, and lets it go first.
+    // Unowned: the dialler holds this object, and releases it first.
     private unowned let dialler: Dialler
     private let number: UInt64
     private let succeed: (Int32) -> Void
@@ -221,7 +222,7 @@ private final class TaskDial: DialOwner {
         self.succeed = succeed
     }
 
-    /// The waiting task is resumed by its continuation, not from within this call.
+    /// Runs an event of the dial; the waiting task is resumed by its continuation, not from within this call.
     func dialEvent(_ body: () -> Void) { body() }
 
     func dialCounts(_ sockets: Int) { dialler.socketCount += sockets }
@@ -235,21 +236,22 @@ private final class TaskDial: DialOwner {
     func dialFailed(_ failure: Dial.Failure) { dialler.fail(number, failure) }
 }
 
-/// How another thread's answer finds the dialler: the reference travels, its content is looked at on the loop alone.
+/// The way by which another thread's answer finds the dialler: the reference is passed between threads, its content is
+/// read on the loop only.
 private final class DiallerReference: @unchecked Sendable {  // `dialler` is read and written on the loop's thread only
-    // Unowned: the dialler clears it when it goes.
+    // Unowned: the dialler clears it when it ends.
     unowned var dialler: Dialler?
 }
 
 // MARK: - One dial
 
-/// Whom a dial is for; loop-bound. It holds the dial.
+/// The owner of a dial, which it holds; loop-bound.
 protocol DialOwner: AnyObject {
-    /// Every event of the dial goes through here.
+    /// Runs an event of the dial.
     func dialEvent(_ body: () -> Void)
     /// Counts sockets that were opened, or closed if negative.
     func dialCounts(_ sockets: Int)
-    /// The owner gets the socket, which is non-blocking and counts as open.
+    /// Receives the socket, which is non-blocking and counts as open.
     func connected(_ descriptor: Int32, to address: SocketAddress)
     func dialFailed(_ failure: Dial.Failure)
 }
@@ -259,18 +261,19 @@ protocol DialOwner: AnyObject {
 /// The addresses are tried in their order; the next one when one has failed, or 200 ms after the last began. The first
 /// connection that opens is taken, and the others are closed.
 final class Dial {
-    /// Why no connection could be opened.
+    /// The reason why no connection could be opened.
     enum Failure {
-        /// `errno` of the last attempt.
+        /// The system failed with this `errno` at the last attempt.
         case system(Int32)
         /// The rules refuse every address; this is one of them.
         case refused(SocketAddress)
         /// The proxy opens no tunnel.
         case tunnel(UpstreamError)
 
+        /// The error for a transfer.
         /// - Parameters:
         ///   - place: host and port, and the proxy on the way there.
-        ///   - isProxied: there is one.
+        ///   - isProxied: whether there is a proxy.
         func error(_ place: String, isProxied: Bool) -> UpstreamError {
             switch self {
             case .refused(let address): .refused(place, at: address.host)
@@ -291,10 +294,10 @@ final class Dial {
     private var attempts: [DialAttempt] = []
     private var failure = Failure.system(0)
     private var timer: LoopTimer?
-    /// The opening of a tunnel; begins when there is a connection, if a tunnel is wanted.
+    /// The opening of a tunnel, if one is wanted; it begins when there is a connection.
     private var opening: TunnelOpening?
 
-    /// - Parameter tunnel: what the peer, a proxy, is asked for before the owner gets the socket; nil: nothing.
+    /// - Parameter tunnel: the request to the peer, a proxy, before the owner gets the socket; nil for none.
     init(
         _ addresses: [SocketAddress],
         _ rules: TargetRules,
@@ -312,7 +315,8 @@ final class Dial {
     /// Tries the next address. The owner is told the result, at once if no attempt can begin.
     func next() {
         while let address = addresses.popFirst() {
-            // The resolver has judged them; but no connection begins that the rules do not allow.
+            // The resolver has checked the addresses; this makes sure that no connection begins that the rules do not
+            // allow.
             guard rules.allows(address) else {
                 failure = .refused(address)
                 continue
@@ -330,7 +334,7 @@ final class Dial {
     }
 
     private func startTimer() {
-        // Unowned: the timer is this object's own and ends with it.
+        // Unowned: this object owns the timer, which ends with it.
         let timer =
             timer
             ?? LoopTimer(onThreadOf: loop) { [unowned self] in
@@ -356,7 +360,7 @@ final class Dial {
     }
 
     private func open(_ tunnel: TunnelRequest, _ descriptor: Int32, _ address: SocketAddress) {
-        // Both unowned: the opening is this object's own and ends with it.
+        // Both are unowned: this object owns the opening, which ends with it.
         let opening = TunnelOpening(tunnel, descriptor, on: loop) { [unowned self] event in
             owner.dialEvent(event)
         } completion: { [unowned self] error in
@@ -400,7 +404,7 @@ private final class DialAttempt: IOHandler {
         self.address = address
         self.dial = dial
         dial.owner.dialCounts(1)
-        // As libcurl does by default: bytes are sent without a delay.
+        // Bytes are sent without a delay, as by default in libcurl.
         Socket.setNoDelay(descriptor)
         let event = IOEvent(onThreadOf: loop, descriptor: descriptor, handler: self)
         event.watch(.write)
@@ -411,7 +415,7 @@ private final class DialAttempt: IOHandler {
         dial.owner.dialEvent { dial.ended(self) }
     }
 
-    /// Hands the descriptor over.
+    /// Hands the descriptor over to the caller.
     func takeDescriptor() -> Int32 {
         event?.cancel()
         event = nil

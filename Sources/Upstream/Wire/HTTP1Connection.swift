@@ -1,15 +1,15 @@
-// A connection that speaks HTTP/1.1 to an origin over TCP: its socket, its events, and its way from
-// one transfer to the next.
+// A connection that speaks HTTP/1.1 to an origin over TCP: its socket, its events, and its reuse by one transfer after
+// another.
 
 import EventLoop
 import Glibc
 import HTTPWire
 
-/// Carries plain HTTP/1.1; loop-bound. Held by its transfer, or by the pool while it lies idle.
+/// Carries plain HTTP/1.1; loop-bound. Held by its transfer, or by the pool while it is idle.
 ///
-/// States: closed → waiting (for one of the limited connections) → connecting → open; closed → connecting; open →
-/// idle → open; from each to closed. A closed one may connect again for the same transfer. One that is handed over
-/// after a 101 counts as closed.
+/// States: closed → waiting (for one of the limited connections) → connecting → open; closed → connecting; open → idle
+/// → open; from each to closed. A closed one may connect again for the same transfer. One that is handed over after a
+/// 101 counts as closed.
 ///
 /// Its event stays on between transfers, so that a transfer needs no system call for it; only a paused consumer turns
 /// it off when bytes come. While idle, any input closes the connection.
@@ -17,27 +17,27 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
     enum State { case closed, waiting, connecting, open, idle }
 
     let slot: CarrierSlot
-    /// The slot's, held here as well: a member of a member is retained with each use.
+    /// The reader of the slot, held here as well: a member of a member is retained with each use.
     let reader: ResponseReader
     let pool: HTTP1Pool
     let place: OriginConnections
     private(set) var state = State.closed
     /// The peer's address; nil before the connection is open.
     private(set) var remote: SocketAddress?
-    /// Another transfer had it before this one.
+    /// Whether another transfer used the connection before this one.
     private(set) var isReused = false
-    /// Since when it is idle, and until when it may be reused: coarse monotonic nanoseconds.
+    /// The time since when it is idle, and the time until which it may be reused, in coarse monotonic nanoseconds.
     private(set) var idleSince: UInt64 = 0
     private(set) var idleUntil: UInt64 = 0
-    // Open in the states open and idle.
+    // The socket is open in the states open and idle.
     private(set) var descriptor: Int32 = -1
     private var event: IOEvent?
     private var watched: IOReadiness = []
     private var dial: Dial?
 
-    /// How far the request has gone.
+    /// The progress of sending the request.
     var progress = RequestProgress.sent
-    /// Bytes of the request that the socket has not taken.
+    /// The bytes of the request that the socket has not accepted yet.
     var outgoing: SendBuffer?
     var continueTimer: LoopTimer?
 
@@ -55,7 +55,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
 
     // MARK: - To the origin
 
-    /// The transfer has to wait until another one has ended.
+    /// Marks that the transfer has to wait until another one has ended.
     func wait() { state = .waiting }
 
     /// Connects to the first of the addresses that answers.
@@ -79,7 +79,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
         remote = address
         event = IOEvent(onThreadOf: pool.loop, descriptor: descriptor, handler: self)
         guard let transfer else { return }
-        // Bytes before the request are no response to it (RFC 9112 section 9.2).
+        // Bytes before the request are not a response to it (RFC 9112 section 9.2).
         if WireSocket.peek(descriptor) == .bytes { return transfer.concludeAtOnce(.failure(transfer.unaskedError)) }
         carry(transfer, isReused: false)
     }
@@ -87,7 +87,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
     func dialFailed(_ failure: Dial.Failure) {
         dial = nil
         state = .closed
-        // Told later: nothing of this connection is left by then.
+        // The delegate is told later, when this connection is closed.
         if let transfer {
             transfer.conclude(.failure(failure.error(transfer.place, isProxied: transfer.destination?.proxy != nil)))
         }
@@ -165,7 +165,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
         if !pool.keep(self) { end() }
     }
 
-    /// Closes the socket; the place has room again.
+    /// Closes the socket and tells the pool, which has room for another one.
     func end() {
         close()
         pool.left(self)
@@ -177,19 +177,20 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
         if descriptor >= 0 { Socket.close(descriptor) }
     }
 
-    /// Gives the socket away; the place has room again.
+    /// Gives the socket away and tells the pool, which has room for another one.
     func detach() -> Int32 {
         defer { pool.left(self) }
         return letGo()
     }
 
+    /// Ends the events of the socket.
     /// - Returns: the open socket, which is no longer watched; negative if there is none.
     private func letGo() -> Int32 {
         state = .closed
         event?.cancel()
         event = nil
         watched = []
-        // It may connect again: until then the source is not read.
+        // The connection may open again; until then the source is not read.
         continueTimer?.cancel()
         progress = .unwanted
         if let outgoing { pool.giveBack(outgoing) }
@@ -205,29 +206,29 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
 
 // MARK: - The request
 
-/// How far a request has been written down for sending.
+/// The progress of sending a request.
 ///
 /// Transitions: awaitingContinue → body → sent; from each to unwanted and broken.
 enum RequestProgress {
     case body
-    /// The origin is to say that it wants the body (RFC 9110 section 10.1.1).
+    /// The body waits until the origin says that it wants it (RFC 9110 section 10.1.1).
     case awaitingContinue
-    /// The request is sent to its end.
+    /// The whole request is in the send buffer or sent.
     case sent
-    /// The rest does not go out: the origin has answered before it, or its source has failed.
+    /// The rest is not sent: the origin has answered before it, or its source has failed.
     case unwanted
-    /// The socket takes no more of the request. The kernel reports the error only once, so a later end of input must
+    /// The socket accepts no more of the request. The kernel reports the error only once, so a later end of input must
     /// not be taken for the origin's proper end.
     case broken
 }
 
 extension HTTP1Connection {
-    /// How long an origin may keep silent about `Expect: 100-continue`, in nanoseconds: libcurl's default, too.
+    /// The longest silence of an origin about `Expect: 100-continue`, in nanoseconds; the same as libcurl's default.
     private static let longestWait: UInt64 = 1_000_000_000
 
-    /// The socket has taken the whole request.
+    /// True if the socket has accepted the whole request.
     var isRequestSent: Bool { progress == .sent && outgoing == nil }
-    /// Nothing more of the request goes out.
+    /// True if no more of the request is sent.
     var isRequestOver: Bool { isRequestSent || progress == .unwanted || progress == .broken }
 
     func sendRequest(_ transfer: Transfer) {
@@ -245,7 +246,7 @@ extension HTTP1Connection {
         if progress == .awaitingContinue { startWaiting() }
     }
 
-    /// Goes on with the request: from the source, the loop, or both.
+    /// Continues sending the request; called for the source, the loop, or both.
     func send(_ transfer: Transfer) {
         guard state == .open, !transfer.isConcluded else { return }
         fill(transfer)
@@ -255,7 +256,7 @@ extension HTTP1Connection {
         concludeIfComplete(transfer)
     }
 
-    /// Reads from the source as much as there is and as fits into the buffer.
+    /// Reads from the source as much as it has and as fits into the buffer.
     private func fill(_ transfer: Transfer) {
         let isChunked = transfer.request.bodyFraming == .chunked
         while progress == .body, !transfer.isSendPaused {
@@ -280,7 +281,7 @@ extension HTTP1Connection {
         }
     }
 
-    /// Sends what the socket takes.
+    /// Sends as many bytes as the socket accepts.
     private func flush() {
         guard let buffer = outgoing else { return }
         while !buffer.isEmpty {
@@ -297,7 +298,7 @@ extension HTTP1Connection {
         pool.giveBack(buffer)
     }
 
-    /// The rest of the request is not sent.
+    /// Ends the sending; the rest of the request is not sent.
     func giveUpSending(_ reason: RequestProgress) {
         progress = reason
         reader.forbidReuse()
@@ -310,7 +311,7 @@ extension HTTP1Connection {
     // MARK: - Expect: 100-continue
 
     private func startWaiting() {
-        // Unowned: the timer is this object's own and ends with it.
+        // Unowned: this object owns the timer, which ends with it.
         let timer =
             continueTimer
             ?? LoopTimer(onThreadOf: pool.loop) { [unowned self, pool] in
@@ -322,7 +323,7 @@ extension HTTP1Connection {
         timer.start(after: Self.longestWait)
     }
 
-    /// Sends the body: the origin asked for it with a 100, or has not answered.
+    /// Sends the body, because the origin asked for it with a 100, or has not answered.
     func sendBody(_ transfer: Transfer) {
         guard progress == .awaitingContinue else { return }
         continueTimer?.cancel()
@@ -341,7 +342,7 @@ extension UpstreamRequest {
 
 // Receives a response: bytes are read once, parsed in place, and delivered from there.
 extension HTTP1Connection {
-    /// The socket has bytes, its end, or an error.
+    /// Handles readiness of the socket: bytes, its end, or an error.
     func receive(_ transfer: Transfer) {
         if reader.isComplete { return excess(transfer) }
         // A paused consumer gets all pending bytes, and the end, when it resumes.
@@ -351,7 +352,7 @@ extension HTTP1Connection {
             _ = read(transfer, atMost: pool.buffer.count)
             return
         }
-        // Content that can be moved is not to be read with the head before it.
+        // Content that can be spliced is not to be read with the head before it.
         guard read(transfer, atMost: Self.minimumSpliced), mayReceive(transfer), !move(transfer), mayReceive(transfer)
         else {
             return
@@ -359,16 +360,16 @@ extension HTTP1Connection {
         _ = read(transfer, atMost: pool.buffer.count)
     }
 
-    /// The transfer still wants what waits in the socket.
+    /// Whether the transfer still wants the bytes that wait in the socket.
     private func mayReceive(_ transfer: Transfer) -> Bool {
         self.transfer === transfer && transfer.state == .running && !transfer.isConcluded && !reader.isComplete
             && !transfer.mustPause(buffered: reader.bytes.count)
     }
 
     /// Reads once.
-    /// - Returns: whether as much was there.
+    /// - Returns: whether the socket had as many bytes as were asked for.
     private func read(_ transfer: Transfer, atMost most: Int) -> Bool {
-        // Smaller reads are of no use.
+        // A smaller read is of no use.
         let length = most <= Self.minimumSpliced ? most : min(most, transfer.maximumAtOnce)
         let room = UnsafeMutableRawBufferPointer(rebasing: pool.buffer.prefix(length))
         switch Socket.read(descriptor, into: room) {
@@ -395,7 +396,7 @@ extension HTTP1Connection {
             reader.skip(count)
             transfer.bodyReceived()
             concludeIfComplete(transfer)
-        // Nothing that can be moved; urgent data (RFC 9293 section 3.8.5) can only be read past.
+        // Nothing can be spliced: urgent data (RFC 9293 section 3.8.5) can only be skipped by reading.
         case .wouldBlock: return false
         case .end: ended(transfer, osError: 0)
         case .failed(let code): ended(transfer, osError: code)
@@ -403,11 +404,11 @@ extension HTTP1Connection {
         return true
     }
 
-    /// Fewer bytes than this cost less when they are read.
+    /// The least number of bytes to splice: reading fewer costs less.
     private static let minimumSpliced = 32_768
 
-    /// Processes the bytes that were read. Each call of the delegate may end the transfer; then this
-    /// connection may carry another one.
+    /// Processes the bytes that were read. Each call of the delegate may end the transfer; then this connection may
+    /// carry another one.
     private func take(_ bytes: UnsafeRawBufferPointer, _ transfer: Transfer) {
         var rest = bytes
         if !reader.isHeadComplete {
@@ -433,11 +434,11 @@ extension HTTP1Connection {
         concludeIfComplete(transfer)
     }
 
-    /// Chunks shorter than this are handed on together if they come together, in bytes.
+    /// The chunk length in bytes below which chunks that arrive together are handed on together.
     private static let piece = 16_384
 
-    /// Parses interim heads and the final one, and delivers them. Returns the bytes after them, or nil if there
-    /// is nothing more to process.
+    /// Parses interim heads and the final one, and delivers them. Returns the bytes after them, or nil if there is
+    /// nothing more to process.
     private func takeHeads(_ bytes: UnsafeRawBufferPointer, _ transfer: Transfer) -> UnsafeRawBufferPointer? {
         var rest = bytes
         while !reader.isHeadComplete {
@@ -469,14 +470,14 @@ extension HTTP1Connection {
         return rest
     }
 
-    /// The final head came before the end of the request. After a success the rest is still sent,
-    /// since the origin expects it.
+    /// Handles a final head that came before the end of the request. After a success the rest is still sent, since the
+    /// origin expects it.
     private func answeredEarly(_ status: Int, _ transfer: Transfer) {
         if status >= 300 { giveUpSending(.unwanted) } else { sendBody(transfer) }
     }
 
-    /// The origin has switched protocols: the delegate gets the socket and the bytes after the head. The whole request
-    /// must have been sent first, or its rest would be taken for bytes of the new protocol.
+    /// Hands the connection over after a switch of protocols: the delegate gets the socket and the bytes after the
+    /// head. The whole request must have been sent first, or its rest would be taken for bytes of the new protocol.
     private func handOver(_ rest: UnsafeRawBufferPointer, _ transfer: Transfer) {
         guard isRequestSent, let head = reader.takeHead() else { return refuse(transfer) }
         transfer.switched(head, to: SwitchedConnection(detach(), received: Array(rest)))
@@ -496,8 +497,8 @@ extension HTTP1Connection {
         transfer.concludeAtOnce(.failure(transfer.refusal(reader.failure)))
     }
 
-    /// Bytes came after the response while the transfer lives on: its consumer has paused, or the
-    /// request is still being sent.
+    /// Handles bytes after the response while the transfer is still active: its consumer has paused, or the request is
+    /// still being sent.
     private func excess(_ transfer: Transfer) {
         reader.forbidReuse()
         watchReading(false)

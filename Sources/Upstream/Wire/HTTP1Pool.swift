@@ -2,7 +2,7 @@
 
 import EventLoop
 
-/// What connections are told apart by: no connection is used for another origin, or through another proxy.
+/// The key of a connection: no connection is used for another origin, or through another proxy.
 struct ConnectionsKey: Hashable {
     let host: String
     let port: UInt16
@@ -16,11 +16,10 @@ struct ConnectionsKey: Hashable {
 /// The connections to one host and port; loop-bound.
 final class OriginConnections {
     let key: ConnectionsKey
-    /// The idle connections, the newest last.
-    // Unchecked, since a check would be paid for with every request: the pool alone adds and removes connections, one
-    // at a time, and closes or hands over one only once it is out of here.
+    /// The idle connections, the newest last. Unchecked, since a check would be paid for with every request: only the
+    /// pool adds and removes connections, one at a time, and closes or hands over one only after it is removed.
     @exclusivity(unchecked) fileprivate(set) var idle: [HTTP1Connection] = []
-    /// Connections that are open or being opened.
+    /// The number of connections that are open or being opened.
     fileprivate var count = 0
     /// The transfers that wait for one of the limited connections, and the addresses that each may go to.
     fileprivate var waiting: [(transfer: Transfer, addresses: [SocketAddress], isFresh: Bool)] = []
@@ -30,29 +29,30 @@ final class OriginConnections {
     fileprivate var isEmpty: Bool { count == 0 && waiting.isEmpty }
 }
 
-/// Loop-bound; the client and every connection hold it, until `close()` lets the idle connections go.
+/// The connections of one loop; loop-bound. The client and every connection hold it, until `close()` releases the idle
+/// connections.
 final class HTTP1Pool {
-    /// The longest idle time of a connection, in nanoseconds: libcurl's default. If the origin announces a shorter
-    /// time, that time less a margin.
+    /// The longest idle time of a connection, in nanoseconds, the same as libcurl's default. If the origin announces a
+    /// shorter time, that time less a margin counts.
     static let longestIdle: UInt64 = 118_000_000_000
 
     let loop: EventLoop
     private let limits: UpstreamLimits
-    /// The read buffer that all connections share; its bytes do not outlive a callback.
-    // Owned by this object; used within one callback at a time.
+    /// The read buffer that all connections share; its bytes are not used after a callback. Owned by this object; used
+    /// within one callback at a time.
     let buffer: UnsafeMutableRawBufferPointer
     // Unchecked, since a check would be paid for with every request: a buffer is taken or given back in one step, which
-    // calls nobody.
+    // makes no other call.
     @exclusivity(unchecked) private var spare: [SendBuffer] = []
     private var places: [ConnectionsKey: OriginConnections] = [:]
     private var pruneAt = 64
     private var idleCount = 0
     private var isClosed = false
-    /// Sockets that are open here.
+    /// The number of open sockets.
     var socketCount = 0
     private var sweep: LoopTimer?
     private var isSweeping = false
-    // Unowned: the client clears it when it goes. A weak reference would slow down every event.
+    // Unowned: the client clears it when it ends. A weak reference would slow down every event.
     unowned var client: (any TransferClient)?
 
     init(on loop: EventLoop, limits: UpstreamLimits) {
@@ -70,16 +70,17 @@ final class HTTP1Pool {
         client?.endEvent()
     }
 
-    /// The connections to a place.
+    /// The connections to an origin.
     func connections(to place: Origin) -> OriginConnections {
-        // The client has a place carried here or by libcurl, always the same, so that this is one of these.
+        // The client always gives an origin the same carrier, this pool or libcurl, so this object is one of the
+        // pool's.
         if let known = place.carried { return unsafeDowncast(known, to: OriginConnections.self) }
         let new = self.place(ConnectionsKey(place))
         place.carried = new
         return new
     }
 
-    /// The place of this name; the same one as long as there are connections to it.
+    /// The connections with this key; the same object as long as one is in use.
     private func place(_ key: ConnectionsKey) -> OriginConnections {
         if let place = places[key] { return place }
         if places.count >= pruneAt { prune() }
@@ -99,7 +100,7 @@ final class HTTP1Pool {
     // MARK: - A connection for a transfer
 
     /// Has the transfer carried by an idle connection to one of the addresses, or by a new one, or later.
-    /// - Parameter isFresh: not by an idle one.
+    /// - Parameter isFresh: whether not to use an idle one.
     func carry(_ transfer: Transfer, to place: OriginConnections, at addresses: [SocketAddress], isFresh: Bool) {
         if !isFresh, let connection = takeIdle(place, addresses) {
             return connection.carry(transfer, isReused: true)
@@ -116,7 +117,7 @@ final class HTTP1Pool {
         connection.open(addresses, transfer)
     }
 
-    /// An idle connection to one of the addresses, on which nothing has come: neither its end, nor bytes that no
+    /// An idle connection to one of the addresses on which nothing has arrived: neither its end, nor bytes that no
     /// request asked for and that would pass as the answer to the next one.
     private func takeIdle(_ place: OriginConnections, _ addresses: [SocketAddress]) -> HTTP1Connection? {
         let now = Monotonic.coarse()
@@ -158,12 +159,12 @@ final class HTTP1Pool {
         }
     }
 
-    /// The transfer of a connection that waits has ended.
+    /// Removes the transfer of a waiting connection, which has ended.
     func stopWaiting(_ connection: HTTP1Connection) {
         connection.place.waiting.removeAll { $0.transfer.carrier == nil || $0.transfer.carrier === connection }
     }
 
-    /// A connection has been closed, or was not to be had.
+    /// Counts a connection that was closed, or could not be opened.
     func left(_ connection: HTTP1Connection) {
         connection.place.count -= 1
         serveWaiting(connection.place)
@@ -171,7 +172,7 @@ final class HTTP1Pool {
 
     // MARK: - Idle connections
 
-    /// False: it is closed instead.
+    /// Keeps an idle connection. False if it has to be closed instead.
     func keep(_ connection: HTTP1Connection) -> Bool {
         guard !isClosed else { return false }
         let place = connection.place
@@ -183,7 +184,7 @@ final class HTTP1Pool {
         return true
     }
 
-    /// Drops an idle connection on which something came: its end, or bytes that no request asked for.
+    /// Drops an idle connection on which something arrived: its end, or bytes that no request asked for.
     func dropIdle(_ connection: HTTP1Connection) {
         let place = connection.place
         guard let position = place.idle.lastIndex(where: { $0 === connection }) else { return }
@@ -198,11 +199,11 @@ final class HTTP1Pool {
         if let oldest { dropIdle(oldest) }
     }
 
-    /// Closes what has lain idle for too long, now and then.
+    /// Starts the timer that closes connections that have been idle for too long.
     private func startSweep() {
         guard !isSweeping else { return }
         isSweeping = true
-        // Unowned: the timer is this object's own and ends with it.
+        // Unowned: this object owns the timer, which ends with it.
         let timer = sweep ?? LoopTimer(onThreadOf: loop) { [unowned self] in sweepOut() }
         sweep = timer
         timer.start(after: Self.longestIdle)
@@ -229,7 +230,7 @@ final class HTTP1Pool {
 
     // MARK: - Teardown
 
-    /// Closes every idle connection; every transfer has ended by now.
+    /// Closes every idle connection; the caller has ended every transfer.
     func close() {
         isClosed = true
         sweep?.cancel()

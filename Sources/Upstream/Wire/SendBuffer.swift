@@ -1,6 +1,7 @@
-// What is sent to origins: the bytes that are unsent, and the system calls on their sockets, where a peer may be gone.
+// The bytes to send to origins, and the system calls on their sockets, whose peer may be gone.
 
-// For the flags: an optimised build takes CLibcurl for the owner of the socket types that curl.h includes.
+// CLibcurl is imported for the flags: an optimised build takes it for the owner of the socket types that curl.h
+// includes.
 import CLibcurl
 import EventLoop
 import Glibc
@@ -14,7 +15,7 @@ final class SendBuffer {
     private static let sizeLine = 6
     private static let lastChunk: StaticString = "0\r\n\r\n"
 
-    // Owned by this object; replaced only by `makeRoom`.
+    // This object owns the memory; only `makeRoom` replaces it.
     private var memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 2048, alignment: 8)
     private var start = 0
     private var end = 0
@@ -57,7 +58,7 @@ final class SendBuffer {
 
     // MARK: - A body
 
-    /// The room that the next bytes of a body may be read into; nil while too much waits to be sent.
+    /// The room into which the next bytes of a body may be read; nil while too many bytes wait to be sent.
     func bodyRoom(isChunked: Bool) -> UnsafeMutableRawBufferPointer? {
         let framing = isChunked ? Self.sizeLine + 2 + Self.lastChunk.utf8CodeUnitCount : 0
         if memory.count < Self.bodyRoom { makeRoom(Self.bodyRoom) }
@@ -75,7 +76,7 @@ final class SendBuffer {
         }
         var line: [UInt8] = []
         Serializer.chunkHeader(count, into: &line)
-        // The size line has its end where the data begin; a shorter one leaves a gap before it, which closes.
+        // The size line ends at the start of the data; a shorter one leaves a gap before it, which is closed.
         let data = end + Self.sizeLine
         if let base = memory.baseAddress, line.count < Self.sizeLine {
             (base + end + line.count).copyMemory(from: base + data, byteCount: count)
@@ -99,7 +100,7 @@ final class SendBuffer {
 @available(*, unavailable) extension SendBuffer: Sendable {}
 
 extension SendBuffer {
-    /// The request line and the fields: Host first, which the request may say apart, or is made from the URL. A proxy
+    /// Appends the request line and the fields. Host is first; it is that of the request, or made from the URL. A proxy
     /// gets the URL as a whole, and its credentials.
     func append(head request: UpstreamRequest, _ target: String, _ place: Origin) {
         let present = request.fields.present
@@ -113,7 +114,8 @@ extension SendBuffer {
         if proxy == nil {
             append(text: target)
         } else {
-            // RFC 9112 section 3.2.2; OPTIONS of the server as a whole has no path then (section 3.2.4).
+            // A proxy gets the absolute form (RFC 9112 section 3.2.2); OPTIONS for the server as a whole has no path
+            // then (section 3.2.4).
             append("http://")
             append(text: place.hostField)
             if target != "*" { append(text: target) }
@@ -152,9 +154,9 @@ extension SendBuffer {
 
 // MARK: - System calls
 
-/// The system calls on the sockets of origins: a peer may be gone, and no signal must say so.
+/// The system calls on the sockets of origins: if the peer is gone, they report an error and no signal.
 enum WireSocket {
-    /// Sends what the socket takes.
+    /// Sends as many bytes as the socket accepts.
     static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         while true {
             let count = Glibc.send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
@@ -168,7 +170,7 @@ enum WireSocket {
         }
     }
 
-    /// Copies what could be read into the room, from its start; it stays in the socket.
+    /// Copies received bytes into the room, from its start; they stay in the socket.
     static func peek(_ descriptor: Int32, into room: UnsafeMutableRawBufferPointer) -> IOResult {
         while true {
             let count = recv(descriptor, room.baseAddress, room.count, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
@@ -184,7 +186,7 @@ enum WireSocket {
 
     enum Look { case nothing, bytes, end }
 
-    /// What could be read from the socket; it stays there.
+    /// Whether the socket has bytes, its end or nothing to read; all stays there.
     static func peek(_ descriptor: Int32) -> Look {
         var byte: UInt8 = 0
         let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
@@ -192,6 +194,6 @@ enum WireSocket {
         return count < 0 && errno == EAGAIN ? .nothing : .end
     }
 
-    /// Ends both directions, so that the loop hears of it where the peer has not been heard of yet.
+    /// Ends both directions, so that the loop notices the end if it has not yet.
     static func end(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 }
