@@ -1,19 +1,20 @@
-// Reads files of other tools: finds out what they are, and makes a configuration of them.
+// Reads files of other tools: recognizes their format, and makes a configuration from them.
 
 import Content
 import HTTPWire
 
-/// Bytes in, a configuration out; nothing is read or written here.
+/// Converts bytes to a configuration; it neither reads nor writes files.
 package enum Importer {
-    /// Bytes of one file.
+    /// The most bytes of one file.
     package static let largestFile = 64 << 20
     private static let limits = TreeLimits(depth: 64, values: 2_000_000)
 
+    /// Reads files as a configuration.
     /// - Parameters:
     ///   - sources: one file, or the mappings of WireMock.
-    ///   - format: nil: it is guessed.
-    ///   - bodyFile: a file that a stub of WireMock names; nil where there is none.
-    /// - Throws: where a file cannot be read, or nothing in it can be kept.
+    ///   - format: the format of the files; nil to recognize it.
+    ///   - bodyFile: reads a file that a stub of WireMock names; nil if there is none.
+    /// - Throws: an error if a file cannot be read, or nothing in it can be kept.
     package static func read(
         _ sources: [ImportSource],
         _ format: ImportFormat?,
@@ -47,7 +48,7 @@ package enum Importer {
             )
         }
         do throws(TreeError) {
-            // Only documents of OpenAPI are written in YAML.
+            // Only OpenAPI documents are written in YAML.
             let isJSON = format.map { $0 != .openapi } ?? (bytes(source).first.map { "[{\"".utf8.contains($0) } ?? true)
             if isJSON { return try JSONReader.read(source.bytes, limits: limits, repeats: true) }
             return try DocumentReader.read(source.bytes)
@@ -56,13 +57,13 @@ package enum Importer {
         }
     }
 
-    /// The bytes without the space at their beginning.
+    /// The bytes without white space at their beginning.
     private static func bytes(_ source: ImportSource) -> ArraySlice<UInt8> {
         let text = source.bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? source.bytes[3...] : source.bytes[...]
         return text.drop { " \n\r\t".utf8.contains($0) }
     }
 
-    /// What a document is, by its members.
+    /// The format of a document, recognized by its members.
     private static func guess(_ tree: ContentTree, _ place: ImportPlace) throws(ImportError) -> ImportFormat {
         if tree["log"]?["entries"] != nil { return .har }
         if tree["openapi"] != nil || tree["swagger"] != nil { return .openapi }

@@ -4,9 +4,10 @@ import Content
 import HTTPWire
 import Matching
 
-/// Writes entries.
+/// Writes the entries of a HAR file.
 enum HARExport {
-    /// What stands for the time of a rule, which was never recorded: the same export has the same bytes.
+    /// The time of an entry made from a rule, which was never recorded; it is constant, so that the same export has the
+    /// same bytes.
     private static let noTime = "1970-01-01T00:00:00Z"
 
     static func write(_ rules: [ExportedRule], version: String) -> Export {
@@ -32,7 +33,7 @@ enum HARExport {
         return Export(tree: .object([.init("log", log)]), count: entries.count, notes: notes)
     }
 
-    /// What is told of a rule for more than one method, of which a log has one; nil for others.
+    /// The note on a rule for more than one method, of which an entry has one; nil for others.
     private static func methods(_ rule: ExportedRule) -> String? {
         for case .method(let names) in rule.clauses {
             return names.count == 1 || Set(names) == ["GET", "HEAD"]
@@ -41,7 +42,7 @@ enum HARExport {
         return "it is for any method, and the log has it for GET"
     }
 
-    /// The one request that a rule is for.
+    /// The only request that the rule is for.
     private static func request(_ rule: ExportedRule) throws(Unwritable) -> ContentTree {
         var method = "GET"
         var path: String?
@@ -63,7 +64,7 @@ enum HARExport {
             case .method(let names): method = names.first ?? "GET"
             case .path(.equals(let text)) where path == nil: path = text
             case .query(let name, .equals(let text)): query.append((name, text))
-            // The value was a secret.
+            // The value was a secret, so the entry has a mark in its place.
             case .query(let name, .present(true)): query.append((name, "***"))
             case .onlyQuery: break
             case .field(let name, .equals(let text)): fields.append((name, text))

@@ -1,9 +1,9 @@
-// HAR 1.2, as browsers and proxies write it: the answers that were seen, as demo rules.
+// HAR 1.2, as browsers and proxies write it, read as demo rules with the recorded answers.
 
 import Content
 import HTTPWire
 
-/// Reads the entries of one log.
+/// Reads the entries of one HAR file.
 struct HARImport {
     private let options: ImportOptions
     private var draft: ImportDraft
@@ -19,16 +19,16 @@ struct HARImport {
         var placeOfRequest: [String: Int] = [:]
     }
 
-    /// A method and a path, with the queries that were seen.
+    /// A method and a path, with the queries that the file has for them.
     private struct Request {
         let method: String
         let path: String
         var variants: [Variant] = []
-        /// The index of a variant by the items of its query, in whatever order they came: rules ask for them in any.
+        /// The index of a variant by the items of its query in any order, since rules match them in any.
         var placeOfVariant: [Set<ContentTree.Member>: Int] = [:]
     }
 
-    /// Answers to requests of one query.
+    /// The answers to requests with one query.
     private struct Variant {
         let query: [ContentTree.Member]
         var exchanges: [Exchange] = []
@@ -45,7 +45,8 @@ struct HARImport {
         draft = ImportDraft(options)
     }
 
-    /// - Throws: where this is no log.
+    /// Reads the entries of a log.
+    /// - Throws: an error if the tree is not a log.
     static func read(
         _ tree: ContentTree,
         at place: ImportPlace,
@@ -204,7 +205,7 @@ struct HARImport {
             let host = origin.host + (origin.port.map { "-\($0)" } ?? "")
             let wanted = isOne ? options.service ?? origin.host : host
             let name = WordName.unique(WordName.word(wanted, or: "service", atMost: 200), among: &names)
-            // Of two schemes of one host, one has the host's prefix.
+            // Only one of two schemes of the same host gets the host's prefix.
             let prefix = isOne ? "/" : prefixes.insert(host).inserted ? "/\(host)" : "/\(name)"
             mounts[origin.origin] = prefix
             return ImportedService(name: name, prefix: prefix, baseURL: origin.origin)
@@ -218,11 +219,13 @@ struct HARImport {
         return try ImportedConfiguration(services.map(\.tree), rules: count, draft, place)
     }
 
-    /// Where a redirect leads that leaves its origin for another one of the file: there, and not to the world.
+    /// The new target of a redirect that leaves its origin for another one of the file, so that it does not leave the
+    /// daemon.
     /// - Parameters:
     ///   - mounts: the prefixes of the services, by their origins.
-    ///   - path: of the request, below the prefix of its own service.
-    /// - Returns: relative to the request, since an absolute path would be one of the request's own service; nil: as it is.
+    ///   - path: the path of the request, below the prefix of its own service.
+    /// - Returns: a target relative to the request, since an absolute path would belong to the request's own service;
+    ///   nil to keep the location.
     private static func moved(_ location: String, from origin: Origin, _ path: String, _ mounts: [String: String])
         -> String?
     {
@@ -238,9 +241,9 @@ struct HARImport {
         var rules: [ImportedRule] = []
         var names: Set<String> = []
         for request in origin.requests {
-            // A GET answers HEAD as well.
+            // A rule for GET answers HEAD as well.
             if request.method == "HEAD", origin.placeOfRequest["GET \(request.path)"] != nil { continue }
-            // A query with more items is asked first: one with fewer would answer its requests.
+            // A query with more items comes first: a rule with fewer would answer its requests.
             let variants = request.variants.enumerated().sorted {
                 ($1.element.query.count, $0.offset) < ($0.element.query.count, $1.offset)
             }
@@ -268,7 +271,7 @@ struct HARImport {
         return rules
     }
 
-    /// The answers to a request: by its body, where requests were sent with several.
+    /// The answers to a request, by its body if requests with several bodies were sent.
     private mutating func answers(of variant: Variant) -> [(body: [ContentTree.Member], answers: [ImportedAnswer])] {
         var bodies: [SentBody] = []
         for exchange in variant.exchanges where !bodies.contains(exchange.body) { bodies.append(exchange.body) }
@@ -286,7 +289,7 @@ struct HARImport {
                 others += exchanges
             }
         }
-        // Whatever comes with another body, or with none.
+        // The last rule answers requests with any other body, or with none.
         if let first = others.first {
             result.append(([], Self.sequence(others)))
             if bodies.contains(.other) { tellOther(first) }
@@ -301,7 +304,7 @@ struct HARImport {
         )
     }
 
-    /// The text of a form whose items stand there alone; nil where some are files, or there are none.
+    /// The text of a form from its items; nil if some are files, or there are none.
     private static func form(_ params: ContentTree?) -> String? {
         guard let items = params?.elements, !items.isEmpty, items.allSatisfy({ $0["fileName"] == nil }) else {
             return nil
@@ -309,7 +312,7 @@ struct HARImport {
         return items.map { FormItem($0["name"]?.text ?? "", $0["value"]?.text ?? "").text }.joined(separator: "&")
     }
 
-    /// Answers one after the other; several that are the same are one.
+    /// The answers in their order, or a single one if all are equal.
     private static func sequence(_ exchanges: [Exchange]) -> [ImportedAnswer] {
         let answers = exchanges.map(\.answer)
         return answers.dropFirst().allSatisfy { $0 == answers[0] } ? Array(answers.prefix(1)) : answers

@@ -1,14 +1,15 @@
-// Trees as texts and back: documents in YAML or JSON are read, and a configuration is written as YAML that means
-// exactly its tree.
+// Trees as text and back: reads documents in YAML or JSON, and writes a configuration as YAML that means exactly its
+// tree.
 
 package import Content
 import YAML
 
-/// Writes YAML in block style, and what fits into a line in flow style.
+/// Writes YAML in block style, and in flow style what fits into a line.
 package enum ConfigurationText {
     private static let width = 110
 
-    /// Objects and lists of so many levels have a line for each member: the file, its services, each of them.
+    /// The number of outer levels at which objects and lists have a line for each member: the file, its services, each
+    /// of them.
     private static let openLevels = 3
 
     package static func text(_ tree: ContentTree) -> String {
@@ -22,7 +23,7 @@ package enum ConfigurationText {
         switch tree {
         case .object(let members):
             for member in members {
-                // The first member of an element stands behind its dash.
+                // The first member of an element is on the line of its dash.
                 if result.isEmpty || result.utf8.last == UInt8(ascii: "\n") { result += space }
                 let name = scalar(member.name)
                 result += isLong(name) ? "? \(name)\n\(space):" : name + ":"
@@ -37,7 +38,7 @@ package enum ConfigurationText {
         }
     }
 
-    /// What stands behind a colon or a dash, with the end of its line.
+    /// The text after a colon or a dash, with the end of its line.
     private static func value(
         _ tree: ContentTree,
         indent: Int,
@@ -85,13 +86,13 @@ package enum ConfigurationText {
         }
     }
 
-    /// A key with its colon.
+    /// The text of a key with its colon.
     private static func key(_ name: String) -> String { isLong(name) ? "? \(name) : " : name + ": " }
 
-    /// YAML reads 1,024 characters before a colon as a key, and longer ones behind a question mark alone.
+    /// Whether a key needs a question mark: YAML reads at most 1,024 characters before a colon as a key without one.
     private static func isLong(_ name: String) -> Bool { name.utf8.count > 1000 }
 
-    /// A text, in quotes unless it means itself without them.
+    /// The text of a string, in quotes unless it means itself without them.
     private static func scalar(_ text: String) -> String {
         if isPlain(text) { return text }
         var result = "\""
@@ -101,7 +102,7 @@ package enum ConfigurationText {
             case "\n": result += "\\n"
             case "\r": result += "\\r"
             case "\t": result += "\\t"
-            // Control characters, those that end a line, the byte order mark and what is no character.
+            // These are control characters, line ends, the byte order mark and noncharacters.
             case "\0"..."\u{1F}", "\u{7F}"..."\u{A0}", "\u{2028}", "\u{2029}", "\u{FEFF}", "\u{FFFE}", "\u{FFFF}":
                 let digits = String(scalar.value, radix: 16)
                 result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
@@ -113,7 +114,7 @@ package enum ConfigurationText {
 
     private static let words: Set<String> = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
 
-    /// A word, a path, or a number with its unit.
+    /// Whether the text is a word, a path, or a number with its unit, and so needs no quotes.
     private static func isPlain(_ text: String) -> Bool {
         guard let first = text.utf8.first, text.utf8.count < 80, !words.contains(text.lowercased()) else {
             return false
@@ -123,7 +124,7 @@ package enum ConfigurationText {
         if isLetter(first) || first == UInt8(ascii: "/") {
             return text.utf8.allSatisfy { isLetter($0) || isDigit($0) || "/._-".utf8.contains($0) }
         }
-        // `250ms` and `20ms..80ms`: with any other unit it might be a number in another base.
+        // `250ms` and `20ms..80ms` are plain: with any other unit the text might be a number in another base.
         let parts = text.replacing("..", with: " ").split(separator: " ", omittingEmptySubsequences: false)
         return parts.count < 3
             && parts.allSatisfy { $0.hasSuffix("ms") && $0.utf8.count > 2 && $0.utf8.dropLast(2).allSatisfy(isDigit) }
@@ -132,12 +133,13 @@ package enum ConfigurationText {
 
 // MARK: - Reading
 
-/// Reads documents that people write in either form.
+/// Reads documents that people write in YAML or JSON.
 enum DocumentReader {
     private static let levels = 64
     private static let values = 500_000
 
-    /// - Throws: what is wrong, and where in the text.
+    /// Reads a document.
+    /// - Throws: the mistake and its place in the text.
     static func read(_ bytes: [UInt8]) throws(TreeError) -> ContentTree {
         let isJSON = bytes.first { !" \n\r\t".utf8.contains($0) && $0 < 0x80 } == UInt8(ascii: "{")
         if isJSON {
@@ -177,7 +179,7 @@ enum DocumentReader {
         }
     }
 
-    /// A scalar without quotes, as the core schema of YAML reads it.
+    /// The value of a scalar without quotes, by the core schema of YAML.
     private static func plain(_ text: String) -> ContentTree {
         switch text {
         case "", "~", "null", "Null", "NULL": return .null
@@ -194,9 +196,9 @@ enum DocumentReader {
 
 // MARK: - Parts of a tree
 
-// Short words for the parts of a tree that imports ask for.
+// Short names for the parts of a tree that imports read.
 extension ContentTree {
-    /// The text that a string is.
+    /// The text of a string; nil for other values.
     var text: String? {
         if case .string(let text) = self { text } else { nil }
     }
@@ -205,7 +207,7 @@ extension ContentTree {
         if case .array(let values) = self { values } else { nil }
     }
 
-    /// The whole number that it is, also where it is written as `200.0`.
+    /// The whole number; nil for other values. `200.0` is whole, too.
     var whole: Int? {
         guard case .number(let text) = self else { return nil }
         return Int(text) ?? Double(text).flatMap { Int(exactly: $0) }
@@ -217,18 +219,18 @@ extension ContentTree {
 
     static func texts(_ texts: [String]) -> ContentTree { .array(texts.map(ContentTree.string)) }
 
-    /// An object with the members that have a value.
+    /// An object of those members that have a value.
     static func object(of members: KeyValuePairs<String, ContentTree?>) -> ContentTree {
         .object(members.compactMap { name, value in value.map { Member(name, $0) } })
     }
 
-    /// An object with one member more; nil adds none.
+    /// The object with another member; nil adds none.
     func adding(_ name: String, _ value: ContentTree?) -> ContentTree {
         guard case .object(let members) = self, let value else { return self }
         return .object(members + [Member(name, value)])
     }
 
-    /// How many values there are, this one among them.
+    /// The number of values in the tree, this one included.
     var size: Int {
         switch self {
         case .array(let values): values.reduce(1) { $0 + $1.size }

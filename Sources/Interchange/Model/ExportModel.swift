@@ -1,22 +1,22 @@
-// What an export reads and writes: rules and recordings with their answers, and notes on what the other tool has
-// nothing for.
+// The values that an export reads and writes: rules and recordings with their answers, and notes on the parts that the
+// other format lacks.
 
 package import Content
 import HTTPWire
 package import Matching
 
-/// A format that other tools read.
+/// A format that an export can write.
 package enum ExportFormat: String, CaseIterable, Sendable {
     case har, wiremock
 }
 
-/// A rule or a recording, with everything that it answers with.
+/// A rule or a recording, with all its answers.
 package struct ExportedRule: Sendable {
     /// A part of an endpoint's path.
     package enum Segment: Sendable, Equatable {
         case literal(String)
         case parameter(String)
-        /// Everything that follows.
+        /// The rest of the path.
         case rest
     }
 
@@ -33,24 +33,24 @@ package struct ExportedRule: Sendable {
         }
     }
 
-    /// What notes call it, such as `shop/big-order`.
+    /// The name in notes, such as `shop/big-order`.
     package let name: String
-    /// Where its service gets answers from, with the path before that of a request.
+    /// The URL of the service's origin, which precedes the path of a request.
     package let baseURL: String
-    /// The path before that of a request, for clients; empty for none.
+    /// The prefix of the service's paths for clients; empty for none.
     package let prefix: String
-    /// The path pattern of an endpoint; nil if a clause says which path the rule is for.
+    /// The path pattern of an endpoint; nil if a clause gives the path.
     package var template: [Segment]?
     package var clauses: [RequestClause]
     package var step: Step?
     /// The answers, which are given one after the other.
     package var answers: [ExportedAnswer]
-    /// Milliseconds.
+    /// The range of the latency in milliseconds.
     package var latency: ClosedRange<Int>?
-    /// The log-normal curve of the latency, for files that know such a curve: the median in milliseconds, and the
+    /// The log-normal curve of the latency, for formats that have one: the median in milliseconds, and the standard
     /// deviation of the logarithms.
     package var lognormal: (median: Double, sigma: Double)?
-    /// When it was recorded, in ISO 8601; nil for a rule.
+    /// The time of the recording in ISO 8601; nil for a rule.
     package var recordedAt: String?
 
     package init(name: String, baseURL: String, prefix: String, clauses: [RequestClause], answers: [ExportedAnswer]) {
@@ -61,13 +61,13 @@ package struct ExportedRule: Sendable {
         self.answers = answers
     }
 
-    /// Items of the query that it asks for: a rule with more of them comes first.
+    /// The number of query items that the rule asks for: a rule with more of them comes first.
     package var queryItems: Int {
         clauses.count { if case .query = $0 { true } else { false } }
     }
 }
 
-/// One answer.
+/// One answer of a rule or a recording.
 package struct ExportedAnswer: Sendable {
     package let status: Int
     package let fields: [(name: String, value: String)]
@@ -79,15 +79,15 @@ package struct ExportedAnswer: Sendable {
         self.content = content
     }
 
-    /// The content as a text; nil where it is none.
+    /// The content as text; nil if it is not UTF-8.
     var text: String? { String(validating: content, as: UTF8.self) }
 
     func field(_ name: String) -> String? { fields.first { $0.name.lowercased() == name }?.value }
 }
 
-/// Something that an export lacks, or has otherwise.
+/// A part of a rule that an export lacks, or has in another form.
 package struct ExportNote: Sendable, Equatable, CustomStringConvertible {
-    /// The rule.
+    /// The name of the rule.
     package let name: String
     package let kind: ImportNote.Kind
     package let reason: String
@@ -104,11 +104,12 @@ package struct ExportNote: Sendable, Equatable, CustomStringConvertible {
 /// A document for another tool.
 package struct Export: Sendable {
     package let tree: ContentTree
-    /// How many entries or stubs there are.
+    /// The number of entries or stubs.
     package let count: Int
     package let notes: [ExportNote]
 
-    /// - Parameter rules: the first that is for a request answers it.
+    /// Writes rules in a format.
+    /// - Parameter rules: the rules in their order: the first that matches a request answers it.
     package static func write(_ rules: [ExportedRule], _ format: ExportFormat, version: String) -> Export {
         switch format {
         case .har: HARExport.write(rules, version: version)
@@ -117,7 +118,7 @@ package struct Export: Sendable {
     }
 }
 
-/// What keeps a rule from being written.
+/// The reason why a rule cannot be written.
 struct Unwritable: Error {
     let reason: String
 
@@ -126,9 +127,9 @@ struct Unwritable: Error {
 
 // MARK: - Recordings
 
-/// A recording of the daemon, as an export reads it: the document that stands beside its content.
+/// A recording of the daemon, as an export reads it: the document beside its content.
 package struct RecordedAnswer: Sendable {
-    /// Such as `GET /users/7?page=2`.
+    /// The method and target, such as `GET /users/7?page=2`.
     package let request: String
     /// The name of the file with the content; nil for none.
     package let content: String?
@@ -138,7 +139,7 @@ package struct RecordedAnswer: Sendable {
     private let status: Int
     private let recordedAt: String?
 
-    /// Nil for what is no such document.
+    /// Reads the document of a recording; nil if the bytes are not one.
     package init?(_ bytes: [UInt8]) {
         guard let tree = try? JSONReader.read(bytes), let request = tree["request"]?.text,
             let status = tree["status"]?.whole,
@@ -159,7 +160,7 @@ package struct RecordedAnswer: Sendable {
         asked = pairs("match")
     }
 
-    /// `/v1` of `https://api.example.com/v1/`.
+    /// The path of a URL, such as `/v1` of `https://api.example.com/v1/`.
     private static func path(of url: String) -> String {
         guard let authority = url.firstRange(of: "://")?.upperBound,
             let start = url[authority...].firstIndex(of: "/")
@@ -167,8 +168,8 @@ package struct RecordedAnswer: Sendable {
         return String(url[start...].reversed().drop { $0 == "/" }.reversed())
     }
 
-    /// The recording as a rule, and what is missing in it.
-    /// - Parameter baseURL: of the origin that it was recorded of.
+    /// The recording as a rule, and the parts that it lacks.
+    /// - Parameter baseURL: the URL of the origin that was recorded.
     package func rule(
         service: String,
         baseURL: String,
@@ -178,14 +179,14 @@ package struct RecordedAnswer: Sendable {
         let space = request.firstIndex(of: " ") ?? request.endIndex
         let method = String(request[..<space])
         var (path, query) = SourceURL.target(request[space...].dropFirst())
-        // The request is that of the origin, whose path is a part of the base.
+        // The request has the path on the origin, which includes the path of the base.
         let base = Self.path(of: baseURL)
         if !base.isEmpty, path.hasPrefix(base + "/") { path = String(path.dropFirst(base.count)) }
         var clauses: [RequestClause] = [.method(method == "GET" ? ["GET", "HEAD"] : [method]), .path(.equals(path))]
         for item in query {
             clauses.append(.query(item.name, item.value == Secrets.mark ? .present(true) : .equals(item.value)))
         }
-        // Of a secret, a recording has the digest alone.
+        // A recording has only the digest of a secret.
         for field in asked {
             clauses.append(.field(field.name, SecretNames.contains(field.name) ? .present(true) : .equals(field.value)))
         }

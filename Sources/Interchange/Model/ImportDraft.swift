@@ -1,13 +1,13 @@
-// What an import has made so far: services and body files with names of their own, and notes.
+// The result of an import so far: services and body files with unique names, and notes.
 
 import Content
 import HTTPWire
 
 /// Collects files and notes while a source is read.
 struct ImportDraft {
-    /// Rules and endpoints of one configuration, so that it stays within what a configuration may hold.
+    /// The most rules and endpoints of one import, so that it stays within the limits of a configuration.
     static let mostRules = 5000
-    /// Bytes of one body: what a demo file may have.
+    /// The most bytes of one body, which is the limit of a demo file.
     static let largestBody = 64 << 20
 
     let keepsSecrets: Bool
@@ -24,7 +24,7 @@ struct ImportDraft {
         notes.append(ImportNote(place, .leftOut, reason))
     }
 
-    /// Why an item of a query is not asked for, of a name that the query has already.
+    /// The note on a query item that is ignored because the query has another one of its name.
     static func repeated(_ name: String) -> String {
         "the item '\(name)' stands there more than once: the rule asks for its first value"
     }
@@ -35,7 +35,7 @@ struct ImportDraft {
 
     mutating func countSecret() { secrets += 1 }
 
-    /// Keeps the request that a rule was made of, where there is one.
+    /// Keeps the request that a rule was made from, if there is one.
     mutating func prove(_ example: ImportExample?) {
         if let example { examples.append(example) }
     }
@@ -43,7 +43,7 @@ struct ImportDraft {
     /// The name of a file with these bytes; equal bodies share one.
     /// - Parameters:
     ///   - type: the value of Content-Type, if there is one.
-    ///   - name: of the rule.
+    ///   - name: the name of the rule.
     /// - Returns: nil for no bytes.
     mutating func file(_ bytes: [UInt8], type: String?, near name: String) -> String? {
         if bytes.isEmpty { return nil }
@@ -57,9 +57,9 @@ struct ImportDraft {
     }
 }
 
-/// Names that a configuration takes: letters, digits, `.`, `_` and `-`.
+/// Names that a configuration accepts: letters, digits, `.`, `_` and `-`.
 enum WordName {
-    /// A word made of a text; what is something else becomes a hyphen.
+    /// A name made from a text; other characters become hyphens.
     static func word(_ text: String, or other: String, atMost length: Int = 48) -> String {
         var result = ""
         for byte in text.utf8 {
@@ -76,13 +76,13 @@ enum WordName {
         return result.isEmpty ? other : result
     }
 
-    /// `get-users-7` for `GET /v1/users/7`: the method and the end of the path.
+    /// The name of a request from its method and the end of its path, such as `get-users-7` for `GET /v1/users/7`.
     static func of(_ method: String?, _ path: String) -> String {
         let segments = path.split(separator: "/").suffix(2).joined(separator: "-")
         return word("\(method?.lowercased() ?? "any")-\(segments.isEmpty ? "root" : segments)", or: "rule")
     }
 
-    /// The name, or the name and a number.
+    /// The name, or the name with a number if it is taken.
     static func unique(_ name: String, ending: String = "", among names: inout Set<String>) -> String {
         var result = name + ending
         var number = 2
@@ -94,12 +94,12 @@ enum WordName {
     }
 }
 
-/// Words for texts of a source, another one for each.
+/// Names for texts of a source, a different one for each.
 struct DistinctWords {
     private var known: [String: String]
     private var used: Set<String>
 
-    /// - Parameter known: the words of some texts.
+    /// - Parameter known: the names of some texts.
     init(_ known: [String: String] = [:]) {
         self.known = known
         used = Set(known.values)
@@ -113,7 +113,7 @@ struct DistinctWords {
     }
 }
 
-/// The end of a file's name, from which a demo answer's type follows.
+/// The ending of a file's name, which decides the type of a demo answer.
 enum FileEnding {
     private static let endings: [String: String] = [
         "application/json": "json", "text/html": "html", "text/plain": "txt", "text/css": "css", "text/csv": "csv",
@@ -138,14 +138,14 @@ enum FileEnding {
     }
 }
 
-/// The value of Content-Type.
+/// Values of Content-Type.
 enum MediaType {
-    /// The type and subtype of a value of Content-Type, in lower case, without parameters.
+    /// The type and subtype in lower case, without parameters.
     static func essence(_ value: String) -> String {
         value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
     }
 
-    /// A value of Content-Type with UTF-8 as its charset in place of another one: for a text that was decoded.
+    /// The value with UTF-8 as its charset in place of another one, for a text that was decoded.
     static func inUTF8(_ value: String) -> String {
         let parts = value.split(separator: ";", omittingEmptySubsequences: false)
         return parts.map { part -> String in
@@ -161,10 +161,10 @@ enum MediaType {
 struct ImportedService {
     var name: String
     var prefix: String
-    /// Where requests would go if demo mode were off.
+    /// The URL to which requests would go if demo mode were off.
     var baseURL: String?
     var rules: [ImportedRule] = []
-    /// Endpoints, as a configuration has them.
+    /// The endpoints in the form of a configuration.
     var endpoints: [ContentTree] = []
 
     var tree: ContentTree {
@@ -173,7 +173,7 @@ struct ImportedService {
             "files": .string("./" + ImportedConfiguration.bodies),
             "rules": .array(rules.map(\.tree)),
         ])
-        // Without answers of its own, a service would let all other requests go on to the origin.
+        // A service without its own answers would forward all other requests to the origin.
         let hasRules = !rules.isEmpty
         return .object(of: [
             "name": .string(name),
@@ -187,7 +187,7 @@ struct ImportedService {
 }
 
 extension ImportDraft {
-    /// Keeps the requests that the rules of a service were made of.
+    /// Keeps the requests that the rules of a service were made from.
     mutating func prove(_ service: ImportedService) {
         for rule in service.rules {
             guard let place = rule.place else { continue }
@@ -197,10 +197,10 @@ extension ImportDraft {
 }
 
 extension ImportedConfiguration {
-    /// Values of a configuration file: it may have 200,000.
+    /// The most values of an import; a configuration file may have 200,000.
     private static let mostValues = 150_000
 
-    /// - Throws: where nothing is left, or more than a configuration may hold.
+    /// - Throws: an error if nothing is left, or more than a configuration may hold.
     init(_ services: [ContentTree], rules: Int, _ draft: ImportDraft, _ place: ImportPlace) throws(ImportError) {
         guard rules > 0 else {
             let why = draft.notes.first.map { "; the first reason is at \($0)" } ?? ""

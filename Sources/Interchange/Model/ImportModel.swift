@@ -1,4 +1,5 @@
-// What an import reads, and what it makes of it: a configuration, the bodies beside it, and notes on what was not kept.
+// The values that an import reads, and its result: a configuration, the body files, and notes on the parts that were
+// not kept.
 
 package import Content
 
@@ -9,7 +10,7 @@ package enum ImportFormat: String, CaseIterable, Sendable {
 
 /// A file of another tool.
 package struct ImportSource: Sendable {
-    /// What notes and errors call it.
+    /// The name in notes and errors.
     package let name: String
     package let bytes: [UInt8]
 
@@ -19,22 +20,22 @@ package struct ImportSource: Sendable {
     }
 }
 
-/// How files are read.
+/// The options of an import.
 package struct ImportOptions: Sendable {
-    /// Credentials stay as they are. Default: they are replaced.
+    /// Whether credentials stay as they are; by default they are replaced.
     package var keepsSecrets = false
     /// The hosts of a HAR file whose requests are read, in lower case; empty means all.
     package var hosts: [String] = []
-    /// The name of the service, where there is one only; nil: it follows from the source.
+    /// The name of the service if there is only one; nil to derive it from the source.
     package var service: String?
 
-    /// The seed of the values that are made from schemas.
+    /// The seed of the values that are generated from schemas.
     package var seed: UInt64 = 0
 
     package init() {}
 }
 
-/// A value within a file.
+/// The place of a value within a file.
 package struct ImportPlace: Sendable, Equatable, CustomStringConvertible {
     package let file: String
     /// A JSON pointer (RFC 6901); empty for the whole document.
@@ -45,7 +46,7 @@ package struct ImportPlace: Sendable, Equatable, CustomStringConvertible {
         self.pointer = pointer
     }
 
-    /// The place of a member or an element of the value that is here.
+    /// The place of a member or an element of the value at this place.
     package func within(_ names: String...) -> ImportPlace {
         let escaped = names.map { name in
             name.replacing("~", with: "~0").replacing("/", with: "~1")
@@ -55,24 +56,24 @@ package struct ImportPlace: Sendable, Equatable, CustomStringConvertible {
 
     func within(_ position: Int) -> ImportPlace { within(String(position)) }
 
-    /// `shop.har#/log/entries/3`
+    /// The place as text, such as `shop.har#/log/entries/3`.
     package var description: String { pointer.isEmpty ? file : "\(file)#\(pointer)" }
 }
 
-/// Something of a source that the configuration does not have, or has otherwise.
+/// A part of a source that the configuration lacks, or has in another form.
 package struct ImportNote: Sendable, Equatable, CustomStringConvertible {
     package enum Kind: String, Sendable {
         /// A whole rule is missing.
         case leftOut = "left out"
-        /// The rule is there, and differs in this.
+        /// The rule is there, but differs in this part.
         case changed
-        /// The rule is there, and another one answers the request that it was made of.
+        /// The rule is there, but another one answers the request that it was made from.
         case answeredByOther = "answered by another rule"
     }
 
     package let place: ImportPlace
     package let kind: Kind
-    /// What it is, and why.
+    /// The part, and the reason.
     package let reason: String
 
     package init(_ place: ImportPlace, _ kind: Kind, _ reason: String) {
@@ -84,7 +85,7 @@ package struct ImportNote: Sendable, Equatable, CustomStringConvertible {
     package var description: String { "\(place): \(kind.rawValue): \(reason)" }
 }
 
-/// Why a source cannot be read at all.
+/// The error of a source that cannot be read at all.
 package struct ImportError: Error, Sendable, Equatable, CustomStringConvertible {
     package let place: ImportPlace
     package let reason: String
@@ -97,32 +98,32 @@ package struct ImportError: Error, Sendable, Equatable, CustomStringConvertible 
     package var description: String { "\(place): \(reason)" }
 }
 
-/// The body of an answer.
+/// The body of an answer as a file.
 package struct ImportedFile: Sendable, Equatable {
     /// The name of the file in the folder of the bodies.
     package let name: String
     package let bytes: [UInt8]
 }
 
-/// A configuration that was made of a source.
+/// A configuration that was made from a source.
 package struct ImportedConfiguration: Sendable {
     /// The folder of the bodies, beside the configuration file.
     package static let bodies = "bodies"
 
-    /// The services, as a configuration has them.
+    /// The services in the form of a configuration.
     package let services: [ContentTree]
     package let files: [ImportedFile]
     /// The notes in the order in which they were made.
     package let notes: [ImportNote]
-    /// How many rules and endpoints there are.
+    /// The number of rules and endpoints.
     package let rules: Int
-    /// Values of credentials that were replaced.
+    /// The number of credentials that were replaced.
     package let secrets: Int
-    /// Requests that the rules were made of; a rule that no request could be made of has none.
+    /// The requests that the rules were made from; a rule has none if no request can be made that it answers.
     package let examples: [ImportExample]
 
-    /// The configuration file.
-    /// - Parameter comment: its first lines, without the sign of a comment.
+    /// The text of the configuration file.
+    /// - Parameter comment: its first lines, without the comment sign.
     package func text(comment: [String]) -> String {
         comment.map { "# \($0.filter { !$0.isNewline && $0 != "\0" })\n" }.joined()
             + ConfigurationText.text(.object([.init("services", .array(services))]))

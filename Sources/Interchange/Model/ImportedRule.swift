@@ -1,4 +1,5 @@
-// A demo rule on its way into a configuration, and the request that proves it: its own rule has to answer it.
+// A demo rule that is to be written into a configuration, and the request that proves it: its own rule has to answer
+// it.
 
 import Content
 import HTTPWire
@@ -7,14 +8,14 @@ import HTTPWire
 struct ImportedAnswer: Equatable {
     var status = 200
     var headers: [ContentTree.Member] = []
-    /// The file of the content in the folder of the bodies; nil means no content.
+    /// The file of the content in the folder of the bodies; nil for no content.
     var file: String?
 
     /// Whether an answer with this status may have content (RFC 9110 sections 15.3.5, 15.3.6 and 15.4.5).
     static func mayHaveContent(_ status: Int) -> Bool { ![204, 205, 304].contains(status) }
 
-    /// Changes where a redirect leads.
-    /// - Parameter moved: nil: nowhere else.
+    /// Changes the target of a redirect.
+    /// - Parameter moved: returns the new target; nil to keep the old one.
     mutating func move(_ moved: (String) -> String?) {
         guard let place = headers.firstIndex(where: { $0.name.lowercased() == "location" }),
             let location = headers[place].value.text, let other = moved(location)
@@ -31,7 +32,7 @@ struct ImportedAnswer: Equatable {
     }
 }
 
-/// One of `demo.rules`.
+/// One rule in the form of `demo.rules`.
 struct ImportedRule {
     var name: String
     /// The members of `when`.
@@ -40,9 +41,9 @@ struct ImportedRule {
     var answers: [ImportedAnswer]
     var latency: String?
     var state: ContentTree?
-    /// What it was made of.
+    /// The place in the source that it was made from.
     var place: ImportPlace?
-    /// A path that it answers, where its condition does not name one.
+    /// A path that the rule answers, if its condition does not name one.
     var path: String?
 
     /// Whether the rule answers every request that reaches it.
@@ -62,9 +63,9 @@ struct ImportedRule {
     }
 }
 
-/// Fields of answers and of requests as a configuration may have them.
+/// The fields of answers and requests that a configuration may have.
 enum ImportedFields {
-    /// What the daemon makes itself, and what was true of the recorded message alone.
+    /// The fields that the daemon makes itself, or that were true of the recorded message only.
     private static let dropped: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
         "proxy-authenticate", "proxy-authorization", "content-length", "content-encoding", "date", "age", "host",
@@ -75,7 +76,7 @@ enum ImportedFields {
         "upgrade",
     ]
 
-    /// Whether a condition may ask for it.
+    /// Whether a condition may ask for the field.
     static func canBeAsked(_ name: String) -> Bool { isToken(name) && !unasked.contains(name.lowercased()) }
 
     static func isToken(_ name: String) -> Bool {
@@ -87,8 +88,9 @@ enum ImportedFields {
 
     private static let ofMoment: Set<String> = ["age", "date"]
 
-    /// Fields of an answer: one member for each name, without secrets; several Set-Cookie are a list.
-    /// - Parameter isWritten: somebody has written them; of a recording nobody has to hear what was true of it alone.
+    /// The fields of an answer: one member for each name, without secrets; several Set-Cookie are a list.
+    /// - Parameter isWritten: whether a person has written them, and gets notes on the fields that are left out; those
+    ///   of a recording are left out without a note.
     static func members(
         _ lines: [(name: String, value: String)],
         at place: ImportPlace,
@@ -124,7 +126,7 @@ enum ImportedFields {
                     continue
                 }
                 if isCookie {
-                    // A line of its own each: they cannot be one (RFC 6265 section 3).
+                    // Each cookie stays on its own line, since they cannot be combined (RFC 6265 section 3).
                     let before = members[known].value
                     members[known].value = .array((before.elements ?? [before]) + [.string(shown)])
                 } else if let before = members[known].value.text {
@@ -135,7 +137,7 @@ enum ImportedFields {
         return members
     }
 
-    /// A value without what no field may have.
+    /// A value without the characters that no field may have.
     private static func clean(_ value: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in value.unicodeScalars {
@@ -149,12 +151,12 @@ enum ImportedFields {
     }
 }
 
-/// Values of credentials, which a configuration does not get unless it is asked for.
+/// Credentials, which a configuration gets only if the options say so.
 enum Secrets {
     static let mark = SecretURL.mark
 
-    /// The value of a field of an answer in the form that recordings have: cookies keep their names, and what is secret
-    /// by its name loses its value.
+    /// The value of a field of an answer in the form of recordings: cookies keep their names, and a field with the name
+    /// of a secret loses its value.
     static func answerField(_ name: String, _ value: String, _ draft: inout ImportDraft) -> String {
         guard !draft.keepsSecrets else { return value }
         if name.lowercased() == "set-cookie" {
@@ -166,13 +168,13 @@ enum Secrets {
         return shown
     }
 
-    /// Whether a value of a request is a secret: by its name, or by a URL in it.
+    /// Whether a value of a request is a secret, by its name or by a URL in it.
     static func isIn(_ value: String, of name: String) -> Bool {
         SecretNames.contains(name) || SecretURL.hidden(value) != value
     }
 
-    /// The tests of a value of a request: of a secret only that it is there.
-    /// - Parameter isSecret: nil: its name decides.
+    /// The tests of a value of a request; of a secret only whether it is there.
+    /// - Parameter isSecret: whether the value is a secret; nil if its name decides.
     static func tests(
         _ tests: [ValueTest],
         of name: String,
@@ -191,26 +193,26 @@ enum Secrets {
 
 // MARK: - The request that proves it
 
-/// A request of a source, and the rule that is to answer it.
+/// A request of a source, and the rule that has to answer it.
 package struct ImportExample: Sendable {
     package let place: ImportPlace
     package let service: String
-    /// Empty for a rule of the service.
+    /// The name of the endpoint; empty for a rule of the service.
     package let endpoint: String
     package let rule: String
     package internal(set) var method = "GET"
-    /// Path and query below the prefix of the service.
+    /// The path and query below the prefix of the service.
     package internal(set) var target: String
     package internal(set) var fields: [(name: String, value: String)] = []
     package internal(set) var body: [UInt8] = []
-    /// The scenario of the rule, and the state that it asks for; nil: it is of none.
+    /// The scenario of the rule, and the state that it asks for; nil for a rule outside of scenarios.
     package internal(set) var state: (scenario: String, state: String?)?
 }
 
 extension ImportExample {
     /// The request that the condition of a rule describes.
-    /// - Parameter path: one that the condition accepts; nil: it names one itself.
-    /// - Returns: nil where it asks for something that no request can be made of, such as a regular expression.
+    /// - Parameter path: a path that the condition accepts; nil if it names one itself.
+    /// - Returns: nil if the condition has a part for which no request can be made, such as a regular expression.
     init?(_ rule: ImportedRule, at place: ImportPlace, of service: String, endpoint: String = "", path: String? = nil) {
         (self.place, self.service, self.endpoint, self.rule) = (place, service, endpoint, rule.name)
         target = path ?? "/"
@@ -243,7 +245,7 @@ extension ImportExample {
         if let scenario = rule.state?["scenario"]?.text { state = (scenario, rule.state?["is"]?.text) }
     }
 
-    /// A text that passes a test; nil where none can be made, and nil within where it has to be missing.
+    /// A text that passes a test; nil if none can be made, and an inner nil if the value has to be missing.
     private static func value(_ test: ContentTree) -> String?? {
         if let text = test.scalar { return text }
         guard let members = test.members, members.count == 1, let only = members.first else { return nil }
@@ -268,7 +270,7 @@ extension ImportExample {
             }
             return Array(items.joined(separator: "&").utf8)
         case "json":
-            // Documents of one level; a path that goes deeper is rare.
+            // Only documents of one level are made; deeper paths are rare.
             var tree: [ContentTree.Member] = []
             for item in only.value.members ?? [] {
                 guard !item.name.contains("."), item.value.members?.count == 1 else { return nil }

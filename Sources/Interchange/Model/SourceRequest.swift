@@ -1,5 +1,5 @@
-// What a source says of a request, as a rule can ask for it: the parts of its URL, its content, and tests of single
-// texts.
+// A request of a source in the form in which a rule can ask for it: the parts of its URL, its content, and tests of
+// single texts.
 
 import Content
 import HTTPWire
@@ -7,14 +7,14 @@ import Matching
 
 /// An `http` or `https` URL.
 struct SourceURL: Equatable {
-    /// Scheme, host and port, without what stands before an `@`.
+    /// The scheme, host and port, without user information.
     let origin: String
     /// The host in lower case, without the port.
     let host: String
     let port: String?
-    /// The path as it came; `/` if there is none.
+    /// The path as the source has it; `/` if there is none.
     let path: String
-    /// Items of the query, decoded, in their order.
+    /// The items of the query, decoded, in their order.
     let query: [(name: String, value: String)]
 
     static func == (left: SourceURL, right: SourceURL) -> Bool {
@@ -22,7 +22,7 @@ struct SourceURL: Equatable {
             && left.query.elementsEqual(right.query) { $0 == $1 }
     }
 
-    /// Nil for any other URL, and for one whose host no service could have.
+    /// Reads a URL; nil if it is not http or https, or if no service could have its host.
     init?(_ text: String) {
         guard let mark = text.firstRange(of: "://") else { return nil }
         let scheme = text[..<mark.lowerBound].lowercased()
@@ -44,7 +44,7 @@ struct SourceURL: Equatable {
         (path, query) = Self.target(rest[end...])
     }
 
-    /// The path and the query of a target.
+    /// The path and the query items of a target.
     static func target(_ target: Substring) -> (path: String, query: [(name: String, value: String)]) {
         let mark = target.firstIndex(of: "?") ?? target.endIndex
         let path = target[..<mark].isEmpty ? "/" : encoded(String(target[..<mark]))
@@ -62,7 +62,7 @@ struct SourceURL: Equatable {
         }
     }
 
-    /// What a client would have to encode in a path is encoded.
+    /// The path with those characters encoded that a client has to encode.
     static func encoded(_ path: String) -> String {
         if path.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) { return path }
         var result = ""
@@ -91,18 +91,18 @@ struct SourceURL: Equatable {
 
 // MARK: - Content
 
-/// What was sent with a request.
+/// The content of a request.
 enum SentBody: Equatable {
     case none
-    /// The members of `when.body`.
+    /// The content can be asked for by these members of `when.body`.
     case known([ContentTree.Member])
-    /// The content cannot be told from others.
+    /// The content cannot be distinguished from others.
     case other
 
-    /// Longer contents are not written into a configuration.
+    /// The longest content, in bytes, that is written into a configuration.
     static let longest = 16384
 
-    /// A text, which may be JSON.
+    /// Reads the content from a text, which may be JSON.
     init(text: String, keepsSecrets: Bool) {
         if text.isEmpty {
             self = .none
@@ -115,7 +115,7 @@ enum SentBody: Equatable {
         }
     }
 
-    /// The items of a form, decoded; of several with one name the first one is asked for.
+    /// Reads the decoded items of a form; of several with one name the first one is asked for.
     init(form items: [(name: String, value: String)], keepsSecrets: Bool) {
         var members: [ContentTree.Member] = []
         for item in items where !item.name.isEmpty && members.place(of: item.name) == nil {
@@ -128,12 +128,12 @@ enum SentBody: Equatable {
         self = members.isEmpty ? .none : .known([.init("form", .object(members))])
     }
 
-    /// The members of `when.body`; none where it is not asked for.
+    /// The members of `when.body`; empty if the content is not asked for.
     var condition: [ContentTree.Member] {
         if case .known(let members) = self { members } else { [] }
     }
 
-    /// Whether rules cannot tell one from the other.
+    /// Whether rules cannot distinguish the two contents.
     func isSame(_ other: SentBody) -> Bool { condition == other.condition }
 }
 
@@ -143,21 +143,21 @@ enum SentBody: Equatable {
 indirect enum ValueTest: Equatable {
     case equals(String)
     case contains(String)
-    /// A regular expression that is found in the text.
+    /// A regular expression that matches a part of the text.
     case matches(String)
     case oneOf([String])
     case present(Bool)
     case not(ValueTest)
 
-    /// A regular expression that is the whole text.
+    /// A test for a regular expression that matches the whole text.
     static func matchesWhole(_ pattern: String) -> ValueTest { .matches(#"\A(?:"# + pattern + #")\z"#) }
 
-    /// The test of a path, whatever it looks like.
+    /// The test of an exact path, also of one that looks like a pattern.
     static func path(_ path: String) -> ContentTree {
         PathShape.looksLikePattern(path) ? [.matches(#"\A"# + quoted(path) + #"\z"#)].tree : .string(path)
     }
 
-    /// The expression that ``matchesWhole(_:)`` was made of.
+    /// The expression that ``matchesWhole(_:)`` was made from.
     static func inner(ofWhole pattern: String) -> String {
         guard pattern.hasPrefix(#"\A(?:"#), pattern.hasSuffix(#")\z"#) else { return pattern }
         return String(pattern.dropFirst(5).dropLast(3))
@@ -184,7 +184,8 @@ indirect enum ValueTest: Equatable {
         }
     }
 
-    /// What looks ahead for it from the beginning of the text; nil for a test that is none of the text itself.
+    /// A lookahead from the beginning of the text that has the same meaning as the test; nil for a test that is not
+    /// about the text itself.
     fileprivate var lookahead: String? {
         switch self {
         case .equals(let text): #"(?=\A"# + Self.quoted(text) + #"\z)"#
@@ -196,7 +197,7 @@ indirect enum ValueTest: Equatable {
         }
     }
 
-    /// A regular expression for a text as it stands.
+    /// A regular expression that matches exactly this text.
     static func quoted(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
@@ -208,7 +209,7 @@ indirect enum ValueTest: Equatable {
 }
 
 extension [ValueTest] {
-    /// The tests as a configuration has them: a text alone where it must be equal.
+    /// The tests in the form of a configuration: a plain text if the value must be equal to it.
     var tree: ContentTree {
         if count == 1, case .equals(let text) = self[0] { return .string(text) }
         var members: [ContentTree.Member] = []

@@ -1,4 +1,4 @@
-// A document of OpenAPI 3: its operations, and what its references stand for.
+// A document of OpenAPI 3: its operations, and the targets of its references.
 
 package import Content
 
@@ -18,20 +18,20 @@ package struct OpenAPIDocument: Sendable {
     package struct Operation: Sendable {
         /// The method in capitals.
         package let method: String
-        /// The path with `{name}` for its parameters.
+        /// The path, with `{name}` for each parameter.
         package let path: String
         package let part: Part
-        /// The item of the path, whose parameters all of its operations have.
+        /// The item of the path, whose parameters apply to all of its operations.
         package let item: Part
     }
 
-    /// References that lead to references.
+    /// The most references that are followed from one to the next.
     private static let longestChain = 16
     private static let methods = ["get", "put", "post", "delete", "options", "head", "patch", "trace"]
 
     package let root: Part
 
-    /// - Throws: where this is no document of OpenAPI 3.0 or 3.1.
+    /// - Throws: an error if the tree is not a document of OpenAPI 3.0 or 3.1.
     package init(_ tree: ContentTree, _ place: ImportPlace) throws(ImportError) {
         root = Part(tree: tree, place: place)
         if tree["swagger"] != nil {
@@ -43,7 +43,7 @@ package struct OpenAPIDocument: Sendable {
         guard tree["paths"]?.members != nil else { throw ImportError(place.within("paths"), "there are no paths") }
     }
 
-    /// What a part stands for: itself, or what its reference names; nil where that is not in the document.
+    /// The part itself, or the target of its reference; nil if that is not in the document.
     package func resolved(_ part: Part) -> Part? {
         var part = part
         for _ in 0..<Self.longestChain {
@@ -54,7 +54,7 @@ package struct OpenAPIDocument: Sendable {
         return nil
     }
 
-    /// Why a part stands for nothing, of one that does.
+    /// The reason why the reference of a part cannot be resolved.
     func reason(unresolved part: Part) -> String {
         guard let reference = part.tree["$ref"]?.text else { return "what it refers to is not in this file" }
         if named(reference) != nil { return "'\(reference)' leads to itself" }
@@ -62,7 +62,7 @@ package struct OpenAPIDocument: Sendable {
         return "'\(reference)' is in another file, and one file is read: bundle them into one"
     }
 
-    /// What a JSON pointer behind a `#` names.
+    /// The part that a JSON pointer after a `#` names.
     private func named(_ reference: String) -> Part? {
         guard reference.hasPrefix("#/") else { return nil }
         var part = root
@@ -102,7 +102,7 @@ package struct OpenAPIDocument: Sendable {
         }
     }
 
-    /// The URL of the first server, with the defaults of its variables.
+    /// The URL of the first server, with the default values of its variables.
     package var server: String? {
         guard let server = root.tree["servers"]?.elements?.first, var url = server["url"]?.text else { return nil }
         for variable in server["variables"]?.members ?? [] {

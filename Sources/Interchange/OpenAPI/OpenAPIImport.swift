@@ -1,5 +1,5 @@
-// OpenAPI 3 as demo answers: an endpoint for each operation, with the examples of the document, or with values that
-// its schemas allow.
+// OpenAPI 3 read as demo answers: an endpoint for each operation, with the examples of the document, or with values
+// that its schemas allow.
 
 import Content
 import HTTPWire
@@ -14,15 +14,16 @@ struct OpenAPIImport {
 
     private typealias Part = OpenAPIDocument.Part
 
-    /// A content that a response may have.
+    /// One possible content of a response.
     private struct Example {
         let type: String
-        /// The example's name in `examples`; nil for another one.
+        /// The example's name in `examples`; nil for other examples.
         let name: String?
         let bytes: [UInt8]
     }
 
-    /// - Throws: where this is no such document.
+    /// Reads a document.
+    /// - Throws: an error if the tree is not such a document.
     static func read(
         _ tree: ContentTree,
         at place: ImportPlace,
@@ -149,9 +150,9 @@ struct OpenAPIImport {
         return ImportedRule(name: name, condition: [.init("fields", .object(fields))], answers: [answer])
     }
 
-    /// How a client asks for an example: by its name, or by its type.
+    /// The condition by which a client asks for an example: its name, or its type.
     private static func preference(_ example: Example) -> [ContentTree.Member] {
-        // Many clients list types that they can do without; what they want most comes first.
+        // Many clients list types that they do not need; the one that they prefer comes first.
         guard let name = example.name else {
             let pattern = #"\A\s*"# + ValueTest.quoted(example.type) + #"\s*(?:$|[,;])"#
             return [.init("Accept", [ValueTest.matches(pattern)].tree)]
@@ -160,7 +161,7 @@ struct OpenAPIImport {
         return [.init("Prefer", [ValueTest.matches(pattern)].tree)]
     }
 
-    /// `/users/:id` for `/users/{id}`; nil where an endpoint cannot have such a path.
+    /// The path of an endpoint, such as `/users/:id` for `/users/{id}`; nil if an endpoint cannot have it.
     private static func path(_ template: String) -> String? {
         var names: Set<String> = []
         var segments: [String] = []
@@ -179,14 +180,14 @@ struct OpenAPIImport {
         return "/" + segments.joined(separator: "/")
     }
 
-    /// The response that answers when nothing else is asked for: the first success.
+    /// The response that answers by default: the first success.
     private static func chosen(_ responses: ContentTree) -> String? {
         let names = (responses.members ?? []).map(\.name).filter { !$0.hasPrefix("x-") }
         let successes = names.filter { $0.hasPrefix("2") }.sorted()
         return successes.first ?? names.first { $0 == "default" } ?? names.sorted().first
     }
 
-    /// The status that `200`, `4XX` or `default` stands for.
+    /// The status for the name `200`, `4XX` or `default`.
     private static func status(_ name: String, isOwn: Bool) -> Int? {
         if name == "default" { return isOwn ? 200 : 500 }
         let digits = name.uppercased().hasSuffix("XX") ? name.prefix(1) + "00" : Substring(name)
@@ -225,7 +226,7 @@ struct OpenAPIImport {
         return (answers, examples)
     }
 
-    /// The first one is what is sent if nothing else is asked for: JSON before other types.
+    /// The examples of a content, the default one first: JSON before other types.
     private mutating func examples(_ content: Part?) -> [Example] {
         guard let content else { return [] }
         let types = (content.tree.members ?? []).map(\.name)

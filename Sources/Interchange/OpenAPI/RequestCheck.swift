@@ -1,21 +1,21 @@
-// Whether a request is one that a document of OpenAPI describes: its path, method, parameters and content.
+// Checks that a document of OpenAPI describes a request: its path, method, parameters and content.
 
 import Content
 import HTTPWire
 package import Matching
 
-/// What is wrong with a request.
+/// A difference between a request and the document.
 package struct RequestViolation: Sendable, Equatable, CustomStringConvertible {
-    /// Where, such as `query.limit`, or `body` with a JSON pointer: `body/items/0`.
+    /// The part of the request, such as `query.limit`, or `body` with a JSON pointer: `body/items/0`.
     package let part: String
     package let reason: String
-    /// Where the document says so.
+    /// The place in the document that describes the part.
     package let place: ImportPlace
 
     package var description: String { "\(part) \(reason) (\(place))" }
 }
 
-/// Checks requests by one document. Any thread.
+/// Checks requests against one document. Any thread.
 package struct RequestCheck: Sendable {
     private typealias Part = OpenAPIDocument.Part
 
@@ -28,11 +28,11 @@ package struct RequestCheck: Sendable {
 
     /// A part of a path between slashes.
     private struct Segment: Sendable {
-        /// All of it where there is no parameter.
+        /// The text before the parameter; the whole segment if there is no parameter.
         let before: String
         let after: String
         /// The name of the segment's parameter; nil if there is none; empty if there are several, whose values are not
-        /// looked at.
+        /// checked.
         let name: String?
 
         init(_ text: Substring) {
@@ -47,7 +47,7 @@ package struct RequestCheck: Sendable {
 
         var literals: Int { before.utf8.count + after.utf8.count }
 
-        /// What stands for the parameter, decoded; empty where there is none, and nil where the segment is another one.
+        /// The decoded value of the parameter; empty if there is none, and nil if the segment does not match.
         func value(_ segment: Substring) -> String? {
             guard name != nil else { return segment == before ? "" : nil }
             guard segment.hasPrefix(before), segment.hasSuffix(after), segment.utf8.count > literals else { return nil }
@@ -58,14 +58,14 @@ package struct RequestCheck: Sendable {
 
     private let document: OpenAPIDocument
     private let patterns: [String: Pattern]
-    /// What the document asks of requests and is not checked, each with its place.
+    /// The requirements of the document that are not checked, each with its place.
     package let unchecked: [String]
-    /// The paths: those with fewer parameters first, and of these the ones with more text beside them.
+    /// The paths, those with fewer parameters first, and among these the ones with more literal text.
     private let paths: [Path]
     /// The path of the first server; empty for none.
     private let server: String
 
-    /// - Throws: where the bytes are no document of OpenAPI 3.
+    /// - Throws: an error if the bytes are not a document of OpenAPI 3.
     package init(_ bytes: [UInt8], file: String) throws(ImportError) {
         let place = ImportPlace(file: file)
         let tree: ContentTree
@@ -96,14 +96,15 @@ package struct RequestCheck: Sendable {
 
     // MARK: - Requests
 
-    /// Whether the content of such a request is looked at.
+    /// Whether the check of a request reads its content.
     package func needsContent(method: String, path: String) -> Bool {
         guard case .found(let operation, _) = find(method, path) else { return false }
         return operation.part.tree["requestBody"] != nil
     }
 
-    /// What is wrong with a request; empty if nothing is. A content that was not read is not checked.
-    /// - Parameter budget: what goes beyond it is told as too large.
+    /// The differences between a request and the document; empty if there are none. A content that was not read is not
+    /// checked.
+    /// - Parameter budget: the limit of the check; a value beyond it is reported as too large.
     package func violations(_ request: RequestParts, _ budget: SchemaBudget = SchemaBudget()) -> [RequestViolation] {
         switch find(request.method, request.path) {
         case .unknownPath:
@@ -115,7 +116,7 @@ package struct RequestCheck: Sendable {
                 )
             ]
         case .unknownMethod(let place):
-            // A browser asks before it sends, and whoever likes may ask what is allowed.
+            // A browser sends OPTIONS before the request, and any client may ask for the allowed methods.
             if request.method == "OPTIONS" { return [] }
             return [
                 RequestViolation(
@@ -139,7 +140,7 @@ package struct RequestCheck: Sendable {
         case found(OpenAPIDocument.Operation, [String: String])
     }
 
-    /// A path as it is, or behind that of the document's server.
+    /// Finds the path as it is, or below the path of the document's server.
     private func find(_ method: String, _ path: String) -> Match {
         let whole = match(method, path)
         guard case .unknownPath = whole, !server.isEmpty, path.hasPrefix(server + "/") else { return whole }
@@ -177,7 +178,7 @@ package struct RequestCheck: Sendable {
     ) -> [RequestViolation] {
         var found: [RequestViolation] = []
         var seen: Set<String> = []
-        // Those of the operation come before those of the path.
+        // The parameters of the operation take precedence over those of the path.
         for part in document.elements(operation.part.part("parameters"))
             + document.elements(operation.item.part("parameters"))
         {
@@ -189,7 +190,7 @@ package struct RequestCheck: Sendable {
             case "path": given = values[name].map { [$0] } ?? []
             case "query": given = request.query(name)
             case "header":
-                // The document says these in other places (OpenAPI 3, Parameter Object).
+                // The document describes these fields in other places (OpenAPI 3, Parameter Object).
                 if ["accept", "content-type", "authorization"].contains(name.lowercased()) { continue }
                 given = request.fields.all(name)
             case "cookie": given = request.cookies(name)
@@ -205,7 +206,7 @@ package struct RequestCheck: Sendable {
                 continue
             }
             guard let schema = part.part("schema") else { continue }
-            // Of several values origins take the first one or the last one: each of them is checked.
+            // Origins use either the first or the last of several values, so each of them is checked.
             let isEmptyAllowed = location == "query" && part.tree["allowEmptyValue"]?.isTrue == true
             let checked = isEmptyAllowed ? given.filter { !$0.isEmpty } : given
             if !checked.isEmpty { found += check(checked, part, schema, label, budget) }
@@ -213,7 +214,7 @@ package struct RequestCheck: Sendable {
         return found
     }
 
-    /// A value that stands in a text: it has the type that the schema names, if it looks like one.
+    /// Checks a value that is given as text: it has the type that the schema names, if it looks like one.
     private func check(
         _ given: [String],
         _ part: Part,
@@ -235,7 +236,7 @@ package struct RequestCheck: Sendable {
             values = [.array(texts.map { Self.value($0, items?.tree ?? .empty) })]
         default: values = given.map { Self.value($0, shape.tree) }
         }
-        // One of them says enough.
+        // One of the violations is enough.
         let violations = values.lazy.map { SchemaCheck.violations($0, schema, document, patterns, budget) }
             .first { !$0.isEmpty }
         return (violations ?? []).map { violation in
@@ -300,14 +301,14 @@ package struct RequestCheck: Sendable {
         }
     }
 
-    /// Whether a media type of a document, perhaps with an asterisk, is that of a content.
+    /// Whether a media type of a document, perhaps with an asterisk, covers the type of a content.
     private static func includes(_ pattern: String, _ type: String) -> Bool {
         let pattern = MediaType.essence(pattern)
         if pattern == "*/*" || pattern == type { return true }
         return pattern.hasSuffix("/*") && type.hasPrefix(pattern.dropLast())
     }
 
-    /// The items of a form, with the types that the schema says.
+    /// The items of a form, with the types of the schema.
     private func form(_ bytes: [UInt8], _ schema: Part) -> ContentTree {
         let shape = document.resolved(schema).map { SchemaShape($0, document) }
         var members: [ContentTree.Member] = []

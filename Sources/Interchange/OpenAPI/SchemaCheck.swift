@@ -1,35 +1,35 @@
-// Whether a value is what a schema says, and where it is not, within the steps and the time that the checks of one
+// Checks a value against a schema and tells where it differs, within the steps and the time that the checks of one
 // request may take together.
 
 package import Content
 package import Matching
 
-/// What is wrong with a value.
+/// A difference between a value and its schema.
 package struct SchemaViolation: Sendable, Equatable {
-    /// A JSON pointer into the value; empty: the whole value.
+    /// A JSON pointer into the value; empty for the whole value.
     package let pointer: String
-    /// What the schema wants.
+    /// The requirement of the schema.
     package let reason: String
-    /// Where the schema says so.
+    /// The place of the requirement in the document.
     package let place: ImportPlace
 }
 
-/// Checks one value, within a budget: what goes beyond it is told as that, whatever was found before.
+/// Checks one value, within a budget: if that is exceeded, this is reported whatever was found before.
 package struct SchemaCheck {
     private typealias Part = OpenAPIDocument.Part
 
     private static let deepest = 64
-    /// What is wrong is told up to so many times.
+    /// The most violations that are reported.
     package static let mostViolations = 10
 
-    /// Formats that are checked; of all others every text is one.
+    /// The formats that are checked; any text passes for other formats.
     static let formats: Set<String> = ["date-time", "date", "uuid"]
 
     private let document: OpenAPIDocument
     private let patterns: [String: Pattern]
     private let budget: SchemaBudget
     private var violations: [SchemaViolation] = []
-    /// Whether only a yes or no is wanted: the first violation ends the search, and is not reported.
+    /// Whether only a yes or no is needed: the first violation ends the search, and is not reported.
     private var isSilent = false
     private var hasFailed = false
 
@@ -39,13 +39,13 @@ package struct SchemaCheck {
         self.budget = budget
     }
 
-    /// There is no more to find.
+    /// True if there is nothing more to find.
     private var isAtEnd: Bool { budget.isOver || isSilent && hasFailed }
 
-    /// What is wrong with a value of a request; empty if nothing is.
+    /// The differences between a value of a request and a schema; empty if there are none.
     /// - Parameters:
-    ///   - patterns: those of the document, by their text; one that is not there is not checked.
-    ///   - budget: of all checks of the request. Where it does not suffice, the last violation says so.
+    ///   - patterns: the compiled patterns of the document by their text; a pattern that is missing is not checked.
+    ///   - budget: the limit for all checks of the request. If it does not suffice, the last violation reports that.
     package static func violations(
         _ value: ContentTree,
         _ schema: OpenAPIDocument.Part,
@@ -77,7 +77,7 @@ package struct SchemaCheck {
 
     private mutating func check(_ value: ContentTree, _ schema: Part, _ pointer: String, depth: Int) {
         guard budget.take(), !isAtEnd else { return }
-        // What is so deep is not known to be right, wherever it stands.
+        // A value at this depth counts as one beyond the budget, whatever its schema.
         guard depth < Self.deepest else { return budget.giveUp() }
         guard let part = document.resolved(schema) else { return }
         if part.tree == .bool(false) {
@@ -168,7 +168,7 @@ package struct SchemaCheck {
         let properties = part.part("properties")
         for name in (part.tree["required"]?.elements ?? []).compactMap(\.text)
         where members.place(of: name) == nil {
-            // What only answers have is not asked of a request.
+            // A member that only answers have is not required of a request.
             let schema = properties?.part(name).flatMap { document.resolved($0) }
             if schema?.tree["readOnly"]?.isTrue == true { continue }
             fail(pointer, "has no member '\(name)'", part, "required")
@@ -198,7 +198,7 @@ package struct SchemaCheck {
             }
         }
         guard part.tree["uniqueItems"]?.isTrue == true, !isAtEnd else { return }
-        // As many steps as there are values to sort, at whatever depth.
+        // The number of steps is the number of values to hash, at any depth.
         var seen: Set<ContentTree> = []
         for value in values {
             guard budget.take(value.size) else { return }
@@ -289,7 +289,7 @@ package struct SchemaCheck {
 }
 
 extension ContentTree {
-    /// Whether two values mean the same: members in any order, numbers by their value.
+    /// Whether two values are equal: members in any order, numbers by their value.
     fileprivate func isSame(as other: ContentTree) -> Bool {
         switch (self, other) {
         case (.number(let a), .number(let b)): a == b || Double(a).map { $0 == Double(b) } ?? false
@@ -303,24 +303,24 @@ extension ContentTree {
 
 // MARK: - The words of the schemas
 
-/// Walks the parts of a document that requests are checked by, once, when the document is read.
+/// Collects the patterns and unknown words of the schemas for requests, once, when the document is read.
 struct SchemaWords {
     private typealias Part = OpenAPIDocument.Part
 
-    /// Words of JSON Schema that narrow what a value may be, and that `SchemaCheck` does not know.
+    /// The keywords of JSON Schema that restrict a value, and that `SchemaCheck` does not support.
     private static let unknown: Set<String> = [
         "patternProperties", "propertyNames", "if", "then", "else", "dependentRequired", "dependentSchemas",
         "dependencies", "contains", "minContains", "maxContains", "prefixItems", "unevaluatedProperties",
         "unevaluatedItems", "$dynamicRef", "$recursiveRef", "contentEncoding", "contentMediaType", "contentSchema",
     ]
-    /// Formats that only say how a program keeps a value; the type says all that can be checked.
+    /// The formats that only describe how a program stores a value; the type is checked instead.
     private static let plainFormats: Set<String> = ["int32", "int64", "float", "double", "password", "binary", "byte"]
-    /// Schemas that are looked at.
+    /// The most schemas that are read.
     private static let most = 100_000
 
-    /// The compiled patterns by their text; a pattern that PCRE2 does not take is left out.
+    /// The compiled patterns by their text; a pattern that PCRE2 does not accept is left out.
     private(set) var patterns: [String: Pattern] = [:]
-    /// What is not checked, each with its place.
+    /// The requirements that are not checked, each with its place.
     private(set) var unchecked: [String] = []
 
     private let document: OpenAPIDocument
@@ -402,14 +402,14 @@ struct SchemaWords {
 
 // MARK: - The budget of a request
 
-/// What the checks of one request may take together, on one thread: steps, and the time of the thread. What goes beyond
-/// it is not known to be right.
+/// The limit of the checks of one request together, on one thread: steps, and the time of the thread. A value beyond it
+/// is not known to be right.
 package final class SchemaBudget {
-    /// Values and schemas that are compared, and pieces of 16 bytes of a text.
+    /// The most steps: values and schemas that are compared, and pieces of 16 bytes of a text.
     private static let mostSteps = 100_000
-    /// Nanoseconds of the thread's time. A check is on a loop, which has other clients.
+    /// The most nanoseconds of the thread's time. A check runs on a loop, which has other clients.
     package static let mostTime: UInt64 = 10_000_000
-    /// How many steps are taken between two looks at the clock.
+    /// The number of steps between two reads of the clock.
     private static let stride = 64
 
     private let time: UInt64
@@ -419,11 +419,11 @@ package final class SchemaBudget {
     private var nextLook = 0
     package private(set) var isOver = false
 
-    /// - Parameter time: nanoseconds of the thread's time, from the first step on.
+    /// - Parameter time: the nanoseconds of the thread's time, from the first step on.
     package init(time: UInt64 = mostTime) { self.time = time }
 
     /// Counts steps before they are taken.
-    /// - Returns: false where they must not be taken.
+    /// - Returns: false if they must not be taken.
     func take(_ count: Int = 1) -> Bool {
         guard !isOver else { return false }
         steps += count
@@ -438,7 +438,7 @@ package final class SchemaBudget {
 
     func giveUp() { isOver = true }
 
-    /// Nanoseconds that are left.
+    /// The nanoseconds that are left.
     var timeLeft: UInt64 {
         let now = Pattern.threadTime()
         let (sum, overflow) = now.addingReportingOverflow(time)

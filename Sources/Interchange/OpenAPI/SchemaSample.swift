@@ -4,19 +4,19 @@ import Content
 import HTTPWire
 import Matching
 
-/// Makes one value. What it draws depends on the seed and the place of a schema alone, so that a change of one part of
-/// a document changes no value of another.
+/// Makes one value. The draws depend only on the seed and the place of a schema, so that a change of one part of a
+/// document does not change the values of others.
 struct SchemaSample {
-    /// Why a part of the value is not what the schema says.
+    /// The reason why a part of the value does not fit the schema.
     struct Problem: Equatable {
         let place: ImportPlace
         let reason: String
     }
 
-    /// Values of one sample: a schema that is larger, or that never ends, is cut.
+    /// The most values of one sample: a schema that is larger, or endless, is cut.
     private static let most = 5000
     private static let deepest = 24
-    /// Schemas within one another that have all of their members; below, only those that must be there.
+    /// The depth of nested schemas that get all of their members; below it they get only the required ones.
     private static let full = 6
 
     private typealias Part = OpenAPIDocument.Part
@@ -31,13 +31,13 @@ struct SchemaSample {
         self.seed = seed
     }
 
-    /// The value of a schema.
+    /// A value that the schema allows.
     mutating func value(_ schema: OpenAPIDocument.Part) -> ContentTree {
         value(schema, path: "", within: [])
     }
 
     /// - Parameters:
-    ///   - path: where the value is in the whole one; a part of its draws.
+    ///   - path: the place of the value in the whole one, on which its draws depend.
     ///   - chain: the pointers of the schemas around it.
     private mutating func value(_ part: Part, path: String, within chain: [String]) -> ContentTree {
         count += 1
@@ -72,12 +72,12 @@ struct SchemaSample {
         if problems.count < 20, !problems.contains(problem) { problems.append(problem) }
     }
 
-    /// What the schema itself gives as a value.
-    /// - Parameter part: the schema as it stands in the document.
+    /// The value that the schema itself gives.
+    /// - Parameter part: the schema in the document.
     private mutating func given(_ schema: ContentTree, _ part: Part) -> ContentTree? {
         if let value = schema["const"] ?? schema["example"] ?? schema["examples"]?.elements?.first { return value }
         if let value = schema["default"] {
-            // Many documents have `default: {}` beside members that must be there.
+            // Many documents have `default: {}` beside members that are required.
             let refused = SchemaCheck.violations(value, part, document, [:], SchemaBudget(time: .max)).first
             guard let refused else { return value }
             tell(part.place, "its default \(refused.reason): another value is made")
@@ -91,7 +91,7 @@ struct SchemaSample {
         return SchemaShape(resolved, document).pointers.contains { chain.contains($0) }
     }
 
-    /// The type that a schema names or means; the first one of several that is not null.
+    /// The type that a schema names or implies; the first one of several that is not null.
     static func type(_ schema: ContentTree) -> String {
         if let type = schema["type"]?.text { return type }
         if let types = schema["type"]?.elements { return types.compactMap(\.text).first { $0 != "null" } ?? "null" }
@@ -165,7 +165,7 @@ struct SchemaSample {
     }
 
     private static func text(format: String?, _ random: inout Draws) -> String {
-        // Days and seconds behind the beginning of 2026.
+        // The time is drawn in days and seconds after the beginning of 2026.
         let time = CalendarTime(1_767_225_600 + Int64(random.number(below: 365 * 86400)))
         switch format {
         case "date-time": return time.iso8601
@@ -193,7 +193,7 @@ struct SchemaSample {
         }
         let step = bound("multipleOf").flatMap { $0 > 0 ? $0 : nil } ?? (isWhole ? 1 : 0.01)
         var low = bound("minimum"), high = bound("maximum")
-        // Of 3.1 these are numbers, of 3.0 they say how the others are meant.
+        // In 3.1 these are numbers; in 3.0 they are flags for the other bounds.
         if let exclusive = bound("exclusiveMinimum") { low = max(exclusive + step, low ?? -.infinity) }
         if let exclusive = bound("exclusiveMaximum") { high = min(exclusive - step, high ?? .infinity) }
         if schema.tree["exclusiveMinimum"]?.isTrue == true { low = low.map { $0 + step } }
@@ -206,31 +206,31 @@ struct SchemaSample {
         }
         let place = first + Double(random.number(below: Int(min(last - first, 1_000_000)) + 1))
         if isWhole, step == step.rounded() { return .number(String(Int(place * step))) }
-        // Without the digits that come of adding hundredths.
+        // The result is rounded, since sums of hundredths have further digits.
         let value = (place * step * 1e6).rounded() / 1e6
         return .number(value == value.rounded() && abs(value) < 1e15 ? String(Int(value)) : String(value))
     }
 }
 
-/// A schema with all that `allOf` adds to it.
+/// A schema with all additions of its `allOf`.
 struct SchemaShape {
     typealias Part = OpenAPIDocument.Part
 
-    /// How deeply `allOf` may be nested.
+    /// The most levels of nested `allOf`.
     private static let deepest = 8
 
     let place: ImportPlace
-    /// The first that says something of a member counts.
+    /// The combined schema; the first part that describes a member counts.
     private(set) var tree: ContentTree
     private(set) var properties: [(name: String, schema: Part)] = []
     private(set) var required: Set<MemberName> = []
-    /// The schemas of `oneOf`, else of `anyOf`.
+    /// The schemas of `oneOf`, or else of `anyOf`.
     private(set) var choices: [Part] = []
     /// The pointers to the places in the document that the parts of the schema come from.
     private(set) var pointers: [String] = []
     private var parts: [String: Part] = [:]
 
-    /// - Parameter part: without a reference.
+    /// - Parameter part: a schema that is not a reference.
     init(_ part: Part, _ document: OpenAPIDocument) {
         place = part.place
         tree = part.tree.members == nil ? part.tree : .empty
@@ -269,7 +269,7 @@ struct SchemaShape {
     }
 }
 
-/// Random numbers that follow from a seed and a name.
+/// Random numbers that depend on a seed and a name only.
 private struct Draws {
     private static let words = [
         "amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbor", "island", "juniper", "kestrel",
@@ -280,14 +280,14 @@ private struct Draws {
 
     private var state: UInt64
 
-    /// FNV-1a of the name, beside the seed.
+    /// Hashes the name with FNV-1a, and combines it with the seed.
     init(_ seed: UInt64, _ name: String) {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for byte in name.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         state = hash ^ seed &* 0x9E37_79B9_7F4A_7C15
     }
 
-    /// SplitMix64.
+    /// The next number of SplitMix64.
     private mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var value = (state ^ state >> 30) &* 0xBF58_476D_1CE4_E5B9

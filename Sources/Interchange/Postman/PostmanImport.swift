@@ -1,5 +1,5 @@
-// Collections of Postman (v2.0 and v2.1) as demo rules: the saved responses of their requests, and where the requests
-// go.
+// Collections of Postman (v2.0 and v2.1) read as demo rules: the saved responses of their requests, and the targets of
+// the requests.
 
 import Content
 
@@ -18,7 +18,7 @@ struct PostmanImport {
         var answers: [Answer] = []
     }
 
-    /// A saved response, and the requests that it is for.
+    /// A saved response, and the requests that it answers.
     private struct Answer {
         let method: String
         let target: PostmanTarget
@@ -38,7 +38,8 @@ struct PostmanImport {
         draft = ImportDraft(options)
     }
 
-    /// - Throws: where this is no collection, or it has no saved response.
+    /// Reads a collection.
+    /// - Throws: an error if the tree is not a collection, or has no saved response.
     static func read(
         _ tree: ContentTree,
         at place: ImportPlace,
@@ -76,7 +77,7 @@ struct PostmanImport {
         if responses.isEmpty { return draft.leaveOut(place.within("response"), "it has no saved response") }
         for (position, response) in responses.enumerated() {
             let here = place.within("response").within(position)
-            // The request that was sent, which may differ from the one that is shown.
+            // The original request was sent, and may differ from the one of the item.
             let original = response["originalRequest"]
             let isOriginal = original?["url"] != nil
             let sent = isOriginal ? original ?? request : request
@@ -103,7 +104,7 @@ struct PostmanImport {
         guard ImportedFields.isToken(method), method != "CONNECT" else {
             return draft.leaveOut(requestPlace.within("method"), "'\(method)' is a method that no rule answers")
         }
-        // A request may be its URL alone.
+        // A request may consist of its URL only.
         guard let target = PostmanTarget(request["url"] ?? request, variables) else {
             return draft.leaveOut(requestPlace.within("url"), "this is no http or https URL of a plain host")
         }
@@ -154,7 +155,7 @@ struct PostmanImport {
         )
     }
 
-    /// The content of a request, as far as a rule can ask for it.
+    /// The content of a request in the form in which a rule can ask for it.
     private func sentBody(_ body: ContentTree?, _ variables: PostmanVariables) -> SentBody {
         guard let body, body["disabled"]?.isTrue != true, let mode = body["mode"]?.text else { return .none }
         switch mode {
@@ -204,10 +205,10 @@ struct PostmanImport {
         return try ImportedConfiguration(services, rules: count, draft, place)
     }
 
-    /// Makes rules of the answers to one target. Of several answers to the same requests the first success is given,
-    /// and the others are asked for by the fields that mock servers of Postman know.
+    /// Makes rules from the answers to one target. Of several answers to the same requests the first success is the
+    /// default, and the others are selected by the fields that mock servers of Postman know.
     ///
-    /// Where requests of one target were sent with several bodies, each rule asks for its own.
+    /// If requests with several bodies were sent to one target, each rule asks for its own.
     private mutating func rules(_ answers: [Answer]) -> [ImportedRule] {
         var found: [(rule: ImportedRule, order: [Int])] = []
         var names: Set<String> = []
@@ -265,16 +266,16 @@ struct PostmanImport {
 
 /// The variables of a collection and of the folders around a request.
 struct PostmanVariables {
-    /// Variables whose values have variables.
+    /// The most levels of variables within the values of variables.
     private static let deepest = 5
 
-    /// Whether variables whose names say that they are secret have their values.
+    /// Whether variables whose names are those of secrets keep their values.
     let keepsSecrets: Bool
     private var values: [String: String] = [:]
 
     init(keepsSecrets: Bool) { self.keepsSecrets = keepsSecrets }
 
-    /// These variables and those of an inner scope, which win.
+    /// The variables with those of an inner scope, which take precedence.
     func adding(_ list: ContentTree?) -> PostmanVariables {
         var result = self
         for variable in list?.elements ?? [] where variable["disabled"]?.isTrue != true {
@@ -286,7 +287,7 @@ struct PostmanVariables {
         return result
     }
 
-    /// A text in which `{{name}}` stands for a value, if there is one.
+    /// The text with the values of its `{{name}}` variables, as far as they are known.
     func resolved(_ text: String) -> String {
         var text = text
         for _ in 0..<Self.deepest {
@@ -312,21 +313,21 @@ struct PostmanVariables {
 
 /// The target of a request.
 struct PostmanTarget {
-    /// A path, of which some segments may be anything.
+    /// A path, in which some segments may match any value.
     struct Path: Equatable {
-        /// The target as a person reads it.
+        /// The path as a person reads it.
         let text: String
-        /// The segments; nil: any one.
+        /// The segments; nil for one that matches any value.
         let segments: [String?]
 
-        /// How many segments may be anything.
+        /// The number of segments that match any value.
         var parameters: Int { segments.count { $0 == nil } }
         var isPattern: Bool { parameters > 0 }
 
-        /// A path like it.
+        /// A path that matches.
         var example: String { "/" + segments.map { $0 ?? "x" }.joined(separator: "/") }
 
-        /// The target in the form of `when.path`.
+        /// The condition in the form of `when.path`.
         var test: ContentTree {
             guard isPattern else { return ValueTest.path(text) }
             let parts = segments.map { $0.map(ValueTest.quoted) ?? "[^/]+" }
@@ -334,24 +335,24 @@ struct PostmanTarget {
         }
     }
 
-    /// Nil where its beginning is a variable without a value.
+    /// The URL; nil if it begins with a variable without a value.
     let url: SourceURL?
     let path: Path
-    /// A value is nil where it has a variable without one.
+    /// The items of the query; a value is nil if it has a variable without a value.
     let query: [(name: String, value: String?)]
 
     /// - Parameter tree: a text, or an object with the URL's parts.
-    /// - Returns: nil for what is no URL of a plain host.
+    /// - Returns: nil if it is not a URL of a plain host.
     init?(_ tree: ContentTree, _ variables: PostmanVariables) {
         guard let raw = tree.text ?? tree["raw"]?.text ?? Self.joined(tree) else { return nil }
         var text = variables.resolved(raw)
         if text.hasPrefix("{{"), let close = text.firstRange(of: "}}") {
-            // What is not known is where the collection's origin is.
+            // A variable without a value is taken for the origin of the collection.
             url = nil
             text = String(text[close.upperBound...])
         } else {
             if !text.contains("://") { text = "http://" + text }
-            // A variable of the path is no reason to refuse the URL.
+            // A variable in the path does not make the URL invalid.
             guard let found = SourceURL(text.replacing("{{", with: "%7B%7B").replacing("}}", with: "%7D%7D")) else {
                 return nil
             }
@@ -380,7 +381,7 @@ struct PostmanTarget {
         }
     }
 
-    /// The text of a URL that is given in parts alone.
+    /// The text of a URL that is given only in parts.
     private static func joined(_ tree: ContentTree) -> String? {
         func words(_ name: String, _ separator: String) -> String? {
             tree[name].flatMap {

@@ -1,4 +1,4 @@
-// Rules and recordings as mappings of WireMock, in one document that it imports.
+// Rules and recordings written as mappings of WireMock, in one document that it imports.
 
 import Content
 import HTTPWire
@@ -20,7 +20,7 @@ struct WireMockExport {
     private mutating func add(_ rule: ExportedRule) {
         do throws(Unwritable) {
             for request in try WireMockExportedRequest.requests(rule) {
-                // Recordings that the content of their requests tells apart look the same here.
+                // Recordings that differ only in the content of their requests would be the same stub.
                 if rule.step == nil, let other = requests.updateValue(rule.name, forKey: request) {
                     notes.append(ExportNote(rule.name, .leftOut, "'\(other)' answers the same requests before it"))
                     requests[request] = other
@@ -33,7 +33,7 @@ struct WireMockExport {
         }
     }
 
-    /// A stub for each answer: one after the other by the states of a scenario.
+    /// Adds a stub for each answer; the states of a scenario give them in their order.
     private mutating func add(_ rule: ExportedRule, _ request: ContentTree) throws(Unwritable) {
         if rule.answers.count > 1 {
             guard rule.step == nil else { throw Unwritable("it has a scenario of its own, and several answers") }
@@ -148,7 +148,7 @@ enum WireMockExportedRequest {
         return methods.map { .object([.init("method", .string($0))] + rest) }
     }
 
-    /// A target with its query: the only stub that no further item is for.
+    /// The exact target with its query: only such a stub refuses further items.
     private static func wholeTarget(_ path: ContentTree.Member, _ clauses: [RequestClause]) throws(Unwritable)
         -> ContentTree.Member
     {
@@ -167,7 +167,7 @@ enum WireMockExportedRequest {
         return .init("url", .string(text + (items.isEmpty ? "" : "?" + items.joined(separator: "&"))))
     }
 
-    /// Several tests of one name must each find a value of their own.
+    /// Merges several tests of one name, each of which must be passed by its own value.
     private static func merged(_ members: [ContentTree.Member]) -> [ContentTree.Member] {
         var names: [String] = []
         for member in members where !names.contains(member.name) { names.append(member.name) }
@@ -219,17 +219,17 @@ enum WireMockExportedRequest {
         }
     }
 
-    /// A pattern that is the whole text: of WireMock every one is.
+    /// A pattern for the whole text, which every pattern of WireMock is.
     private static func whole(_ pattern: String) -> String {
         let (start, end) = (#"\A(?:"#, #")\z"#)
         if pattern.hasPrefix(start), pattern.hasSuffix(end) {
             let inner = String(pattern.dropFirst(start.utf8.count).dropLast(end.utf8.count))
-            // Otherwise the brackets at both ends are not those of one group.
+            // Otherwise the parentheses at both ends belong to different groups.
             if (try? Pattern(inner)) != nil { return inner }
         }
         var inner = pattern[...]
         var (before, behind) = (#"[\s\S]*?"#, #"[\s\S]*"#)
-        // Of alternatives an anchor is that of one only.
+        // An anchor beside alternatives belongs to one of them only.
         if !pattern.contains("|") {
             for anchor in [#"\A"#, "^"] where inner.hasPrefix(anchor) && !before.isEmpty {
                 inner = inner.dropFirst(anchor.utf8.count)

@@ -1,4 +1,4 @@
-// Mappings of WireMock as demo rules: in the order in which WireMock asks them, each with what it answers.
+// Mappings of WireMock read as demo rules, in the order in which WireMock tries them.
 
 import Content
 import Glibc
@@ -6,17 +6,17 @@ import HTTPWire
 
 /// Reads mapping files.
 struct WireMockImport {
-    /// What a scenario of WireMock begins in.
+    /// The state in which a scenario of WireMock begins.
     private static let started = "Started"
-    /// States of one scenario for which a stub that asks for none is written down.
+    /// The most states of one scenario for which a stub that asks for none gets rules.
     private static let mostStates = 20
 
     private let options: ImportOptions
     private let bodyFile: (String) -> [UInt8]?
     private var draft: ImportDraft
-    /// States of scenarios, the first one among them.
+    /// The states of scenarios, the first one included.
     private var states: [String: [String]] = [:]
-    /// Scenarios and states, whose names may be longer than words are, and alike in what is left of them.
+    /// The names of scenarios and states, which may be longer than words, and equal after they are shortened.
     private var scenarioWords = DistinctWords()
     private var stateWords: [String: DistinctWords] = [:]
     private var names: Set<String> = []
@@ -28,8 +28,9 @@ struct WireMockImport {
         draft = ImportDraft(options)
     }
 
+    /// Reads stubs.
     /// - Parameter documents: each a stub, or an object with a list of `mappings`.
-    /// - Throws: where there is no stub that can be kept.
+    /// - Throws: an error if there is no stub that can be kept.
     static func read(
         _ documents: [(tree: ContentTree, place: ImportPlace)],
         _ options: ImportOptions,
@@ -135,7 +136,8 @@ struct WireMockImport {
 
     // MARK: - Faults
 
-    /// An endpoint of its own, which alone can have faults; nil, with a note, where other stubs answer its requests, too.
+    /// An endpoint for the stub, since only endpoints can have faults; nil, with a note, if other stubs answer its
+    /// requests, too.
     private mutating func endpoint(
         _ stub: WireMockStub,
         _ answer: WireMockResponse,
@@ -153,7 +155,7 @@ struct WireMockImport {
         }
         let isAlone = stubs.enumerated().allSatisfy { other in
             if other.offset == position || !other.element.mayAnswer(method, path) { return true }
-            // What comes later, and is answered before.
+            // The other stub comes later, so this one already answers the requests of both.
             return other.offset > position && stub.asksForTargetAlone
         }
         guard isAlone, stub.scenario == nil else {
@@ -180,7 +182,7 @@ struct WireMockImport {
     }
 }
 
-/// A part of a source that no rule can have.
+/// The error of a part of a source that no rule can express.
 struct Unkept: Error {
     let place: ImportPlace
     let reason: String
@@ -191,9 +193,9 @@ struct Unkept: Error {
     }
 }
 
-/// Paths of endpoints.
+/// The paths of endpoints.
 enum EndpointPaths {
-    /// Whether a path stands for itself.
+    /// Whether the path has no parameters.
     static func isLiteral(_ path: String) -> Bool {
         path.hasPrefix("/")
             && path.dropFirst().split(separator: "/", omittingEmptySubsequences: path.utf8.count == 1).allSatisfy {
@@ -211,11 +213,11 @@ struct WireMockResponse {
     private(set) var answer = ImportedAnswer()
     /// The delay in the form of a rule's `latency`.
     private(set) var latency: String?
-    /// The faults in the form of `faults`, each named after what it was in the source.
+    /// The faults in the form of `faults`, each with the name of its form in the source.
     private(set) var faults: [ContentTree] = []
     private(set) var faultNames: [String] = []
 
-    /// - Throws: where an answer would be something else.
+    /// - Throws: an error if an answer would differ from the source's.
     init(
         _ response: ContentTree,
         _ place: ImportPlace,
@@ -310,7 +312,7 @@ struct WireMockResponse {
             guard let median = value["median"]?.scalar.flatMap(Double.init), median >= 1, median < 1e9,
                 let sigma = value["sigma"]?.scalar.flatMap(Double.init), sigma >= 0, sigma < 5
             else { throw Unkept(here, "its median or its sigma is no number that a latency can have") }
-            // The 99th percentile of the standard normal distribution.
+            // This is the 99th percentile of the standard normal distribution.
             let high = median * exp(2.326348 * sigma)
             let most = value["maxValue"]?.whole
             let lognormal = ContentTree.object(of: [

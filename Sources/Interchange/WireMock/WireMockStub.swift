@@ -1,20 +1,20 @@
-// One stub of WireMock: its request as the condition of a rule.
+// One stub of WireMock, with its request as the condition of a rule.
 
 import Content
 import HTTPWire
 import Matching
 
-/// A stub whose request can be asked for.
+/// A stub whose request a rule can ask for.
 struct WireMockStub {
     let place: ImportPlace
-    /// Which of all stubs it is.
+    /// The number of the stub among all.
     let number: Int
     let priority: Int
-    /// What its rule is called.
+    /// The name of its rule.
     let name: String
-    /// The method; nil means any.
+    /// The method; nil for any.
     private(set) var method: String?
-    /// The exact path; nil means any path, or a pattern.
+    /// The exact path; nil for any path, or a pattern.
     private(set) var exactPath: String?
     private var pathPattern: Pattern?
     /// The members of `when`.
@@ -24,17 +24,17 @@ struct WireMockStub {
     let requiredState: String?
     let newState: String?
 
-    /// The condition is on method and path alone.
+    /// True if the condition is about method and path only.
     var asksForTargetAlone: Bool { condition.allSatisfy { ["method", "path", "only_query"].contains($0.name) } }
 
-    /// Whether it may answer a request with this method and path.
+    /// Whether the stub may answer a request with this method and path.
     func mayAnswer(_ method: String, _ path: String) -> Bool {
         if let own = self.method, own != method { return false }
         if let exactPath { return exactPath == path }
         return pathPattern.map { $0.verdict(Array(path.utf8)) != .notFound } ?? true
     }
 
-    /// Members that say nothing about answers.
+    /// The members that do not affect answers.
     private static let ignored: Set<String> = [
         "id", "uuid", "name", "persistent", "metadata", "insertionIndex", "priority", "request", "response",
         "scenarioName", "requiredScenarioState", "newScenarioState",
@@ -75,7 +75,7 @@ struct WireMockRequest {
     private let place: ImportPlace
     private(set) var methods: [String] = []
     private(set) var exactPath: String?
-    /// The target has the items of the query that are asked for, and no others.
+    /// Whether the target has the items of the query that are asked for, and no others.
     private var isWholeTarget = false
     private(set) var pathPattern: String?
     private(set) var shownPath = "/"
@@ -178,7 +178,7 @@ struct WireMockRequest {
         pathPattern = try WireMockTests.checked(#"\A(?:"# + pattern + #")\z"#, here)
     }
 
-    /// `/users/{id}`: a parameter is one segment.
+    /// Reads a template such as `/users/{id}`, in which a parameter is one segment.
     private mutating func template(
         _ value: ContentTree,
         _ parameters: ContentTree?,
@@ -258,10 +258,10 @@ struct WireMockRequest {
 
 // MARK: - Patterns of path segments
 
-/// A regular expression that stands for one whole segment of a path, as a part of one for the path.
+/// A regular expression for one whole segment of a path, as a part of one for the path.
 enum SegmentPattern {
-    /// The part: without the anchors at its ends, which would be in the middle of the path, and with dots that do not
-    /// leave the segment; nil where there are anchors within, of which nothing says what they would mean.
+    /// The part without the anchors at its ends, which would be inside the path, and with dots that match no slash; nil
+    /// if there are anchors inside, whose meaning is unknown.
     /// - Parameter pattern: a regular expression that the whole segment has to match.
     static func part(_ pattern: String) -> String? {
         var rest = pattern[...]
@@ -275,7 +275,7 @@ enum SegmentPattern {
                 guard let next = rest.first else { return nil }
                 rest = rest.dropFirst()
                 if !isClass, "AzZG".contains(next) {
-                    // At the end it is the end of the segment.
+                    // At the end of the pattern this anchor is the end of the segment.
                     guard next != "A", next != "G", rest.isEmpty else { return nil }
                 } else {
                     result += "\\" + String(next)
@@ -283,7 +283,7 @@ enum SegmentPattern {
             case "[" where !isClass:
                 isClass = true
                 result.append(character)
-                // A bracket that stands first is one of the class.
+                // A closing bracket at the start belongs to the class.
                 if rest.first == "^" {
                     result += "^"
                     rest = rest.dropFirst()

@@ -1,13 +1,14 @@
-// What WireMock asks of a value, and of a body.
+// The tests that WireMock makes of a value, and of a body.
 
 import Content
 import Matching
 
 /// Tests of a header, a query parameter, a cookie or a form parameter.
 enum WireMockTests {
-    /// - Throws: for a test that no rule can have.
+    /// Reads the tests of a value.
+    /// - Throws: an error for a test that no rule can have.
     static func read(_ value: ContentTree, _ place: ImportPlace) throws(Unkept) -> [ValueTest] {
-        // A text alone must be equal.
+        // A plain text must be equal to the value.
         if let text = value.scalar { return [.equals(text)] }
         var tests: [ValueTest] = []
         let ignoresCase = value["caseInsensitive"]?.isTrue == true
@@ -57,7 +58,7 @@ enum WireMockTests {
 
     private static func whole(_ pattern: String) -> String { #"\A(?:"# + pattern + #")\z"# }
 
-    /// A regular expression of Java that is one of PCRE2, too.
+    /// A regular expression of Java, checked to be one of PCRE2, too.
     static func checked(_ pattern: String, _ place: ImportPlace) throws(Unkept) -> String {
         do throws(Pattern.Malformed) {
             return try Pattern(pattern).text
@@ -67,7 +68,7 @@ enum WireMockTests {
     }
 }
 
-/// The body patterns of a stub, as `when.body` has them.
+/// The body patterns of a stub in the form of `when.body`.
 struct WireMockBody {
     private var json: [ContentTree.Member] = []
     private var form: [ContentTree.Member] = []
@@ -87,7 +88,8 @@ struct WireMockBody {
 
     mutating func add(form name: String, _ tests: [ValueTest]) { form.append(.init(name, tests.tree)) }
 
-    /// - Throws: for a pattern that no rule can have.
+    /// Adds a body pattern.
+    /// - Throws: an error for a pattern that no rule can have.
     mutating func add(_ pattern: ContentTree, _ place: ImportPlace, _ draft: inout ImportDraft) throws(Unkept) {
         if let value = pattern["equalToJson"] { return try equal(value, pattern, place.within("equalToJson"), &draft) }
         if let value = pattern["matchesJsonPath"] {
@@ -118,7 +120,7 @@ struct WireMockBody {
             return
         }
         let ignoresExtra = pattern["ignoreExtraElements"]?.isTrue == true
-        // Without a list there is no order.
+        // The order matters only if there is a list.
         let ignoresOrder = pattern["ignoreArrayOrder"]?.isTrue == true && Self.hasList(tree)
         if ignoresOrder, !ignoresExtra {
             draft.change(place, "the rule takes lists in any order, and more elements, too")
@@ -177,7 +179,7 @@ struct WireMockBody {
         json.append(.init(key, tests))
     }
 
-    /// Tests of a value of JSON; a text also means the number that is written so.
+    /// The tests of a JSON value; a text also matches the number that is spelled so.
     private static func tests(_ value: ContentTree, _ place: ImportPlace) throws(Unkept) -> ContentTree {
         let members = (value.members ?? []).filter { !$0.name.isSameName(as: "expression") }
         if members.count == 1, members[0].name.isSameName(as: "equalToJson") {
@@ -199,10 +201,10 @@ struct WireMockBody {
     }
 }
 
-/// `$.a.b[0]`, `$['a']`, and `$[?(@.a == 'x')]` of an object: what a path of names and positions can say.
+/// A path of names and positions: `$.a.b[0]`, `$['a']`, and `$[?(@.a == 'x')]` of an object.
 struct JSONPath {
     private(set) var names: [String] = []
-    /// What the value must be, where a filter says so.
+    /// The value that a filter requires; nil without a filter.
     private(set) var equals: ContentTree?
 
     init?(_ text: String) {
