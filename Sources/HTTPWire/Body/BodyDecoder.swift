@@ -1,12 +1,12 @@
-// Bodies by their framing (RFC 9112 sections 6 and 7): what a parsed head says of it, and one decoder over all of them,
-// chunks and trailers included.
+// Bodies by their framing (RFC 9112 sections 6 and 7): the framing that a parsed head declares, and one decoder for
+// every framing, chunks and trailers included.
 
-/// Decodes the body that follows a head: the same steps whether its end is a length, a last chunk or
-/// the end of the connection.
+/// Decodes the body that follows a head: the same steps whether its end is a length, a last chunk or the end of the
+/// connection.
 ///
 /// Not copyable, because reading one from another module would copy it.
 public struct BodyDecoder: ~Copyable, Sendable {
-    /// How the end is found.
+    /// The framing, which tells how the end is found.
     public let framing: BodyFraming
     private let side: MessageSide
     private var remaining: UInt64 = 0
@@ -15,8 +15,10 @@ public struct BodyDecoder: ~Copyable, Sendable {
     /// would be moved and destroyed member by member, even if nil.
     private var chunks: [ChunkedDecoder] = []
 
-    /// A `.request` side refuses with 400 or 431, a `.response` side with 502. `trailerLimits.head` bounds the trailer
-    /// section; `isLenient` is that of ``ChunkedDecoder``.
+    /// - Parameters:
+    ///   - side: a `.request` is refused with 400 or 431, a `.response` with 502.
+    ///   - trailerLimits: its `head` bounds the trailer section.
+    ///   - isLenient: as in ``ChunkedDecoder``.
     public init(
         _ framing: BodyFraming,
         side: MessageSide,
@@ -32,7 +34,7 @@ public struct BodyDecoder: ~Copyable, Sendable {
         }
     }
 
-    /// Whether the whole body has come; what follows it is not part of it.
+    /// Whether the whole body has been decoded; bytes after it are not part of it.
     public var isComplete: Bool {
         switch framing {
         case .none: true
@@ -42,17 +44,17 @@ public struct BodyDecoder: ~Copyable, Sendable {
         }
     }
 
-    /// Bytes that are still to come where a length says how many; else nil.
+    /// The number of bytes that are still to come if a length gives it; nil otherwise.
     public var lengthLeft: UInt64? { if case .length = framing { remaining } else { nil } }
 
-    /// Counts content bytes that were taken elsewhere; no more than ``lengthLeft``.
+    /// Counts content bytes that were read elsewhere; no more than ``lengthLeft``.
     public mutating func skip(_ count: Int) { remaining -= min(remaining, UInt64(count)) }
 
-    /// The trailers of a chunked body, once complete.
+    /// The trailers of a chunked body, once it is complete.
     public var trailers: Fields { chunks.first?.trailers ?? Fields() }
 
-    /// Takes bytes from `start` on: the next run of content, the end of the body, or the end of the
-    /// buffer. A refusal is final.
+    /// Decodes bytes from `start` on: returns the next run of content, the end of the body, or the end of the buffer. A
+    /// refusal is final.
     public mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
         if !chunks.isEmpty { return try chunks[0].next(buffer, from: start) }
         if isComplete { return .finished(consumed: start) }
@@ -65,8 +67,8 @@ public struct BodyDecoder: ~Copyable, Sendable {
         return .data(start..<start + count)
     }
 
-    /// The connection ended in an orderly way: completes a body that ends with it, and throws `bodyTruncated` for any
-    /// other that is not complete.
+    /// Completes a body that ends with its connection, which ended in an orderly way. Throws `bodyTruncated` for any
+    /// other body that is not complete.
     public mutating func connectionClosed() throws(WireError) {
         if case .untilClose = framing {
             isClosed = true
@@ -78,10 +80,11 @@ public struct BodyDecoder: ~Copyable, Sendable {
 
 // MARK: - What the head says
 
-// What Content-Length, Transfer-Encoding, Connection and Expect of a parsed head say each (RFC 9112 sections 6 and 9).
-// What may not stand in one head together is for `RequestParser` and `ResponseParser` to refuse.
+// The meaning of Content-Length, Transfer-Encoding, Connection and Expect in a parsed head, each by itself (RFC 9112
+// sections 6 and 9). `RequestParser` and `ResponseParser` refuse combinations that a head must not have.
 
-/// A head that was scanned: the bytes that the scanner's offsets point into, and whose it is. Used within one call.
+/// A head that was scanned: the bytes that the scanner's offsets point into, and the side that sent it. Used within one
+/// call.
 struct ScannedHead {
     let buffer: UnsafeRawBufferPointer
     let side: MessageSide
@@ -91,9 +94,10 @@ struct ScannedHead {
     }
 }
 
-// Methods of the scanner, which is borrowed: a value of their own would hold its entries with a reference.
+// These are methods of the scanner, which is borrowed: a separate value would retain its entries.
 extension FieldScanner {
-    /// The one Content-Length, 0 to 2^63 - 1, or nil without one; repeated, a list, or anything but digits is refused.
+    /// The only Content-Length, 0 to 2^63 - 1; nil without one. Repeated fields, lists, and anything but digits are
+    /// refused.
     func contentLength(_ head: ScannedHead) throws(WireError) -> UInt64? {
         guard let entry = self.entry(.contentLength) else { return nil }
         if repeated.contains(.contentLength) { throw head.error(.contentLengthRepeated, entry) }
@@ -102,7 +106,7 @@ extension FieldScanner {
         throw head.error(value.contains(0x2C) ? .contentLengthRepeated : .contentLengthMalformed, entry)
     }
 
-    /// Whether the body is chunked; any Transfer-Encoding but exactly `chunked` is refused, and every one in HTTP/1.0.
+    /// Whether the body is chunked. Any Transfer-Encoding but exactly `chunked` is refused, and in HTTP/1.0 every one.
     func isChunked(_ head: ScannedHead, _ version: HTTPVersion) throws(WireError) -> Bool {
         guard let entry = self.entry(.transferEncoding) else { return false }
         if version == .http10 { throw head.error(.transferEncodingInHTTP10, entry) }
@@ -112,22 +116,21 @@ extension FieldScanner {
         throw head.error(Self.namesUnknownCodings(value) ? .transferEncodingUnknown : .transferEncodingMalformed, entry)
     }
 
-    /// Whether the list is well-formed and only asks for codings that Drydock does not have: 501 rather than
-    /// 400 (RFC 9112 section 6.1).
+    /// Whether the list is well-formed and only names codings that Drydock does not have: 501 rather than 400 (RFC 9112
+    /// section 6.1).
     private static func namesUnknownCodings(_ value: UnsafeRawBufferPointer) -> Bool {
         var isWellFormed = true
         var chunkedWasSeen = false
         value.forEachMember { member in
             let isChunked = member.equalsIgnoringCase("chunked")
-            // Nothing may follow `chunked`, itself included.
+            // No coding may follow `chunked`, not even another `chunked`.
             if chunkedWasSeen || !(isChunked || ByteClass.all(member, are: ByteClass.token)) { isWellFormed = false }
             if isChunked { chunkedWasSeen = true }
         }
         return isWellFormed
     }
 
-    /// Whether the connection may be used again as far as version and Connection say (RFC 9112
-    /// section 9.3); `close` wins.
+    /// Whether the version and Connection allow the connection to be reused (RFC 9112 section 9.3); `close` wins.
     func keepAlive(_ head: ScannedHead, _ version: HTTPVersion) -> Bool {
         guard present.contains(.connection) else { return version == .http11 }
         if connectionNames(head, "close") { return false }
@@ -146,9 +149,9 @@ extension FieldScanner {
 
 // MARK: - The chunked coding
 
-/// What a decoder found next. Offsets are those of the buffer it was given.
+/// The result of one step of a decoder. Offsets are those of the buffer it was given.
 public enum BodyStep: Sendable, Equatable {
-    /// Content; the next call starts at the end of the range.
+    /// A run of content; the next call starts at the end of the range.
     case data(Range<Int>)
     /// Every byte was taken; `consumed` is the end of the buffer.
     case needMore(consumed: Int)
@@ -156,21 +159,22 @@ public enum BodyStep: Sendable, Equatable {
     case finished(consumed: Int)
 }
 
-/// Decodes one chunked body over any number of buffers, each byte looked at once.
+/// Decodes one chunked body over any number of buffers, reading each byte once.
 public struct ChunkedDecoder: Sendable {
     public typealias Step = BodyStep
 
-    /// What the next byte is part of. size → sizeSpace? → extension? → sizeLineFeed → data → dataReturn → dataLineFeed
-    /// → size; after the last chunk sizeLineFeed → trailerStart → lastLineFeed or trailers → finished.
+    /// The part that the next byte belongs to. Transitions: size → sizeSpace? → extension? → sizeLineFeed → data →
+    /// dataReturn → dataLineFeed → size; after the last chunk sizeLineFeed → trailerStart → lastLineFeed or trailers →
+    /// finished.
     private enum State: UInt8 {
         case size, sizeSpace, sizeExtension, sizeLineFeed, data, dataReturn, dataLineFeed, trailerStart, trailers,
             lastLineFeed,
             finished
     }
 
-    /// Bytes of the extensions of one chunk.
+    /// The most bytes of the extensions of one chunk.
     private static let longestExtension = 256
-    /// Bytes of all extensions of a body that holds less content than that.
+    /// The most bytes of all extensions of a body, unless it has more content than that.
     private static let longestExtensions = 16384
 
     private let side: MessageSide
@@ -181,14 +185,16 @@ public struct ChunkedDecoder: Sendable {
     private var extensionLength = 0
     private var extensionsLength = 0
     private var contentLength = 0
-    /// Bytes taken in earlier calls, for the offset of an error.
+    /// The number of bytes decoded in earlier calls, for the offset of an error.
     private var taken = 0
     private var trailerParser: TrailerParser
     private var failure: WireError?
 
-    /// `trailerLimits.head` bounds the trailer section. A `.request` side refuses with 400 or 431, a `.response` side
-    /// with 502. A lenient decoder accepts whitespace between a size and its CRLF; before an extension it is always
-    /// allowed (RFC 9112 section 7.1.1).
+    /// - Parameters:
+    ///   - side: a `.request` is refused with 400 or 431, a `.response` with 502.
+    ///   - trailerLimits: its `head` bounds the trailer section.
+    ///   - isLenient: whether whitespace is accepted between a size and its CRLF; before an extension it always is (RFC
+    ///     9112 section 7.1.1).
     public init(
         side: MessageSide,
         isLenient: Bool = false,
@@ -201,11 +207,11 @@ public struct ChunkedDecoder: Sendable {
 
     public var isFinished: Bool { state == .finished }
 
-    /// The trailers that came, once finished.
+    /// The trailers of the body, once it is finished.
     public var trailers: Fields { isFinished ? trailerParser.fields : Fields() }
 
-    /// Takes bytes from `start` on, up to the next run of content, the end of the body, or the end of the
-    /// buffer. A refusal is final.
+    /// Decodes bytes from `start` on, up to the next run of content, the end of the body, or the end of the buffer. A
+    /// refusal is final.
     public mutating func next(_ buffer: UnsafeRawBufferPointer, from start: Int) throws(WireError) -> BodyStep {
         if let failure { throw failure }
         var position = start
@@ -271,7 +277,7 @@ public struct ChunkedDecoder: Sendable {
 
     private mutating func takeSize(_ byte: UInt8) throws(WireError) {
         if ByteClass.table[Int(byte)] & ByteClass.hex != 0 {
-            // 16 digits at most, and a size that fits a signed 64-bit offset.
+            // The size has 16 digits at most, and fits a signed 64-bit offset.
             guard digits < 16, size <= UInt64(Int64.max) >> 4 || digits == 0 else { throw refuse(.chunkSizeTooLarge) }
             let digit = byte < 0x3A ? byte &- 0x30 : (byte | 0x20) &- 0x57
             size = (digits == 0 ? 0 : size &<< 4) | UInt64(digit)
@@ -290,7 +296,7 @@ public struct ChunkedDecoder: Sendable {
         }
     }
 
-    /// Whitespace after the size; the byte after it decides whether it is allowed.
+    /// Takes whitespace after the size; the byte after it decides whether it is allowed.
     private mutating func takeSpace(_ byte: UInt8) throws(WireError) {
         switch byte {
         case 0x20, 0x09: try countExtension()
@@ -336,7 +342,7 @@ public struct ChunkedDecoder: Sendable {
             state = .finished
             return .finished(consumed: end)
         } catch {
-            // The place in the trailer section, as one relative to this buffer.
+            // The offset in the trailer section is converted to one in this buffer.
             throw WireError(status: error.status, reason: error.reason, offset: error.offset &- collected)
         }
     }
@@ -358,7 +364,7 @@ public struct TrailerParser: Sendable {
     private var collected: [UInt8] = []
     private var position = 0
 
-    /// Fields that are dropped from trailers, because they would change framing, routing, authentication or the
+    /// The fields that are dropped from trailers, because they would change framing, routing, authentication or the
     /// content's form after the fact (RFC 9110 section 6.5.1).
     public static let unwelcome = FieldSet(
         .contentLength,
@@ -391,17 +397,17 @@ public struct TrailerParser: Sendable {
         .location
     )
 
-    /// `limits.head` bounds the whole section; 16 KiB by default.
+    /// - Parameter limits: its `head` bounds the whole section; 16 KiB by default.
     public init(side: MessageSide, limits: HeadLimits = HeadLimits(head: 16384)) {
         self.side = side
         self.limits = limits
     }
 
-    /// Bytes of the section taken so far.
+    /// The number of bytes of the section taken so far.
     var collectedCount: Int { collected.count }
 
-    /// Takes the bytes from `start` on. Returns the offset after the empty line, or nil where more bytes are
-    /// needed and all were taken.
+    /// Takes the bytes from `start` on. Returns the offset after the empty line; nil if all were taken and more are
+    /// needed.
     public mutating func take(_ bytes: RawSpan, from start: Int) throws(WireError) -> Int? {
         let before = collected.count
         let part = bytes.extracting(start..<min(bytes.byteCount, start + limits.head - before))

@@ -18,7 +18,7 @@ public enum Base64 {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// Nil for what is not base64 with its padding.
+    /// Decodes a text; nil if it is not Base64 with its padding.
     public static func decode(_ text: String) -> [UInt8]? {
         let bytes = Array(text.utf8)
         guard bytes.count % 4 == 0 else { return nil }
@@ -35,7 +35,7 @@ public enum Base64 {
                 bits = bits << 6 | value
             }
             let count = isLast ? 3 - padding : 3
-            // Bits that stand for nothing are zero.
+            // Unused bits must be zero.
             guard bits & ((1 << (8 * UInt32(3 - count))) - 1) == 0 else { return nil }
             for place in 0..<count { result.append(UInt8(truncatingIfNeeded: bits >> (16 - 8 * UInt32(place)))) }
         }

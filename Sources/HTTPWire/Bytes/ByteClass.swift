@@ -1,27 +1,28 @@
-// What each byte may be in an HTTP/1.1 head, in one table of class bits, and small views over raw bytes that the
-// scanners share.
+// The classes of bytes in an HTTP/1.1 head, as a table of class bits, and small views over raw bytes that the scanners
+// share.
 
 import Glibc
 
 /// Class bits of a byte (RFC 9110 section 5.6.2, RFC 9112 section 3.2, RFC 3986 section 2.3).
 enum ByteClass {
-    /// A byte of a token: a method, a field name.
+    /// A byte of a token, such as a method or a field name.
     static let token: UInt8 = 1
     /// A byte of a field value: visible ASCII, obs-text, SP and HTAB.
     static let value: UInt8 = 2
-    /// A byte of a request target: visible ASCII but `#`.
+    /// A byte of a request target: visible ASCII except `#`.
     static let target: UInt8 = 4
     /// A hexadecimal digit.
     static let hex: UInt8 = 8
     /// An unreserved URI byte: letters, digits, `-`, `.`, `_` and `~`.
     static let unreserved: UInt8 = 16
 
-    /// 256 bytes of static read-only storage, indexed by byte; a literal, so that reading it needs no lazy initialiser.
+    /// The class bits of all 256 bytes, in static read-only storage; a literal, so that reading it needs no lazy
+    /// initializer.
     ///
     /// Each letter is 64 plus the class bits. Load the pointer once per scan.
     @inline(__always)
     static var table: UnsafePointer<UInt8> {
-        // The literal lives as long as the process, which is what makes this pointer safe to hand out.
+        // The literal lives as long as the process, so the pointer stays valid.
         let bits: StaticString = """
             @@@@@@@@@B@@@@@@@@@@@@@@@@@@@@@@\
             BGFCGGGGFFGGFWWF__________FFFFFF\
@@ -36,7 +37,7 @@ enum ByteClass {
         return bits.utf8Start
     }
 
-    /// Whether every byte is of the class and there is at least one.
+    /// Whether there is at least one byte, and every byte is of the class.
     static func all(_ bytes: UnsafeRawBufferPointer, are mask: UInt8) -> Bool {
         guard !bytes.isEmpty else { return false }
         let table = table
@@ -95,18 +96,18 @@ enum ByteClass {
 }
 
 extension RawSpan {
-    /// A byte within these. Whoever asks has compared the position with their count, or stands behind a byte that was
-    /// looked at.
+    /// The byte at a position within the span. The caller has compared the position with the count, or read a byte
+    /// beyond it.
     ///
-    /// Checked in debug builds, and so by every test and the fuzzing: a check in the release would cost 40 instructions
-    /// for each field line.
+    /// The bound is checked in debug builds, and so by every test and the fuzzing: a check in the release build would
+    /// cost 40 instructions for each field line.
     @inline(__always)
     subscript(at position: Int) -> UInt8 {
         assert(position >= 0 && position < byteCount, "a scan left its bytes")
         return unsafeLoad(fromUncheckedByteOffset: position, as: UInt8.self)
     }
 
-    /// An unaligned word within these, under the same rule.
+    /// An unaligned word at a position within the span, under the same rule.
     @inline(__always)
     subscript<Word: FixedWidthInteger & BitwiseCopyable>(wordAt position: Int) -> Word {
         assert(position >= 0 && position + MemoryLayout<Word>.size <= byteCount, "a scan left its bytes")
@@ -118,7 +119,7 @@ extension RawSpan {
 
 // Small views over raw bytes that several scanners share: parts, trimming, comparison without case, list members.
 extension UnsafeRawBufferPointer {
-    /// The bytes of the range as a buffer of its own; an empty buffer where the range does not lie inside.
+    /// The bytes of the range as a separate buffer; empty if the range is not inside this one.
     @inlinable @inline(__always)
     public func part(_ range: Range<Int>) -> UnsafeRawBufferPointer {
         guard range.lowerBound >= 0, range.upperBound <= count else {
@@ -139,16 +140,16 @@ extension UnsafeRawBufferPointer {
     /// Whether both hold the same bytes.
     public func holdsSame(as other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }
-        // One without a base is empty.
+        // A buffer without a base is empty.
         guard let base = baseAddress, let otherBase = other.baseAddress else { return true }
         return memcmp(base, otherBase, count) == 0
     }
 
-    /// Whether these are just those bytes.
+    /// Whether the buffer has exactly these bytes.
     @inlinable @inline(__always)
     public func holds(_ bytes: [UInt8]) -> Bool { count == bytes.count && begins(with: bytes) }
 
-    /// Whether those bytes come first here.
+    /// Whether the buffer begins with these bytes.
     public func begins(with bytes: [UInt8]) -> Bool {
         guard let base = baseAddress, count >= bytes.count else { return bytes.isEmpty }
         return bytes.withUnsafeBytes { wanted in
@@ -157,7 +158,7 @@ extension UnsafeRawBufferPointer {
         }
     }
 
-    /// Whether both hold the same bytes but for the case of ASCII letters.
+    /// Whether both hold the same bytes, ignoring the case of ASCII letters.
     public func equalsIgnoringCase(_ other: UnsafeRawBufferPointer) -> Bool {
         guard count == other.count else { return false }
         for position in 0..<count where ByteClass.lower(self[position]) != ByteClass.lower(other[position]) {
@@ -166,14 +167,14 @@ extension UnsafeRawBufferPointer {
         return true
     }
 
-    /// Whether these are the bytes of an ASCII word, but for the case of letters.
+    /// Whether the buffer holds this ASCII word, ignoring the case of letters.
     public func equalsIgnoringCase(_ word: StaticString) -> Bool {
         // A literal of more than one scalar is stored as UTF-8 that lives as long as the process.
         equalsIgnoringCase(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
     }
 
-    /// Calls `body` for each member of a comma-separated list, trimmed, empty ones included (RFC 9110 section
-    /// 5.6.1); no quoted strings.
+    /// Calls `body` with each member of a comma-separated list, trimmed, empty ones included (RFC 9110 section 5.6.1).
+    /// Quoted strings are not recognized.
     public func forEachMember(_ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0
         for position in 0...count where position == count || self[position] == 0x2C {

@@ -1,19 +1,21 @@
-// Dates of HTTP (RFC 9110 section 5.6.7): three forms read, one written, without a calendar library.
+// Dates of HTTP (RFC 9110 section 5.6.7): three forms are read, one is written, without a calendar library.
 
 public enum HTTPDate {
     /// The length of the form that `write` and `format` produce.
     public static let length = 29
 
-    /// Seconds since 1970 of an HTTP date, or nil. `now`, in the same seconds, places two-digit years.
+    /// The seconds since 1970 of an HTTP date; nil if it is not one. `now`, in the same seconds, places two-digit
+    /// years.
     public static func parse(_ text: String, now: Int64) -> Int64? {
         var text = text
         return text.withUTF8 { parse(UnsafeRawBufferPointer($0), now: now) }
     }
 
-    /// Seconds since 1970 of an HTTP date, or nil. `now`, in the same seconds, places two-digit years.
+    /// The seconds since 1970 of an HTTP date; nil if it is not one. `now`, in the same seconds, places two-digit
+    /// years.
     ///
-    /// Names match in any case, as RFC 9111 section 4.2 asks of caches; the only zones are GMT and UTC. The day's name
-    /// must be one but is not checked against the date.
+    /// Names match in any case, as RFC 9111 section 4.2 requires of caches; the only zones are GMT and UTC. The name of
+    /// a day must be valid, but is not compared with the date.
     public static func parse(_ bytes: UnsafeRawBufferPointer, now: Int64) -> Int64? {
         var reader = DateReader(bytes)
         guard let weekday = reader.letters() else { return nil }
@@ -79,7 +81,8 @@ public enum HTTPDate {
             reader.skip("-"), let short = reader.number(digits: 2), reader.skip(" "), let time = time(&reader),
             reader.skip(" "), isZone(reader.letters())
         else { return nil }
-        // What would lie more than 50 years ahead, to the second, is of the most recent past year with the same digits.
+        // A date that would be more than 50 years ahead, to the second, is in the most recent past year with the same
+        // digits.
         let clamped = min(max(now, 0), 253_402_300_799)
         let today = civil(floorDivide(clamped, 86400))
         let limit = today.year + 50
@@ -96,7 +99,7 @@ public enum HTTPDate {
         return seconds(year, month, day, time)
     }
 
-    /// Seconds since midnight; a leap second counts as the first second of the next minute.
+    /// The seconds since midnight; a leap second counts as the first second of the next minute.
     private static func time(_ reader: inout DateReader) -> Int? {
         guard let hour = reader.number(digits: 2), hour < 24, reader.skip(":"), let minute = reader.number(digits: 2),
             minute < 60, reader.skip(":"), let second = reader.number(digits: 2), second <= 60
@@ -199,14 +202,14 @@ private struct DateReader {
 
     var isAtEnd: Bool { position == bytes.count }
 
-    /// One or more letters.
+    /// Reads one or more letters.
     mutating func letters() -> UnsafeRawBufferPointer? {
         let start = position
         while position < bytes.count, ByteClass.lower(bytes[position]) &- 0x61 < 26 { position += 1 }
         return position > start ? bytes.part(start..<position) : nil
     }
 
-    /// Exactly this many digits.
+    /// Reads exactly this many digits.
     mutating func number(digits: Int) -> Int? {
         guard bytes.count - position >= digits,
             let value = Decimal.parse(bytes.part(position..<position + digits))

@@ -1,4 +1,4 @@
-// Text as bytes of fields: ISO-8859-1 both ways, so that any field value survives the round trip, and strings of
+// The bytes of fields as text: ISO-8859-1 both ways, so that any field value survives the round trip, and strings of
 // structured fields.
 
 /// ISO-8859-1: each byte is the Unicode scalar of the same number. A String with a scalar above U+00FF has no such
@@ -12,7 +12,7 @@ public enum Latin1 {
         return String(scalars)
     }
 
-    /// Appends the String's bytes: what `string` decoded comes out unchanged.
+    /// Appends the String's bytes; a String that `string` decoded gives the same bytes again.
     public static func append(_ string: String, to bytes: inout [UInt8]) {
         var text = string
         let isCopied = text.withUTF8 { utf8 in
@@ -59,7 +59,7 @@ public enum Latin1 {
 
 // MARK: - Strings of structured fields
 
-/// Text as a string of structured fields (RFC 9651): what Cache-Status and Proxy-Status carry.
+/// Text as a string of structured fields (RFC 9651), as in Cache-Status and Proxy-Status.
 public enum StructuredText {
     /// A quoted string (section 3.3.3); a character that it cannot hold becomes a question mark.
     public static func string(_ text: String) -> String {

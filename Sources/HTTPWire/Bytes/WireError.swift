@@ -1,4 +1,4 @@
-// Why bytes on the wire were refused: the reason, the status it is answered with, and where.
+// The error of bytes on the wire that were refused: the reason, the status of the answer, and the place.
 
 /// The reason of a refusal. Logs and `Cache-Status` print the raw value.
 public enum WireReason: String, Sendable, CaseIterable {
@@ -42,7 +42,7 @@ public enum WireReason: String, Sendable, CaseIterable {
     case bodyTruncated = "body-truncated"
     case tooManyInterims = "too-many-interims"
 
-    /// The status a request is answered with; on the upstream side it is always 502.
+    /// The status of the answer to a request; for a response it is always 502.
     public var requestStatus: Int {
         switch self {
         case .targetTooLong: 414
@@ -54,7 +54,7 @@ public enum WireReason: String, Sendable, CaseIterable {
         }
     }
 
-    /// What the sender of a response has to do, where that is not what the sender of a request has to do.
+    /// The remedy for the sender of a response, if it differs from that for the sender of a request.
     public var responseAdvice: String {
         switch self {
         case .fieldTooLong: "send shorter field lines, or raise limits.response_line"
@@ -64,7 +64,7 @@ public enum WireReason: String, Sendable, CaseIterable {
         }
     }
 
-    /// What the sender has to do.
+    /// The remedy for the sender.
     public var advice: String {
         switch self {
         case .methodMalformed: "send a method made of token characters, then one space"
@@ -112,12 +112,12 @@ public enum WireReason: String, Sendable, CaseIterable {
     }
 }
 
-/// Bytes that Drydock refuses; the connection they came on is closed after the answer.
+/// The error of bytes that Drydock refuses; their connection is closed after the answer.
 public struct WireError: Error, Sendable, Equatable {
-    /// 400, 411, 414, 431, 501 or 505 for a request; 502 for a response.
+    /// The status of the answer: 400, 411, 414, 431, 501 or 505 for a request, 502 for a response.
     public var status: Int
     public var reason: WireReason
-    /// The position of the error: bytes from the start of the head, target or body.
+    /// The place of the error in bytes from the start of the head, target or body.
     public var offset: Int
 
     public init(status: Int, reason: WireReason, offset: Int = 0) {
@@ -130,7 +130,7 @@ public struct WireError: Error, Sendable, Equatable {
         self.init(status: side == .request ? reason.requestStatus : 502, reason: reason, offset: offset)
     }
 
-    /// The reason, the place, and what to do.
+    /// The reason, the place and the remedy.
     public var detail: String {
         "\(reason.rawValue) at byte \(offset): \(status == 502 ? reason.responseAdvice : reason.advice)"
     }

@@ -1,12 +1,12 @@
-// What an origin asks for with a 401: WWW-Authenticate as the challenges that are in it (RFC 9110 section 11.6.1).
+// The challenges of a 401, read from WWW-Authenticate (RFC 9110 section 11.6.1).
 
 /// One challenge: a scheme with a token or with parameters.
 package struct FieldChallenge: Sendable, Hashable {
     /// The scheme in lower case.
     package var scheme: String
-    /// What follows the scheme where that is no list of parameters.
+    /// The text after the scheme if it is not a list of parameters.
     package var token: String?
-    /// The parameters by their names in lower case; of two with the same name the first counts.
+    /// The parameters by their names in lower case; the first one of duplicates counts.
     package var parameters: [String: String]
 
     package init(scheme: String, token: String? = nil, parameters: [String: String] = [:]) {
@@ -15,7 +15,7 @@ package struct FieldChallenge: Sendable, Hashable {
         self.parameters = parameters
     }
 
-    /// The challenges of all lines of WWW-Authenticate, in order. What follows a mistake in a line is left out.
+    /// The challenges of all lines of WWW-Authenticate, in order. The rest of a line after a mistake is left out.
     package static func all(in fields: Fields) -> [FieldChallenge] {
         fields.all(.wwwAuthenticate).flatMap { parse($0) }
     }
@@ -33,7 +33,7 @@ package struct FieldChallenge: Sendable, Hashable {
             case .malformed: return found
             case .absent:
                 var challenge = FieldChallenge(scheme: word.lowercased())
-                // Its parameters are members like the next challenge.
+                // The parameters of a challenge are members of the list like the next challenge.
                 if reader.skipSpaces() { challenge.token = reader.token68() }
                 found.append(challenge)
             }
@@ -44,12 +44,12 @@ package struct FieldChallenge: Sendable, Hashable {
 
 /// Reads the bytes of a value from its beginning to its end.
 private struct ChallengeReader {
-    /// What follows a name.
+    /// The value after the name of a parameter.
     enum Value {
         case text(String)
-        /// No `=` follows, so that it is no parameter.
+        /// There is no `=`, so the name is not that of a parameter.
         case absent
-        /// An `=` follows, and no value.
+        /// There is an `=` without a value.
         case malformed
     }
 
@@ -68,14 +68,14 @@ private struct ChallengeReader {
         return next != nil
     }
 
-    /// Skips spaces; false where there are none.
+    /// Skips spaces; false if there are none.
     mutating func skipSpaces() -> Bool {
         let start = position
         while let byte = next, Self.isSpace(byte) { position += 1 }
         return position > start
     }
 
-    /// Nothing but spaces stands before a comma, or before the end.
+    /// True if only spaces are left before a comma, or before the end.
     var isAtEndOfMember: Bool {
         let rest = bytes[position...].drop { Self.isSpace($0) }
         return rest.first == nil || rest.first == UInt8(ascii: ",")
@@ -87,7 +87,7 @@ private struct ChallengeReader {
         return start == position ? nil : String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    /// What follows a name: `=` with a token or a quoted string.
+    /// Reads the value after a name: `=` with a token or a quoted string.
     mutating func value() -> Value {
         let start = position
         _ = skipSpaces()
@@ -114,7 +114,7 @@ private struct ChallengeReader {
         return .malformed
     }
 
-    /// Nil where something else stands here, and then nothing is taken.
+    /// Reads a token68; nil if there is something else, which is not consumed.
     mutating func token68() -> String? {
         let start = position
         while let byte = next, Self.isToken68(byte) { position += 1 }

@@ -1,21 +1,21 @@
-// Field lines wherever they are: in a head of their own, or still in the buffer in which a parser found them.
+// Field lines in any storage: in a head of their own, or still in the buffer in which a parser found them.
 
 import Glibc
 
 /// The fields that the caching rules read, so that the same rules work on stored heads and on borrowed ones.
 public protocol FieldLines {
-    /// Calls `body` for each line in order; values are without surrounding whitespace. The pointers
-    /// are valid during the call.
+    /// Calls `body` with each line in order; values are without surrounding whitespace. The pointers are valid during
+    /// the call.
     func forEachLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     )
 
-    /// Calls `body` with the value of each line of this name; as above.
+    /// Calls `body` with the value of each line of this name. The pointer is valid during the call.
     func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void)
 }
 
 extension Fields: FieldLines {
-    /// A copy of lines wherever they are.
+    /// Copies the lines from any storage.
     public init(_ lines: some FieldLines) {
         self.init()
         lines.forEachLine { name, value, _ in append(nameBytes: name, valueBytes: value) }
@@ -23,7 +23,7 @@ extension Fields: FieldLines {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Calls `body` for each of the field lines that lie here as ``Fields`` writes them.
+    /// Calls `body` with each of the field lines in the buffer, which has the form that ``Fields`` writes.
     public func forEachFieldLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     ) {
@@ -36,7 +36,7 @@ extension UnsafeRawBufferPointer {
             }
             let (lineEnd, nameEnd) = (UnsafeRawPointer(end) - base, UnsafeRawPointer(colon) - base)
             let name = part(start..<nameEnd)
-            // A colon and a space before the value, CRLF behind it.
+            // There is a colon and a space before the value, and a CRLF after it.
             guard nameEnd + 3 <= lineEnd else { return }
             body(name, part(nameEnd + 2..<lineEnd - 1), KnownField.find(name))
             start = lineEnd + 1
@@ -44,11 +44,11 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// The lines of a request in a connection's buffer: valid only while the buffer is unchanged, so
-/// never stored. No allocation.
+/// The lines of a request in a connection's buffer: valid only while the buffer is unchanged, so never stored.
+/// Allocates nothing.
 public struct BorrowedLines: FieldLines {
     private let entries: [FieldEntry]
-    // The connection's own read buffer, which does not change during the call of its handler.
+    // This is the connection's own read buffer, which does not change during the call of its handler.
     private let buffer: UnsafeRawBufferPointer
 
     init(_ entries: [FieldEntry], in buffer: UnsafeRawBufferPointer) {
@@ -64,12 +64,12 @@ public struct BorrowedLines: FieldLines {
 }
 
 extension RequestParser {
-    /// The lines of a complete head, in place.
+    /// The lines of a complete head, borrowed from its buffer.
     public func lines(in buffer: UnsafeRawBufferPointer) -> BorrowedLines { BorrowedLines(entries, in: buffer) }
 }
 
 extension FieldLines {
-    /// Scans all lines.
+    /// Calls `body` with the value of each line of this name; scans all lines.
     public func forEachValue(_ field: KnownField, _ body: (UnsafeRawBufferPointer) -> Void) {
         forEachLine { _, value, known in
             if known == field { body(value) }
@@ -87,8 +87,8 @@ extension FieldLines {
         return result
     }
 
-    /// Whether Connection, if there, names no field of this head (RFC 9110 section 7.6.1): such a field
-    /// has no end-to-end meaning.
+    /// Whether no Connection field names a field of this head (RFC 9110 section 7.6.1), which would have no end-to-end
+    /// meaning.
     public var areEndToEnd: Bool {
         var isPlain = true
         forEachValue(.connection) { value in

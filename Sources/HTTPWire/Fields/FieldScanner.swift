@@ -15,9 +15,9 @@ struct FieldScanner: Sendable {
     }
 
     private(set) var entries: [FieldEntry] = []
-    /// The known fields that occur.
+    /// The known fields of the section.
     private(set) var present: FieldSet = []
-    /// The known fields that occur on more than one line.
+    /// The known fields that are on more than one line.
     private(set) var repeated: FieldSet = []
     private var state = State.lineStart
     private var lineStart = 0
@@ -27,7 +27,7 @@ struct FieldScanner: Sendable {
     /// Whether the empty line has been read.
     var isDone: Bool { state == .done }
 
-    /// Makes ready for the next head and keeps the capacity.
+    /// Prepares for the next head and keeps the capacity.
     mutating func reset() {
         entries.removeAll(keepingCapacity: true)
         present = []
@@ -35,7 +35,8 @@ struct FieldScanner: Sendable {
         state = .lineStart
     }
 
-    /// Scans the bytes from `start` on, and returns how far it came: to their end, or to the byte after the empty line.
+    /// Scans the bytes from `start` on, and returns where it stopped: at their end, or at the byte after the empty
+    /// line.
     mutating func scan(
         _ bytes: RawSpan,
         from start: Int,
@@ -102,11 +103,11 @@ struct FieldScanner: Sendable {
         return position
     }
 
-    /// Moves the offsets: the same lines lie elsewhere in the next buffer.
+    /// Moves the offsets, because the same lines have another place in the next buffer.
     mutating func move(by offset: Int) {
         guard offset != 0 else { return }
         for place in entries.indices {
-            // Offsets fit there as they do here.
+            // The offsets fit there as they fit here.
             entries[place].nameOffset &+= UInt32(truncatingIfNeeded: offset)
             entries[place].valueOffset &+= UInt32(truncatingIfNeeded: offset)
         }
@@ -119,22 +120,22 @@ struct FieldScanner: Sendable {
         return nil
     }
 
-    /// The lines as a value that outlives the buffer.
+    /// The lines as a value that does not need the buffer.
     func fields(_ buffer: UnsafeRawBufferPointer) -> Fields { Fields(buffer, entries, present) }
 
-    /// Takes all lines of this name out.
+    /// Removes all lines of this name.
     mutating func drop(_ field: KnownField) {
         entries.removeAll { $0.known == field }
         present.remove(field)
         repeated.remove(field)
     }
 
-    /// Skips the bytes that a field name may hold: returns the offset of the first that it may not hold, or `end`.
+    /// Skips the bytes that a field name may have, and returns the offset of the first other byte, or `end`.
     @inline(__always)
     static func skipName(_ bytes: RawSpan, from start: Int, to end: Int) -> Int {
         ByteClass.skip(ByteClass.token, bytes, from: start, to: end) { word in
-            // All but letters and `-`. No sum carries into the next byte. Each sets the top bit of its byte: in `least`
-            // from `a` on, in `over` beyond `z`, in `other` unless the byte is `-`.
+            // The mask finds all bytes but letters and `-`. No sum carries into the next byte. Each word sets the top
+            // bit of its bytes: `least` from `a` on, `over` beyond `z`, `other` unless the byte is `-`.
             let folded = (word | 0x2020_2020_2020_2020) & 0x7F7F_7F7F_7F7F_7F7F
             let least = folded &+ 0x1F1F_1F1F_1F1F_1F1F
             let over = folded &+ 0x0505_0505_0505_0505
@@ -143,12 +144,12 @@ struct FieldScanner: Sendable {
         }
     }
 
-    /// Skips the bytes that a field value may hold: returns the offset of the first that it may not hold, or `end`.
+    /// Skips the bytes that a field value may have, and returns the offset of the first other byte, or `end`.
     @inline(__always)
     static func skipValue(_ bytes: RawSpan, from start: Int, to end: Int) -> Int {
         ByteClass.skip(ByteClass.value, bytes, from: start, to: end) { word in
-            // The top bit of a byte of `low` is set where the byte is below 0x20, and of `delete` where it is 0x7F;
-            // HTAB is the only control that a value may hold.
+            // The top bit of a byte of `low` is set if the byte is below 0x20, and of `delete` if it is 0x7F; HTAB is
+            // the only control character that a value may have.
             let low = (word &- 0x2020_2020_2020_2020) & ~word
             let unequal = word ^ 0x7F7F_7F7F_7F7F_7F7F
             return low | (unequal &- 0x0101_0101_0101_0101) & ~unequal
@@ -168,7 +169,7 @@ struct FieldScanner: Sendable {
         let known = bytes.extracting(unchecked: lineStart..<nameEnd).withUnsafeBytes { KnownField.find($0) }
         if known != .other, present.contains(known) { repeated.insert(known) }
         present.insert(known)
-        // Offsets fit: `HeadLimits` keeps every head below 1 GiB.
+        // The offsets fit: `HeadLimits` keeps every head below 1 GiB.
         entries.append(
             FieldEntry(
                 nameOffset: UInt32(truncatingIfNeeded: lineStart),
@@ -207,26 +208,26 @@ struct FieldScanner: Sendable {
 
 /// The bytes of an accepted field section: the next section with the same bytes need not be parsed.
 ///
-/// What a section means depends only on its bytes and on the limits, which a parser never changes; see
-/// `RequestParser.remember(_:)` for which sections that is so.
+/// The meaning of a section depends only on its bytes and on the limits, which a parser never changes;
+/// `RequestParser.remember(_:)` decides which sections are cached.
 struct FieldSectionCache: Sendable {
-    /// Bytes of a section at most: a connection keeps them for as long as it is open.
+    /// The most bytes of a section: a connection keeps them for as long as it is open.
     private static let limit = 1024
 
     /// The section, with the empty line at its end; empty if none is cached.
     private var bytes: [UInt8] = []
-    /// Where in its buffer it began.
+    /// The offset in its buffer at which the section began.
     private(set) var start = 0
 
     var count: Int { bytes.count }
     var isEmpty: Bool { bytes.isEmpty }
 
-    /// Whether the section lies at `position` again, as a whole.
+    /// Whether the whole section is at `position` again.
     func isRepeated(_ read: RawSpan, at position: Int) -> Bool {
         guard !isEmpty, bytes.count <= read.byteCount - position else { return false }
         return read.withUnsafeBytes { read in
             bytes.withUnsafeBytes { known in
-                // As many bytes follow `position`, and what is not empty has a base.
+                // At least as many bytes follow `position`, and a buffer that is not empty has a base.
                 guard let place = read.baseAddress, let start = known.baseAddress else { return false }
                 return memcmp(place + position, start, known.count) == 0
             }
@@ -241,9 +242,9 @@ struct FieldSectionCache: Sendable {
         self.start = start
     }
 
-    /// Moves the section: the same bytes lie elsewhere now.
+    /// Moves the section, because the same bytes have another place now.
     mutating func move(to start: Int) { self.start = start }
 
-    /// Keeps the capacity.
+    /// Forgets the section and keeps the capacity.
     mutating func forget() { bytes.removeAll(keepingCapacity: true) }
 }

@@ -1,4 +1,4 @@
-// An ordered list of field lines whose bytes are kept as they came, in one array, ready to write.
+// An ordered list of field lines whose bytes are kept as they were received, in one array, ready to write.
 
 /// The field lines of a head or of trailers, in order.
 ///
@@ -6,7 +6,7 @@
 /// (`Latin1`), which loses nothing. Appended values are made safe: surrounding whitespace is trimmed, and a control
 /// character other than HTAB becomes SP (RFC 9110 section 5.5), so that no value can end its line.
 public struct Fields: Sendable {
-    /// Where one line lies in `wire`: the name, `: `, the value, CRLF.
+    /// The place of one line in `wire`, which has the name, `: `, the value and CRLF.
     struct Line: Sendable {
         var start: UInt32
         var nameLength: UInt32
@@ -20,7 +20,7 @@ public struct Fields: Sendable {
 
     private(set) var wire: [UInt8] = []
     private(set) var index: [Line] = []
-    /// The known fields that occur.
+    /// The known fields among the lines.
     public private(set) var present: FieldSet = []
 
     public init() {}
@@ -32,7 +32,7 @@ public struct Fields: Sendable {
     /// Takes lines that a parser has already checked.
     init(_ buffer: UnsafeRawBufferPointer, _ entries: [FieldEntry], _ present: FieldSet) {
         if let block = Self.block(buffer, entries) {
-            // As they mostly lie: one copy.
+            // The lines are usually adjacent, and need one copy.
             wire.append(contentsOf: buffer.part(block))
             index.reserveCapacity(entries.count)
             for entry in entries {
@@ -53,7 +53,7 @@ public struct Fields: Sendable {
         for entry in entries { total += Int(entry.nameLength) + Int(entry.valueLength) + 4 }
         wire.reserveCapacity(total)
         index.reserveCapacity(entries.count)
-        // Lines that lie side by side are taken together.
+        // Adjacent lines are copied together.
         var run = 0..<0
         for entry in entries {
             let valueEnd = Int(entry.valueOffset) + Int(entry.valueLength)
@@ -90,8 +90,8 @@ public struct Fields: Sendable {
 
     // MARK: Reading
 
-    /// Calls `body` for each line in order with its exact bytes: the path for forwarding. The pointers
-    /// are valid during the call.
+    /// Calls `body` with each line in order, with its exact bytes; used for forwarding. The pointers are valid during
+    /// the call.
     public func forEachLine(
         _ body: (_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: KnownField) -> Void
     ) {
@@ -112,7 +112,7 @@ public struct Fields: Sendable {
 
     public func contains(_ field: KnownField) -> Bool { present.contains(field) }
 
-    /// Whether there is a line of one of two names that are not known.
+    /// Whether there is a line with one of two names that are not known fields.
     func contains(other name: StaticString, or second: StaticString) -> Bool {
         guard present.contains(.other) else { return false }
         return wire.withUnsafeBytes { bytes in
@@ -170,7 +170,7 @@ public struct Fields: Sendable {
 
     // MARK: Changing
 
-    /// Makes room for a line that will be appended, and the storage this value's own: so both cost one copy.
+    /// Makes room for a line that will be appended, and makes the storage unique, so that both cost one copy.
     public mutating func reserve(_ field: KnownField, _ value: String) {
         index.reserveCapacity(index.count + 1)
         wire.reserveCapacity(wire.count + field.nameBytes.count + value.utf8.count + 4)
@@ -182,7 +182,7 @@ public struct Fields: Sendable {
         Latin1.withBytes(value) { insert(field.nameBytes, $0, field) }
     }
 
-    /// Appends a line. A name that is no token is not appended, and the answer is false.
+    /// Appends a line. False if the name is not a token; then nothing is appended.
     @discardableResult
     public mutating func append(_ name: String, _ value: String) -> Bool {
         Latin1.withBytes(name) { name in
@@ -190,7 +190,7 @@ public struct Fields: Sendable {
         }
     }
 
-    /// Appends a line byte for byte. A name that is no token is not appended, and the answer is false.
+    /// Appends a line byte for byte. False if the name is not a token; then nothing is appended.
     @discardableResult
     public mutating func append(nameBytes: UnsafeRawBufferPointer, valueBytes: UnsafeRawBufferPointer) -> Bool {
         guard ByteClass.all(nameBytes, are: ByteClass.token) else { return false }
@@ -198,7 +198,7 @@ public struct Fields: Sendable {
         return true
     }
 
-    /// Adds a member to a field whose value is a list: to its one line, or as its first (RFC 9110 section 5.3).
+    /// Adds a member to a field whose value is a list: to its only line, or as its first member (RFC 9110 section 5.3).
     public mutating func appendMember(_ field: KnownField, _ member: String) {
         guard present.contains(field) else { return append(field, member) }
         set(field, combined(field).map { "\($0), \(member)" } ?? member)
@@ -212,7 +212,7 @@ public struct Fields: Sendable {
         replace(index.indices.filter { index[$0].known == field }) { $0.append(field, value) }
     }
 
-    /// Replaces all lines of this name by one, at the place of the first. A name that is no token changes nothing.
+    /// Replaces all lines of this name by one, at the place of the first. A name that is not a token changes nothing.
     public mutating func set(_ name: String, _ value: String) {
         replace(positions(of: name)) { $0.append(name, value) }
     }
@@ -230,12 +230,12 @@ public struct Fields: Sendable {
         keep(index.indices.filter { !found.contains($0) }.map { index[$0] })
     }
 
-    /// Removes the lines for which `predicate` answers true.
+    /// Removes the lines for which `predicate` returns true.
     public mutating func removeAll(where predicate: (_ name: UnsafeRawBufferPointer, KnownField) -> Bool) {
         let first = wire.withUnsafeBytes { bytes in
             index.firstIndex { predicate(bytes.part($0.name), $0.known) }
         }
-        // Mostly there is nothing to remove: then nothing is copied.
+        // Usually there is nothing to remove, and nothing is copied.
         guard let first else { return }
         var kept = first
         present = []
@@ -275,8 +275,7 @@ public struct Fields: Sendable {
         }
     }
 
-    /// Overwrites the value of the only line of this name, if it fits and the line has the form
-    /// that would be written here.
+    /// Overwrites the value of the only line of this name, if it fits and the line has the form that `append` writes.
     private mutating func overwrite(_ field: KnownField, _ value: String) -> Bool {
         guard let position = index.firstIndex(where: { $0.known == field }),
             !index[(position + 1)...].contains(where: { $0.known == field })
@@ -284,7 +283,7 @@ public struct Fields: Sendable {
         let line = index[position]
         return Latin1.withBytes(value) { bytes in
             guard bytes.count == Int(line.valueLength) else { return false }
-            // The value is the same already: shared storage is not copied.
+            // An equal value is not written again, so that shared storage is not copied.
             if isWritten(line, field, bytes) { return true }
             guard ByteClass.all(bytes, are: ByteClass.value),
                 bytes.trimmingWhitespace().count == bytes.count
@@ -297,7 +296,7 @@ public struct Fields: Sendable {
         }
     }
 
-    /// Whether a line is, byte for byte, what would be written here.
+    /// Whether a line has, byte for byte, the form that `append` writes.
     private func isWritten(_ line: Line, _ field: KnownField, _ value: UnsafeRawBufferPointer) -> Bool {
         wire.withUnsafeBytes { wire in
             wire.part(line.value).holdsSame(as: value) && wire.part(line.name).holdsSame(as: field.nameBytes)
@@ -346,13 +345,13 @@ public struct Fields: Sendable {
         wire.append(0x0A)
     }
 
-    /// The line that is about to be written, behind so many bytes that are, too.
+    /// Adds the line to the index before its bytes are written, `behind` bytes after the present end.
     private mutating func note(_ nameLength: UInt32, _ valueLength: UInt32, _ known: KnownField, behind: Int = 0) {
         let start = UInt32(truncatingIfNeeded: wire.count + behind)
         index.append(Line(start: start, nameLength: nameLength, valueLength: valueLength, known: known))
     }
 
-    /// Removed lines leave their bytes behind; this drops them once they outweigh the live ones.
+    /// Drops the bytes of removed lines once they outweigh the others.
     private mutating func compactIfWasteful() {
         guard wire.count > 512, wire.count > 2 * wireLength else { return }
         var compacted = Fields()
@@ -364,18 +363,18 @@ public struct Fields: Sendable {
 
 // MARK: - As bytes
 
-// Field lines as bytes: in runs that are written at once, compared, and shown.
+// Field lines as bytes: written in runs, compared, and shown.
 extension Fields {
     /// Calls `body` with the lines as they are written on the wire, each with its CRLF; adjacent lines come in one
     /// call. The pointers are valid during the call.
-    /// - Parameter omitted: lines of this name are left out; `.other` leaves none out.
+    /// - Parameter omitted: the name of lines that are left out; `.other` leaves none out.
     public func forEachRun(without omitted: KnownField = .other, _ body: (UnsafeRawBufferPointer) -> Void) {
         var names: FieldSet = []
         if omitted != .other { names.insert(omitted) }
         forEachRun(without: names, body)
     }
 
-    /// Calls `body` with each run of lines, without the lines of several names; `.other` must not be among them.
+    /// Calls `body` with each run of lines, without the lines of several names; `.other` must not be one of them.
     public func forEachRun(without omitted: FieldSet, _ body: (UnsafeRawBufferPointer) -> Void) {
         wire.withUnsafeBytes { bytes in
             var (start, end) = (0, 0)
@@ -393,14 +392,14 @@ extension Fields {
 }
 
 extension Fields {
-    /// Where lines lie that follow each other in order, each written as it would be here; nil where one does not.
+    /// The range of lines that are adjacent and in order, each in the form that `append` writes; nil if they are not.
     static func block(_ buffer: UnsafeRawBufferPointer, _ entries: [FieldEntry]) -> Range<Int>? {
         guard let first = entries.first else { return nil }
         var end = Int(first.nameOffset)
         for entry in entries {
             let nameEnd = Int(entry.nameOffset) + Int(entry.nameLength)
             let valueEnd = nameEnd + 2 + Int(entry.valueLength)
-            // The bytes of an entry lie in the buffer; those around it are looked at only where they do.
+            // The bytes of an entry are within the buffer; those around it are read only after a check.
             guard Int(entry.nameOffset) == end, Int(entry.valueOffset) == nameEnd + 2, valueEnd + 2 <= buffer.count,
                 buffer[nameEnd + 1] == 0x20, buffer[valueEnd] == 0x0D
             else { return nil }
@@ -409,7 +408,7 @@ extension Fields {
         return Int(first.nameOffset)..<end
     }
 
-    /// Whether one line of a name, and no other, says a number, both just as they would be written here.
+    /// Whether the only line of a name has this number as its value, both in the form that `append` writes.
     public func hasOnly(_ field: KnownField, equalTo number: UInt64) -> Bool {
         guard present.contains(field) else { return false }
         return wire.withUnsafeBytes { bytes in
@@ -424,9 +423,9 @@ extension Fields {
         }
     }
 
-    /// Whether both are one value in memory, so that they hold the same; false says nothing.
+    /// Whether both share their storage, so that they have the same lines; false decides nothing.
     public func sharesStorage(with other: Fields) -> Bool {
-        // Empty arrays have a place in common, too.
+        // Empty arrays share a place, too.
         present == other.present && index.count == other.index.count
             && wire.withUnsafeBytes { wire in
                 other.wire.withUnsafeBytes { $0.baseAddress == wire.baseAddress && $0.count == wire.count }
@@ -454,14 +453,14 @@ extension Fields: CustomStringConvertible {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether these are the digits of a number, as they are written here.
+    /// Whether the bytes are the decimal digits of a number, without leading zeros.
     fileprivate func spells(_ number: UInt64) -> Bool {
         var rest = number
         for byte in reversed() {
             guard byte == 0x30 + UInt8(truncatingIfNeeded: rest % 10) else { return false }
             rest /= 10
         }
-        // A number of fewer digits would have a zero in front.
+        // A number of fewer digits would have a leading zero.
         return rest == 0 && !isEmpty && (count == 1 || first != 0x30)
     }
 }

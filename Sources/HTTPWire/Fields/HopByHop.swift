@@ -1,7 +1,7 @@
-// Which fields end at this hop (RFC 9110 section 7.6.1) and which a Connection field may not take along.
+// The fields that end at this hop (RFC 9110 section 7.6.1), and those that a Connection field must not remove.
 
 public enum HopByHop {
-    /// Fields of this connection only, whatever `Connection` says.
+    /// The fields that are always for this connection only, whatever `Connection` says.
     public static let always = FieldSet(
         .connection,
         .keepAlive,
@@ -14,8 +14,8 @@ public enum HopByHop {
         .proxyAuthorization
     )
 
-    /// Fields that a `Connection` field cannot remove: a client could otherwise strip what the
-    /// origin or the cache decides by.
+    /// The fields that `Connection` cannot remove: a client could otherwise remove those by which the origin or the
+    /// cache decides.
     public static let protected = FieldSet(
         .host,
         .contentLength,
@@ -26,13 +26,13 @@ public enum HopByHop {
         .age
     )
 
-    /// The fields to forward: without those of this connection, and without those that `Connection`
-    /// names, except protected ones.
+    /// The fields to forward: without those of this connection, and without those that `Connection` names, except
+    /// protected ones.
     ///
     /// `Proxy` of a request is always removed. `TE: trailers` of a request stays, if that is all TE says; the sender
     /// has to name TE in its own Connection field.
     public static func forwardable(_ fields: Fields, isRequest: Bool) -> Fields {
-        // What most connections say removes nothing that does not go anyway.
+        // Most Connection fields name no field that would not be removed anyway.
         let named = saysKeepAliveOnly(fields) ? [] : connectionOptions(fields)
         let keepsTE = isRequest && asksForTrailersOnly(fields)
         var result = fields
@@ -47,20 +47,18 @@ public enum HopByHop {
         return result
     }
 
-    /// No field of HTTP: CGI makes HTTP_PROXY of it, by which programs choose whom they send
-    /// their own requests through.
+    /// Not a field of HTTP: CGI makes HTTP_PROXY from it, by which programs choose the proxy for their own requests.
     private static let proxy: StaticString = "Proxy"
 
-    /// Hop-by-hop as well, like ``always`` (RFC 9110 section 11.7.3); no other rule reads it.
+    /// A hop-by-hop field like those of ``always`` (RFC 9110 section 11.7.3); no other rule reads it.
     private static let authenticationInfo: StaticString = "Proxy-Authentication-Info"
 
-    /// Whether a field is among these that ends at this hop and has no name of its own here, or
-    /// one of another such name.
+    /// Whether there is a line named Proxy-Authentication-Info, or one with the other name; neither is a known field.
     public static func hasAuthenticationInfo(_ fields: Fields, or other: StaticString) -> Bool {
         fields.contains(other: authenticationInfo, or: other)
     }
 
-    /// Whether Connection is absent, or says `keep-alive` and nothing else. No allocation.
+    /// Whether Connection is absent, or has only `keep-alive`. Allocates nothing.
     public static func saysKeepAliveOnly(_ fields: Fields) -> Bool {
         var isPlain = true
         fields.forEachValue(.connection) { value in

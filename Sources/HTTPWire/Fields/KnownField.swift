@@ -1,5 +1,5 @@
-// The field names Drydock knows: found in wire bytes without allocation, named back in canonical spelling, and as a set
-// in one machine word.
+// The field names that Drydock knows: found in wire bytes without allocation, written in canonical spelling, and as a
+// set in one machine word.
 
 /// A field name that some rule of the proxy or the cache reads; every other name is `.other`.
 public enum KnownField: UInt8, CaseIterable, Sendable {
@@ -52,7 +52,7 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
             guard isSame(offset) else { return false }
             offset &+= 8
         }
-        // The last eight once more, some of them again.
+        // The last eight bytes are compared, some of them again.
         if offset > 0 { return offset == count || isSame(count &- 8) }
         while offset < count {
             let known = row.load(fromByteOffset: offset, as: UInt8.self)
@@ -67,13 +67,13 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
 
     private static let rowLength = 32
 
-    /// The compiler's own is called through tables where another module asks.
+    /// Compares raw values; the compiler's own implementation is called through tables from other modules.
     @inlinable public static func == (left: KnownField, right: KnownField) -> Bool { left.rawValue == right.rawValue }
 
     /// The names: one row of 32 bytes per case, in the order of the cases, padded with spaces.
     @inline(__always)
     private static var names: UnsafePointer<UInt8> {
-        // The literal lives as long as the process, which is what makes this pointer safe to hand out.
+        // The literal lives as long as the process, so the pointer stays valid.
         let rows: StaticString = """
                                             \
             Host                            \
@@ -207,7 +207,7 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
 
 // MARK: - Sets of known fields
 
-/// A set of known fields; the hot path asks it before it looks at any line.
+/// A set of known fields, which the hot path checks before it reads any line.
 public struct FieldSet: OptionSet, Sendable, Hashable {
     public var rawValue: UInt64
 
@@ -218,7 +218,7 @@ public struct FieldSet: OptionSet, Sendable, Hashable {
         for field in fields { insert(field) }
     }
 
-    /// Whether the field occurs.
+    /// Whether the field is in the set.
     @inlinable @inline(__always)
     public func contains(_ field: KnownField) -> Bool { rawValue & (1 << UInt64(field.rawValue)) != 0 }
 

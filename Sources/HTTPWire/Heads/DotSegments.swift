@@ -1,5 +1,5 @@
-// What a path or another text may become for a server behind a proxy: dot segments resolved, and percent-encoding
-// decoded more often than once.
+// The forms that a path or another text may take for a server behind a proxy: dot segments resolved, and
+// percent-encoding decoded more than once.
 
 import Glibc
 
@@ -9,19 +9,19 @@ public enum DotSegments {
     private static let backslash = UInt8(ascii: "\\")
     private static let dot = UInt8(ascii: ".")
 
-    /// Whether a server may find a dot segment in the path of a target; the query, from the
-    /// first `?` on, does not count.
+    /// Whether a server may find a dot segment in the path of a target; the query, from the first `?` on, does not
+    /// count.
     ///
-    /// Besides `.` and `..` as they are: with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once or in parts
-    /// (`%25%32%65`, `%2%65`), and with parameters or a NUL behind them (`..;x`, `..%00`). A dot segment that some
-    /// decoding uncovers stays one in every further decoding, so that the last one shows them all. No allocation up to
-    /// a kilobyte, and none without percent signs.
+    /// It finds `.` and `..` as they are, with `%2e`, between `%2f`, `\` and `%5c`, encoded more than once or in parts
+    /// (`%25%32%65`, `%2%65`), and with parameters or a NUL behind them (`..;x`, `..%00`). A dot segment that appears
+    /// in one decoding stays one in every further decoding, so that the last one shows them all. Allocates nothing up
+    /// to a kilobyte, and never without percent signs.
     public static func mayOccur(in target: UnsafeRawBufferPointer) -> Bool {
         guard let base = target.baseAddress else { return false }
         let query = memchr(base, Int32(UInt8(ascii: "?")), target.count).map { UnsafeRawPointer($0) - base }
         let path = UnsafeRawBufferPointer(start: base, count: query ?? target.count)
         guard memchr(base, Int32(UInt8(ascii: "%")), path.count) != nil else {
-            // Nearly all paths have nothing that is or may become a dot.
+            // Nearly all paths have no byte that is or may become a dot.
             return memchr(base, Int32(dot), path.count) != nil && occur(in: path)
         }
         return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: path.count) { settled in
@@ -30,7 +30,7 @@ public enum DotSegments {
         }
     }
 
-    /// - Parameter path: without a query, and decoded.
+    /// - Parameter path: the path without a query, decoded.
     private static func occur(in path: UnsafeRawBufferPointer) -> Bool {
         // The number of dots in the segment so far, if it has nothing else; otherwise `other`.
         let other = 3
@@ -55,9 +55,9 @@ public enum DotSegments {
         return target.withUTF8 { mayOccur(in: UnsafeRawBufferPointer($0)) }
     }
 
-    /// A reference's path, beginning with a slash, as a browser resolves it (WHATWG URL, RFC 3986 section 5.2.4):
-    /// without its dot segments, `%2e` being a dot and a backslash a slash. What follows `?` or `#` stays, and a path
-    /// without dot segments stays byte for byte.
+    /// The path of a reference, which begins with a slash, resolved as by a browser (WHATWG URL, RFC 3986 section
+    /// 5.2.4): without its dot segments, with `%2e` read as a dot and a backslash as a slash. The part after `?` or `#`
+    /// stays, and a path without dot segments stays byte for byte.
     public static func resolved(_ reference: String) -> String {
         let end = reference.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
         let path = reference.utf8[..<(end ?? reference.utf8.endIndex)]
@@ -70,14 +70,15 @@ public enum DotSegments {
                 continue
             }
             if depth == 2 { _ = kept.popLast() }
-            // What ends in a dot segment names a folder.
+            // A path that ends in a dot segment names a folder.
             if place == segments.endIndex - 1 { kept.append(Substring().utf8) }
         }
         return "/" + kept.map { String(Substring($0)) }.joined(separator: "/")
             + reference[(end ?? reference.endIndex)...]
     }
 
-    /// 1 for `.`, 2 for `..`, each dot as it is or as `%2e`; nil for any other segment.
+    /// The number of dots of a dot segment, each written as it is or as `%2e`: 1 for `.`, 2 for `..`; nil for any other
+    /// segment.
     private static func depth(_ segment: Substring.UTF8View) -> Int? {
         var rest = segment
         var depth = 0
@@ -98,18 +99,18 @@ public enum DotSegments {
 
 // MARK: - Percent-encoding
 
-/// The one place that says what percent-encodings stand for, for every rule that no spelling may get past.
+/// The decoding of percent-encodings for every rule that no spelling may bypass.
 ///
-/// An encoding is decoded wherever it stands, and so is one that only comes about by that: `%2e`, `%252e`,
-/// `%25%32%65`, `%%32%65` and `%2%65` are all a dot. A percent sign that two hexadecimal digits never follow stands for
-/// itself. The order of the steps does not matter, since no two encodings overlap and each step makes the text shorter:
-/// there is one end, and it is reached in linear time.
+/// An encoding is decoded at any place, also if only another decoding completes it: `%2e`, `%252e`, `%25%32%65`,
+/// `%%32%65` and `%2%65` all become a dot. A percent sign that two hexadecimal digits never follow stays. The order of
+/// the steps does not matter, since no two encodings overlap and each step makes the text shorter: there is one result,
+/// and it is reached in linear time.
 public enum PercentDecoding {
-    /// Decodes a text to the end. No allocation.
+    /// Decodes a text until no encoding is left. Allocates nothing.
     /// - Parameters:
-    ///   - result: takes the bytes; has room for as many as the text has.
-    ///   - starts: takes for each of them where in the text it begins; each ends where the next one begins. It has room
-    ///     for as many, too.
+    ///   - result: takes the bytes, and has room for as many as the text has.
+    ///   - starts: takes the offset in the text at which each byte begins; it ends where the next one begins. It
+    ///     has room for as many, too.
     /// - Returns: the number of bytes.
     public static func settle(
         _ text: UnsafeRawBufferPointer,
@@ -121,7 +122,7 @@ public enum PercentDecoding {
             result[count] = text[position]
             starts?[count] = position
             count += 1
-            // What has been decoded may be a digit of an encoding that began before it.
+            // The decoded byte may be a digit of an encoding that began before it.
             while count >= 3, result[count - 3] == UInt8(ascii: "%"),
                 let value = value(result[count - 2], result[count - 1])
             {
@@ -132,14 +133,14 @@ public enum PercentDecoding {
         return count
     }
 
-    /// A text decoded to the end.
+    /// The text, decoded until no encoding is left.
     public static func settled(_ text: [UInt8]) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: text.count) { result, count in
             count = text.withUnsafeBytes { settle($0, into: result) }
         }
     }
 
-    /// A text decoded once, as most servers do.
+    /// The text, decoded once, as most servers do.
     public static func once(_ text: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         var position = 0
@@ -157,7 +158,7 @@ public enum PercentDecoding {
         return result
     }
 
-    /// The byte that two hexadecimal digits stand for.
+    /// The byte for two hexadecimal digits.
     private static func value(_ high: UInt8, _ low: UInt8) -> UInt8? {
         guard let high = digit(high), let low = digit(low) else { return nil }
         return high << 4 | low

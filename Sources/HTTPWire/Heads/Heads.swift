@@ -1,23 +1,23 @@
-// The heads of requests and responses as values that outlive the buffer they came in, with
-// versions, framing and limits.
+// The heads of requests and responses as values that do not need the buffer they came in, with versions, framing and
+// limits.
 
-/// A version that Drydock speaks; every other is refused with 505.
+/// A version that Drydock supports; every other is refused with 505.
 public enum HTTPVersion: UInt8, Sendable {
     case http10, http11
 
-    /// The compiler's own is called through tables where another module asks.
+    /// Compares raw values; the compiler's own implementation is called through tables from other modules.
     @inlinable public static func == (left: HTTPVersion, right: HTTPVersion) -> Bool {
         left.rawValue == right.rawValue
     }
 
-    /// The version as it is written in a start line.
+    /// The version as it is in a start line.
     public var name: String { self == .http11 ? "HTTP/1.1" : "HTTP/1.0" }
 }
 
 /// The head of a request.
 public struct RequestHead: Sendable, Equatable {
     public var method: Method
-    /// Visible ASCII without `#`, exactly as received, but for bytes of UTF-8: those are percent-encoded.
+    /// The request target as received, in visible ASCII without `#`; bytes of UTF-8 are percent-encoded.
     public var target: String
     public var version: HTTPVersion
     public var fields: Fields
@@ -32,12 +32,12 @@ public struct RequestHead: Sendable, Equatable {
 
 /// The head of a response, interim ones included.
 public struct ResponseHead: Sendable, Equatable {
-    /// 100 to 599; from an origin up to 999.
+    /// The status: 100 to 599; from an origin up to 999.
     public var status: Int
     /// The reason phrase as received, bytes as in `Latin1`; may be empty.
     public var reason: String
     public var version: HTTPVersion
-    /// The end of the message as it came may be found elsewhere by others: nothing of it is stored.
+    /// Whether other parsers may find the end of the received message elsewhere: then no part of it is stored.
     public var isOddlyFramed: Bool
     public var fields: Fields
 
@@ -56,17 +56,17 @@ public struct ResponseHead: Sendable, Equatable {
     }
 }
 
-/// How the end of a body is found (RFC 9112 section 6.3).
+/// The framing of a body, by which its end is found (RFC 9112 section 6.3).
 public enum BodyFraming: Sendable, Equatable {
     /// No body follows the head.
     case none
     /// Exactly this many bytes follow.
     case length(UInt64)
     case chunked
-    /// A response whose body ends with the connection.
+    /// The body of a response ends with the connection.
     case untilClose
 
-    /// The compiler's own is called through tables where another module asks.
+    /// Compares the cases; the compiler's own implementation is called through tables from other modules.
     @inlinable public static func == (left: BodyFraming, right: BodyFraming) -> Bool {
         switch (left, right) {
         case (.none, .none), (.chunked, .chunked), (.untilClose, .untilClose): true
@@ -76,20 +76,20 @@ public enum BodyFraming: Sendable, Equatable {
     }
 }
 
-/// Which of the two kinds of message is read: it decides the status of an error.
+/// The kind of message that is read, which decides the status of an error.
 public enum MessageSide: Sendable {
     case request, response
 }
 
 /// The limits of a head, in bytes. Values over 1 GiB count as 1 GiB, below 16 bytes as 16.
 public struct HeadLimits: Sendable, Equatable {
-    /// Bytes of the whole head with its empty line; default 64 KiB; past it 431.
+    /// The most bytes of the whole head with its empty line; default 64 KiB; beyond it 431.
     public var head: Int
-    /// Number of field lines; default 100; past it 431.
+    /// The most field lines; default 100; beyond it 431.
     public var fields: Int
-    /// Bytes of one field line without its CRLF; default 8 KiB; past it 431.
+    /// The most bytes of one field line without its CRLF; default 8 KiB; beyond it 431.
     public var field: Int
-    /// Bytes of the request target; default 8 KiB; past it 414.
+    /// The most bytes of the request target; default 8 KiB; beyond it 414.
     public var target: Int
 
     public init(head: Int = 65536, fields: Int = 100, field: Int = 8192, target: Int = 8192) {
@@ -99,27 +99,27 @@ public struct HeadLimits: Sendable, Equatable {
         self.target = Self.bounded(target)
     }
 
-    /// The compiler's own is called through tables where another module asks.
+    /// Compares the members; the compiler's own implementation is called through tables from other modules.
     @inlinable public static func == (left: HeadLimits, right: HeadLimits) -> Bool {
         left.head == right.head && left.fields == right.fields && left.field == right.field
             && left.target == right.target
     }
 
-    /// What the heads of responses may measure, unless a configuration says otherwise: policies of 9 KB
-    /// exist, and hundreds of cookies.
+    /// The limits of response heads, unless a configuration sets others: policies of 9 KB exist, and hundreds of
+    /// cookies.
     public static let response = HeadLimits(head: 262_144, fields: 1000, field: 65536)
 
     private static func bounded(_ bytes: Int) -> Int { min(max(bytes, 16), 1 << 30) }
 }
 
-/// How far a parser has come.
+/// The progress of a parser.
 public enum ParseProgress: Equatable, Sendable {
     case needMore
-    /// The head takes this many bytes from the start of the buffer; what follows was not looked at.
+    /// The head has this many bytes from the start of the buffer; the bytes after it were not read.
     case complete(headLength: Int)
 }
 
-/// Where one field line lies in the buffer it was parsed from.
+/// The place of one field line in the buffer it was parsed from.
 public struct FieldEntry: Sendable, Equatable {
     public var nameOffset: UInt32
     public var nameLength: UInt32
@@ -141,10 +141,10 @@ public struct FieldEntry: Sendable, Equatable {
 
 // MARK: - Interim responses
 
-/// The bound on interim responses (1xx) to one request, for every carrier. Without it, an origin that never comes to
-/// the final response fills the memory.
+/// The limits of interim responses (1xx) to one request, for every carrier. Without them, an origin that never sends
+/// the final response could fill the memory.
 public enum InterimBound {
     public static let maximumHeads = 100
-    /// The length of all their heads together, in bytes.
+    /// The most bytes of all their heads together.
     public static let maximumBytes = 256 << 10
 }

@@ -1,6 +1,6 @@
 // Request methods, exact and case-sensitive (RFC 9110 section 9).
 
-/// A method; one that Drydock has no rule for is passed through as `.other` and never tunnelled.
+/// A request method; one that Drydock has no rule for is forwarded as `.other` and never tunnelled.
 public enum Method: Sendable, Hashable {
     case get, head, post, put, delete, patch, options, trace, connect
     case other(String)
@@ -31,8 +31,8 @@ public enum Method: Sendable, Hashable {
         }
     }
 
-    /// Answered with the request itself, credentials included: TRACE (RFC 9110 section 9.3.8), and TRACK, which some
-    /// servers take for it. In any case, since some servers look past it.
+    /// Whether the method is answered with the request itself, credentials included: TRACE (RFC 9110 section 9.3.8),
+    /// and TRACK, which some servers treat alike. Any case counts, since some servers ignore it.
     public var isLoopBack: Bool {
         switch self {
         case .trace: true
@@ -49,7 +49,7 @@ public enum Method: Sendable, Hashable {
         }
     }
 
-    /// Means the same sent once or several times (RFC 9110 section 9.2.2); an unknown method does not.
+    /// Whether the method is idempotent (RFC 9110 section 9.2.2); an unknown method counts as not idempotent.
     public var isIdempotent: Bool {
         switch self {
         case .put, .delete: true
@@ -57,7 +57,7 @@ public enum Method: Sendable, Hashable {
         }
     }
 
-    /// The compiler's own is called through tables where another module asks.
+    /// Compares the cases; the compiler's own implementation is called through tables from other modules.
     @inlinable public static func == (left: Method, right: Method) -> Bool {
         switch (left, right) {
         case (.get, .get), (.head, .head), (.post, .post), (.put, .put), (.delete, .delete), (.patch, .patch),
@@ -68,7 +68,7 @@ public enum Method: Sendable, Hashable {
         }
     }
 
-    /// Whether `GET` and a space stand there. Whoever asks has seen that four bytes follow.
+    /// Whether `GET` and a space are at the position. The caller has checked that four bytes follow.
     @inline(__always)
     static func isGet(_ bytes: RawSpan, at position: Int) -> Bool {
         UInt32(littleEndian: bytes[wordAt: position]) == 0x2054_4547

@@ -1,15 +1,15 @@
-// The head of a request, parsed in place: offsets into the read buffer, resumable at any byte, strict
-// but for UTF-8 in targets.
+// The head of a request, parsed in place: offsets into the read buffer, resumable at any byte, strict except for UTF-8
+// in targets.
 
 /// Parses one request head over a buffer that grows between calls.
 ///
-/// Nothing is allocated once the entries have their capacity, but for the name of an unknown method over 15
-/// bytes. One CRLF before the request line is skipped (RFC 9112 section 2.2), a second is refused. A refusal is
-/// final until `reset()`: the connection has to be closed. Not copyable, since a copy of the state would cost
-/// more than most questions.
+/// Nothing is allocated once the entries have their capacity, except for the name of an unknown method over 15 bytes.
+/// One CRLF before the request line is skipped (RFC 9112 section 2.2), a second is refused. A refusal is final until
+/// `reset()`: the connection has to be closed. Not copyable, since a copy of the state would cost more than most
+/// accesses.
 public struct RequestParser: ~Copyable, Sendable {
-    /// Where the next byte stands, in the order of the transitions; `start` goes to
-    /// `emptyLineFeed` or straight to `method`.
+    /// The part that the next byte belongs to, in the order of the transitions; `start` goes to `emptyLineFeed` or
+    /// straight to `method`.
     private enum State: UInt8 {
         case start, emptyLineFeed, method, target, version, versionEnd, lineFeed, fields, done
     }
@@ -19,24 +19,24 @@ public struct RequestParser: ~Copyable, Sendable {
     private var scanner = FieldScanner()
     /// The last section whose scan is still valid; empty if there is none.
     private var section = FieldSectionCache()
-    /// Its lines as a value, once they were needed.
+    /// The lines of that section as a value, once they were needed.
     private var sectionFields: Fields?
-    /// What that section says of the connection.
+    /// Whether that section keeps the connection open.
     private var keepsAlive = true
     private var sectionStart = 0
-    /// The next byte to look at.
+    /// The offset of the next byte to read.
     private var position = 0
     private var partStart = 0
     private var failure: WireError?
 
     public private(set) var method = Method.get
-    /// The request target, exactly as sent; see ``hasRawTarget``.
+    /// The range of the request target, exactly as sent; see ``hasRawTarget``.
     public private(set) var targetRange = 0..<0
     public private(set) var version = HTTPVersion.http11
     public private(set) var framing = BodyFraming.none
-    /// Whether the client lets the connection be used again.
+    /// Whether the client allows the connection to be reused.
     public private(set) var keepAlive = true
-    /// What only few requests have; one byte, since every request asks for it.
+    /// The properties that only few requests have; one byte, since every request reads it.
     private var traits: Traits = []
 
     private struct Traits: OptionSet {
@@ -50,15 +50,15 @@ public struct RequestParser: ~Copyable, Sendable {
     public var expectsContinue: Bool { traits.contains(.expectsContinue) }
     /// Whether Upgrade is present and named in Connection, in HTTP/1.1 (RFC 9110 section 7.8).
     public var requestsUpgrade: Bool { traits.contains(.requestsUpgrade) }
-    /// Whether the target has raw UTF-8 bytes. ``makeHead(_:)`` percent-encodes them, so that both spellings of
-    /// a target are one resource.
+    /// Whether the target has raw UTF-8 bytes. ``makeHead(_:)`` percent-encodes them, so that both spellings of a
+    /// target are one resource.
     public var hasRawTarget: Bool { traits.contains(.hasRawTarget) }
-    /// The request has no Expect and no Upgrade, and its target needs no change.
+    /// Whether the request has no Expect and no Upgrade, and its target needs no change.
     public var isOrdinary: Bool { traits.isEmpty }
 
     public init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
-    /// The known fields that occur.
+    /// The known fields of the head.
     public var present: FieldSet { scanner.present }
     /// The field lines in order.
     public var entries: [FieldEntry] { scanner.entries }
@@ -67,7 +67,7 @@ public struct RequestParser: ~Copyable, Sendable {
     /// long sections and of requests with a body are not.
     public var keepsFields: Bool { sectionFields != nil }
 
-    /// Makes ready for the next head, which starts at the start of the next buffer; keeps the capacity. Values of the
+    /// Prepares for the next head, which starts at the start of the next buffer; keeps the capacity. Values of the
     /// earlier head must not be read afterwards.
     public mutating func reset() {
         if section.isEmpty { scanner.reset() }
@@ -80,8 +80,8 @@ public struct RequestParser: ~Copyable, Sendable {
         traits = []
     }
 
-    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly
-    /// more after them; it may lie elsewhere.
+    /// Parses the bytes that are new since the last call. The buffer holds the same bytes as before and possibly more
+    /// after them; it may have another address.
     ///
     /// Throws the status to answer with: 400, 411, 414, 431, 501 or 505.
     public mutating func parse(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> ParseProgress {
@@ -94,8 +94,8 @@ public struct RequestParser: ~Copyable, Sendable {
         }
     }
 
-    /// The head as a value that outlives the buffer; valid after `.complete`. A repeated field section gives the same
-    /// fields as before, in the same memory.
+    /// The head as a value that does not need the buffer; valid after `.complete`. A repeated field section gives the
+    /// same fields as before, in the same memory.
     public mutating func makeHead(_ buffer: UnsafeRawBufferPointer) -> RequestHead {
         let fields = sectionFields ?? scanner.fields(buffer)
         if !section.isEmpty { sectionFields = fields }
@@ -109,8 +109,8 @@ public struct RequestParser: ~Copyable, Sendable {
         scanner.entry(field)?.value(in: buffer)
     }
 
-    /// The value of Host, and the known fields that occur. Mutating, since the compiler loads all of a
-    /// parser that is only read.
+    /// The value of Host, and the known fields of the head. Mutating, since the compiler would load the whole parser
+    /// for a read.
     public mutating func hostAndFields(in buffer: UnsafeRawBufferPointer) -> (UnsafeRawBufferPointer?, FieldSet) {
         (scanner.entry(.host)?.value(in: buffer), scanner.present)
     }
@@ -119,7 +119,7 @@ public struct RequestParser: ~Copyable, Sendable {
         guard state != .done else { return .complete(headLength: position) }
         let end = min(buffer.count, limits.head)
         guard position < end else { return .needMore }
-        // No byte beyond the limit is looked at.
+        // No byte beyond the limit is read.
         let bytes = buffer.bytes.extracting(first: end)
         if state.rawValue < State.fields.rawValue { try scanRequestLine(bytes, buffer) }
         if state == .fields, !section.isEmpty, repeatsSection(bytes) { return .complete(headLength: position) }
@@ -170,7 +170,7 @@ public struct RequestParser: ~Copyable, Sendable {
 
     private mutating func scanMethod(_ bytes: RawSpan, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
         let end = bytes.byteCount
-        // The usual case in one load.
+        // The usual method is found with one load.
         if position == partStart, end &- position >= 4, Method.isGet(bytes, at: position) {
             position &+= 3
             method = .get
@@ -216,7 +216,7 @@ public struct RequestParser: ~Copyable, Sendable {
 
     private mutating func scanVersion(_ bytes: RawSpan, _ buffer: UnsafeRawBufferPointer) throws(WireError) {
         let end = bytes.byteCount
-        // The usual case in two loads: `HTTP/1.1` and CRLF are there as a whole.
+        // The usual version is found with two loads: `HTTP/1.1` and CRLF have arrived together.
         if position == partStart, end &- position >= 10,
             UInt64(littleEndian: bytes[wordAt: position]) == 0x312E_312F_5054_5448,
             UInt16(littleEndian: bytes[wordAt: position &+ 8]) == 0x0A0D
@@ -243,7 +243,7 @@ public struct RequestParser: ~Copyable, Sendable {
         if hasRawTarget, String(validating: buffer.part(targetRange), as: UTF8.self) == nil {
             throw refuse(.targetMalformed)
         }
-        // The usual case: what begins with a slash is a target of GET.
+        // Usually the method is GET, and the target begins with a slash.
         let isPath = bytes[at: targetRange.lowerBound] == 0x2F
         if method != .get || !isPath {
             _ = try RequestTarget.Parts(buffer.part(targetRange), method: method, offset: targetRange.lowerBound)
@@ -280,9 +280,9 @@ public struct RequestParser: ~Copyable, Sendable {
         return true
     }
 
-    /// Caches a section that means the same in each HTTP/1.1 request: one without a body, with any method.
+    /// Caches a section that has the same meaning in each HTTP/1.1 request: one without a body, with any method.
     private mutating func remember(_ buffer: UnsafeRawBufferPointer) {
-        // The target is not of the section.
+        // The target does not belong to the section.
         guard version == .http11, framing == .none, traits.subtracting(.hasRawTarget).isEmpty else { return }
         keepsAlive = keepAlive
         section.note(buffer.part(sectionStart..<position), from: sectionStart)
@@ -304,7 +304,8 @@ public struct RequestParser: ~Copyable, Sendable {
         }
     }
 
-    /// Exactly one well-formed Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 section 3.2).
+    /// Checks that there is exactly one well-formed Host in HTTP/1.1, and at most one in HTTP/1.0 (RFC 9112 section
+    /// 3.2).
     private func checkHost(_ head: ScannedHead) throws(WireError) {
         if version == .http11, !scanner.present.contains(.host) { throw refuse(.hostMissing) }
         guard let host = scanner.entry(.host) else { return }
@@ -318,7 +319,7 @@ public struct RequestParser: ~Copyable, Sendable {
         if isChunked, length != nil { throw refuse(.contentLengthWithTransferEncoding) }
         let hasBody = isChunked || (length ?? 0) > 0
         switch method {
-        // What follows a CONNECT head belongs to the tunnel (RFC 9110 section 9.3.6).
+        // The bytes after a CONNECT head belong to the tunnel (RFC 9110 section 9.3.6).
         case .connect where hasBody: throw refuse(.bodyNotAllowed)
         case .get, .head, .delete: if version == .http10, hasBody { throw refuse(.bodyNotAllowed) }
         case .post, .put: if version == .http10, length == nil { throw refuse(.lengthRequired) }

@@ -1,22 +1,22 @@
-// The four forms of a request target (RFC 9112 section 3.2), found without allocation and kept as sent but for UTF-8,
-// and the authority in it.
+// The four forms of a request target (RFC 9112 section 3.2), parsed without allocation and kept as sent except for
+// UTF-8, and the authority in it.
 
-/// A parsed request target. Path and query stay as sent: nothing is decoded or normalised.
+/// A parsed request target. Path and query stay as sent: they are neither decoded nor normalised.
 public struct RequestTarget: Sendable, Equatable {
     public enum Form: Sendable, Equatable {
         /// A path with its query, beginning with `/`.
         case origin(pathAndQuery: String)
-        /// An absolute URL: the scheme in lower case, and a path that is `/` where the URL has none.
+        /// An absolute URL: the scheme is in lower case, and the path is `/` if the URL has none.
         case absolute(scheme: String, authority: Authority, pathAndQuery: String)
-        /// `host:port`, with CONNECT only.
+        /// An authority as `host:port`, with CONNECT only.
         case authority(Authority)
-        /// `*`, with OPTIONS only.
+        /// An asterisk, with OPTIONS only.
         case asterisk
     }
 
     public var form: Form
-    /// OPTIONS for the server as a whole: `*`, or an absolute URL without path and query, which the last proxy sends on
-    /// as `*` (RFC 9112 section 3.2.4).
+    /// Whether the target is the server as a whole, with OPTIONS: `*`, or an absolute URL without path and query, which
+    /// the last proxy forwards as `*` (RFC 9112 section 3.2.4).
     public var isServerWide: Bool
 
     /// Parses the target; throws 400 with its reason if it has none of the forms that the method allows.
@@ -62,8 +62,8 @@ public struct RequestTarget: Sendable, Equatable {
         return authority
     }
 
-    /// Which form a target has and where its parts lie; allocates nothing, so that the parser can
-    /// ask it for every request.
+    /// The form of a target and the places of its parts; it allocates nothing, so that the parser can use it for every
+    /// request.
     struct Parts {
         enum Kind { case origin, absolute, authority, asterisk }
 
@@ -71,7 +71,7 @@ public struct RequestTarget: Sendable, Equatable {
         var schemeLength = 0
         var authority = 0..<0
 
-        /// Expects bytes that are all of `ByteClass.target`.
+        /// Finds the parts; the bytes must all be of `ByteClass.target`.
         init(_ target: UnsafeRawBufferPointer, method: Method, offset: Int) throws(WireError) {
             guard let first = target.first else { throw WireError(.targetMalformed, side: .request, offset: offset) }
             if case .connect = method {
@@ -95,7 +95,7 @@ public struct RequestTarget: Sendable, Equatable {
             try findAuthority(target, offset)
         }
 
-        /// `scheme "://" authority`, the authority ending at `/`, `?` or the end.
+        /// Finds the authority after `scheme "://"`, which ends at `/`, `?` or the end.
         private mutating func findAuthority(_ target: UnsafeRawBufferPointer, _ offset: Int) throws(WireError) {
             while schemeLength < target.count, Self.isScheme(target[schemeLength]) { schemeLength += 1 }
             let start = schemeLength + 3
@@ -117,8 +117,8 @@ public struct RequestTarget: Sendable, Equatable {
 }
 
 extension RequestTarget {
-    /// The target as it is matched, keyed, logged and sent: with bytes beyond ASCII
-    /// percent-encoded (RFC 3986 section 2.1).
+    /// The target as it is matched, keyed, logged and sent: with bytes beyond ASCII percent-encoded (RFC 3986 section
+    /// 2.1).
     static func encoded(_ bytes: UnsafeRawBufferPointer) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count + 32)
@@ -137,7 +137,7 @@ extension RequestTarget {
 extension RequestParser {
     /// Parses the target of a head from `makeHead`.
     public func makeTarget(_ head: RequestHead) throws(WireError) -> RequestTarget {
-        // The parser has found that it is a target; a path is one as a whole.
+        // The parser has checked the target; a path is the whole target.
         if head.target.utf8.first == 0x2F, head.method != .connect {
             return RequestTarget(form: .origin(pathAndQuery: head.target), isServerWide: false)
         }
@@ -149,12 +149,12 @@ extension RequestParser {
 
 /// A host with an optional port (RFC 3986 section 3.2, RFC 9110 section 7.2).
 ///
-/// Stricter than the grammar: a name is unreserved characters only, because no resolver answers for the
-/// rest, and userinfo is refused.
+/// Stricter than the grammar: a name has only unreserved characters, because no resolver answers for others, and
+/// userinfo is refused.
 public struct Authority: Sendable, Hashable {
-    /// Lower case; an IPv6 address keeps its brackets.
+    /// The host in lower case; an IPv6 address keeps its brackets.
     public var host: String
-    /// 1 to 65535; nil where none was given.
+    /// The port, 1 to 65535; nil if none was given.
     public var port: UInt16?
 
     public init(host: String, port: UInt16? = nil) {
@@ -181,7 +181,7 @@ public struct Authority: Sendable, Hashable {
         }
     }
 
-    /// Where the host ends and what the port is; allocates nothing. An empty port counts as none.
+    /// The length of the host, and the port; allocates nothing. An empty port counts as none.
     static func split(_ bytes: UnsafeRawBufferPointer) -> (hostLength: Int, port: UInt16?)? {
         guard let first = bytes.first else { return nil }
         var hostLength = 0

@@ -1,5 +1,4 @@
-// The head of a response, parsed in place or line by line: strictly, and once more after a
-// repair, if it can be repaired.
+// The head of a response, parsed in place or line by line: strictly, and once more after a repair if that is possible.
 
 /// Parses one response head, interim ones included, over a buffer that grows between calls or
 /// from lines fed one at a time.
@@ -9,13 +8,14 @@
 /// the result is always a head that the strict parser accepts. Not copyable, since a copy of the state would
 /// cost more than a short head.
 public struct ResponseParser: ~Copyable, Sendable {
-    /// Where the next byte stands, in the order of the transitions; `afterStatus` may skip `reason`.
+    /// The part that the next byte belongs to, in the order of the transitions; `afterStatus` may skip `reason`.
     private enum State: UInt8 {
         case version, status, afterStatus, reason, lineFeed, fields, done
     }
 
     public let limits: HeadLimits
-    /// Whether what ``HeadMender`` mends, statuses up to 999 and the chunked coding in HTTP/1.0 are taken.
+    /// Whether the mistakes that ``HeadMender`` repairs, statuses up to 999 and the chunked coding in HTTP/1.0 are
+    /// accepted.
     public let isLenient: Bool
     private let acceptsHTTP2: Bool
     private var state = State.version
@@ -23,41 +23,41 @@ public struct ResponseParser: ~Copyable, Sendable {
     /// would be moved and copied member by member, even if nil.
     private var menders: [HeadMender] = []
     private var scanner = FieldScanner()
-    /// The next byte to look at.
+    /// The offset of the next byte to read.
     private var position = 0
     private var partStart = 0
     private var failure: WireError?
     private var isHTTP2 = false
-    /// What `feedLine` was given.
+    /// The lines that `feedLine` was given.
     private var lines: [UInt8] = []
 
-    /// 100 to 599; up to 999 where it is lenient.
+    /// The status: 100 to 599; up to 999 if the parser is lenient.
     public private(set) var status = 0
     public private(set) var reasonRange = 0..<0
     public private(set) var version = HTTPVersion.http11
     public private(set) var framing = BodyFraming.none
-    /// Whether the server lets the connection be used again; false as well where the end of the body is the end of the
-    /// connection, or its framing is dubious.
+    /// Whether the server allows the connection to be reused; also false if the body ends with the connection, or its
+    /// framing is dubious.
     public private(set) var keepAlive = true
-    /// Why another reader may find the end of the message elsewhere: lines that end in LF alone (`bareLineFeed`),
-    /// Content-Length twice (`contentLengthRepeated`), or the chunked coding in HTTP/1.0 (`transferEncodingInHTTP10`);
-    /// nil: it will not. Only where it is lenient.
+    /// The reason why another parser may find the end of the message elsewhere: lines that end in LF alone
+    /// (`bareLineFeed`), Content-Length twice (`contentLengthRepeated`), or the chunked coding in HTTP/1.0
+    /// (`transferEncodingInHTTP10`); nil for none. Only a lenient parser sets it.
     public private(set) var oddFraming: WireReason?
 
-    /// `acceptsHTTP2` also takes the status line `HTTP/2 200`, with which libcurl prefixes the
-    /// fields of an HTTP/2 response.
+    /// - Parameter acceptsHTTP2: whether the status line `HTTP/2 200` is accepted, which libcurl puts before the fields
+    ///   of an HTTP/2 response.
     public init(limits: HeadLimits = HeadLimits(), isLenient: Bool = false, acceptsHTTP2: Bool = false) {
         self.limits = limits
         self.isLenient = isLenient
         self.acceptsHTTP2 = acceptsHTTP2
     }
 
-    /// The known fields that occur.
+    /// The known fields of the head.
     public var present: FieldSet { scanner.present }
-    /// The field lines in order; without Content-Length where Transfer-Encoding overrode it.
+    /// The field lines in order; without Content-Length if Transfer-Encoding overrode it.
     public var entries: [FieldEntry] { scanner.entries }
 
-    /// Makes ready for the next head; keeps the capacity.
+    /// Prepares for the next head; keeps the capacity.
     public mutating func reset() {
         lines.removeAll(keepingCapacity: true)
         failure = nil
@@ -77,8 +77,8 @@ public struct ResponseParser: ~Copyable, Sendable {
         oddFraming = nil
     }
 
-    /// Looks at the bytes that were not there at the last call. The buffer holds the same bytes as before and possibly
-    /// more after them; it may lie elsewhere.
+    /// Parses the bytes that are new since the last call. The buffer holds the same bytes as before and possibly more
+    /// after them; it may have another address.
     ///
     /// The method of the request decides whether a body follows. Throws with status 502.
     public mutating func parse(
@@ -109,16 +109,16 @@ public struct ResponseParser: ~Copyable, Sendable {
         return try parseHeld(requestMethod: requestMethod)
     }
 
-    /// Takes one raw line like `feedLine`, but parses it later: parsing many lines at once is faster.
+    /// Takes one raw line like `feedLine`, but parses it later: to parse many lines at once is faster.
     public mutating func hold(_ line: UnsafeRawBufferPointer) {
         if state == .done { reset() }
         lines.append(contentsOf: line)
     }
 
-    /// Bytes that were given line by line and not looked at yet.
+    /// The number of bytes that were given line by line and are not parsed yet.
     public var unseen: Int { lines.count - (menders.first?.position ?? position) }
 
-    /// Looks at what `hold` was given. Throws with status 502.
+    /// Parses the lines that `hold` was given. Throws with status 502.
     public mutating func parseHeld(requestMethod: Method) throws(WireError) -> ParseProgress {
         let held = lines
         let result: Result<ParseProgress, WireError> = held.withUnsafeBytes { buffer in
@@ -131,7 +131,7 @@ public struct ResponseParser: ~Copyable, Sendable {
         return try result.get()
     }
 
-    /// The head as a value that outlives the buffer; valid after `.complete` of `parse`.
+    /// The head as a value that does not need the buffer; valid after `.complete` of `parse`.
     public func makeHead(_ buffer: UnsafeRawBufferPointer) -> ResponseHead {
         if menders.isEmpty { return head(in: buffer) }
         return menders[0].mended.withUnsafeBytes { head(in: $0) }
@@ -152,13 +152,13 @@ public struct ResponseParser: ~Copyable, Sendable {
 
     // MARK: A head that is mended
 
-    /// Whether a refused head may be repaired once it has arrived to its end. Bytes that do not begin
-    /// like a response are none.
+    /// Whether a refused head may be repaired once it has arrived completely. Bytes that do not begin like a response
+    /// are not repaired.
     private func mayMend(_ error: WireError, _ buffer: UnsafeRawBufferPointer) -> Bool {
         guard isLenient, state.rawValue >= State.afterStatus.rawValue else { return false }
         switch error.reason {
         case .bareLineFeed, .spaceBeforeColon, .foldedLine, .contentLengthRepeated: return true
-        // A control character; NUL is never mended.
+        // A control character may be repaired, but never a NUL.
         case .fieldValueControl: return error.offset < buffer.count && buffer[error.offset] != 0
         case .statusLineMalformed: return state == .reason && position < buffer.count && buffer[position] != 0
         default: return false
@@ -197,7 +197,7 @@ public struct ResponseParser: ~Copyable, Sendable {
         _ requestMethod: Method
     ) throws(WireError) -> ParseProgress {
         guard state != .done else { return .complete(headLength: position) }
-        // Mending makes a head longer by a few bytes: its length was looked at before.
+        // A repair makes a head longer by a few bytes, but its length has been checked before.
         let limit = menders.isEmpty ? limits.head : buffer.count &+ 1
         let end = min(buffer.count, limit)
         guard position < end else { return .needMore }
@@ -224,7 +224,7 @@ public struct ResponseParser: ~Copyable, Sendable {
     private mutating func scanStatusLine(_ bytes: RawSpan) throws(WireError) {
         let end = bytes.byteCount
         if position == 0, end > 9, bytes.unsafeLoadUnaligned(as: UInt64.self) == Self.usualVersion {
-            // The same as below, without reading byte by byte.
+            // This has the same result as the code below, without reading byte by byte.
             version = .http11
             position = 8
         }
@@ -243,7 +243,8 @@ public struct ResponseParser: ~Copyable, Sendable {
                     state = .afterStatus
                 }
             case .afterStatus:
-                // Servers leave out the space before an empty reason, against RFC 9112 section 4: harmless.
+                // Some servers leave out the space before an empty reason, against RFC 9112 section 4; this is
+                // harmless.
                 guard byte == 0x20 || byte == 0x0D else {
                     throw refuse(byte == 0x0A ? .bareLineFeed : .statusLineMalformed)
                 }
@@ -309,14 +310,15 @@ public struct ResponseParser: ~Copyable, Sendable {
 
     // MARK: What the whole head says
 
-    /// The framing of RFC 9112 section 6.3. Ambiguous framing is refused, or ends the connection after this message.
+    /// Decides the framing by RFC 9112 section 6.3. Ambiguous framing is refused, or ends the connection after this
+    /// message.
     private mutating func judge(_ buffer: UnsafeRawBufferPointer, _ requestMethod: Method) throws(WireError) {
         let head = ScannedHead(buffer: buffer, side: .response)
         let length = try scanner.contentLength(head)
         let isChunked = try scanner.isChunked(head, isLenient ? .http11 : version)
         if isChunked, isHTTP2 { throw refuse(.transferEncodingMalformed) }
         keepAlive = scanner.keepAlive(head, version)
-        // Its sender may not have meant it (RFC 9112 section 6.1).
+        // The sender of such a head may not have meant the coding (RFC 9112 section 6.1).
         if isChunked, version == .http10 { distrust(.transferEncodingInHTTP10) }
         if isChunked, length != nil {
             scanner.drop(.contentLength)
@@ -324,7 +326,7 @@ public struct ResponseParser: ~Copyable, Sendable {
         }
         if hasNoBody(requestMethod) {
             framing = .none
-            // A server that announces chunks where none are allowed probably sends them (RFC 9112 section 6.1).
+            // A server that announces chunks although none are allowed probably sends them (RFC 9112 section 6.1).
             if isChunked, status < 200 || status == 204 { keepAlive = false }
         } else if isChunked {
             framing = .chunked
@@ -347,24 +349,24 @@ public struct ResponseParser: ~Copyable, Sendable {
 
 // MARK: - Repairs
 
-/// Collects one head to its end and mends it: lines that end in LF alone, whitespace before a colon (RFC 9112 section
-/// 5.1), folded lines (section 5.2), control characters in values, and a Content-Length that says one number more than
+/// Collects one complete head and repairs it: lines that end in LF alone, whitespace before a colon (RFC 9112 section
+/// 5.1), folded lines (section 5.2), control characters in values, and a Content-Length that has one number more than
 /// once (RFC 9110 section 8.6).
 ///
-/// It leaves other errors as they are: the strict parser parses the result, and decides. Lines that delimit the message
-/// are never repaired into existence: whitespace before their colon, folds and control characters stay in them.
+/// It leaves other errors as they are: the strict parser parses the result, and decides. A repair never creates a line
+/// that delimits the message: whitespace before its colon, folds and control characters stay in it.
 struct HeadMender: Sendable {
     /// The kinds of lines, which decide how a folded line is joined.
     private enum Line { case status, field, framing }
 
-    /// Bytes that a head may have.
+    /// The most bytes of a head.
     private let limit: Int
-    /// The next byte to look at; once the head is complete, its length.
+    /// The offset of the next byte to read; once the head is complete, its length.
     private(set) var position = 0
     private var lineStart = 0
-    /// The head as it should have been, once it is complete.
+    /// The repaired head, once it is complete.
     private(set) var mended: [UInt8] = []
-    /// Why another reader may find the end of the message elsewhere, the first of the reasons; nil: it will not.
+    /// The first reason why another parser may find the end of the message elsewhere; nil for none.
     private(set) var oddFraming: WireReason?
     private var last = Line.status
     /// The value of Content-Length so far.
@@ -372,8 +374,7 @@ struct HeadMender: Sendable {
 
     init(limit: Int) { self.limit = limit }
 
-    /// Looks at the bytes that were not there at the last call; true where the head is
-    /// complete. Throws with status 502.
+    /// Takes the bytes that are new since the last call; true if the head is complete. Throws with status 502.
     mutating func take(_ buffer: UnsafeRawBufferPointer) throws(WireError) -> Bool {
         let end = min(buffer.count, limit)
         while position < end {
@@ -414,7 +415,7 @@ struct HeadMender: Sendable {
         if oddFraming == nil { oddFraming = reason }
     }
 
-    /// CR and NUL are never mended: they end lines and strings for others.
+    /// Refuses CR and NUL, which are never repaired: other parsers end lines and strings at them.
     private func check(_ line: UnsafeRawBufferPointer, _ start: Int) throws(WireError) {
         for (offset, byte) in line.enumerated() where byte == 0 || byte == 0x0D {
             let reason: WireReason = byte == 0 ? .fieldValueControl : .bareCarriageReturn
@@ -423,7 +424,7 @@ struct HeadMender: Sendable {
     }
 
     private mutating func writeStatus(_ line: UnsafeRawBufferPointer) {
-        // A reason begins behind `HTTP/1.1 200 `.
+        // The reason begins after `HTTP/1.1 200 `.
         let reasonStart = min(line.count, 13)
         mended.append(contentsOf: line.part(0..<reasonStart))
         append(line.part(reasonStart..<line.count))
@@ -485,7 +486,7 @@ struct HeadMender: Sendable {
         return before == nil ? first : nil
     }
 
-    /// Control characters become spaces (RFC 9110 section 5.5).
+    /// Appends content; control characters become spaces (RFC 9110 section 5.5).
     private mutating func append(_ content: UnsafeRawBufferPointer) {
         let table = ByteClass.table
         for byte in content { mended.append(table[Int(byte)] & ByteClass.value == 0 ? 0x20 : byte) }

@@ -13,14 +13,14 @@ public enum Serializer {
         endLine(&bytes)
     }
 
-    /// Appends the status line, the fields and the empty line. Controls in the reason become SP.
+    /// Appends the status line, the fields and the empty line. Control characters in the reason become SP.
     public static func write(_ head: ResponseHead, into bytes: inout [UInt8]) {
         writeStatusLine(head, into: &bytes)
         write(head.fields, into: &bytes)
         endLine(&bytes)
     }
 
-    /// Appends the status line with its CRLF. Controls in the reason become SP.
+    /// Appends the status line with its CRLF. Control characters in the reason become SP.
     public static func writeStatusLine(_ head: ResponseHead, into bytes: inout [UInt8]) {
         bytes.append(contentsOf: head.version.name.utf8)
         bytes.append(0x20)
@@ -41,8 +41,8 @@ public enum Serializer {
         fields.forEachRun { bytes.append(contentsOf: $0) }
     }
 
-    /// Appends the size line of a chunk of `count` bytes; the data and a CRLF follow it. Nothing for a count below 1,
-    /// which would end the body.
+    /// Appends the size line of a chunk of `count` bytes; the data and a CRLF follow it. Appends nothing for a count
+    /// below 1, which would end the body.
     public static func chunkHeader(_ count: Int, into bytes: inout [UInt8]) {
         guard count > 0 else { return }
         var shift = (Int.bitWidth - 1 - count.leadingZeroBitCount) / 4 * 4
@@ -62,14 +62,14 @@ public enum Serializer {
         endLine(&bytes)
     }
 
-    /// Writes the number in decimal at `offset` and returns the offset after it; writes nothing where it does
-    /// not fit (at most 20 bytes).
+    /// Writes the number in decimal at `offset` and returns the offset after it; writes nothing if it does not fit (at
+    /// most 20 bytes).
     public static func appendDecimal(_ value: Int64, into bytes: UnsafeMutableRawBufferPointer, at offset: Int) -> Int {
         let sign = value < 0 ? 1 : 0
         var rest = value.magnitude
         var digits = 1
-        // No overflow: the magnitude of an Int64 has 19 digits at most, and 10 to the power of 19 is
-        // less than 2 to that of 64.
+        // This cannot overflow: the magnitude of an Int64 has 19 digits at most, and 10 to the power of 19 is less than
+        // 2 to the power of 64.
         var power: UInt64 = 10
         while digits < 19, rest >= power {
             digits &+= 1
@@ -83,7 +83,7 @@ public enum Serializer {
         repeat {
             position &-= 1
             let tenth = rest / 10
-            // Within the length that was compared above: as many rounds as digits.
+            // The writes are within the length that was compared above: there is one round for each digit.
             base.storeBytes(
                 of: 0x30 &+ UInt8(truncatingIfNeeded: rest &- tenth &* 10),
                 toByteOffset: position,
@@ -103,7 +103,7 @@ public enum Serializer {
 
 // MARK: - Reason phrases
 
-/// Reason phrases of the statuses that IANA's registry of HTTP has.
+/// The reason phrases of the statuses in IANA's registry of HTTP.
 public enum ReasonPhrase {
     private static let reasons: [Int: String] = [
         100: "Continue", 101: "Switching Protocols", 102: "Processing", 103: "Early Hints",
@@ -124,6 +124,6 @@ public enum ReasonPhrase {
         507: "Insufficient Storage", 508: "Loop Detected", 510: "Not Extended", 511: "Network Authentication Required",
     ]
 
-    /// The phrase of RFC 9110 section 15, or of the registry; empty for statuses that it does not have.
+    /// The phrase in RFC 9110 section 15, or in the registry; empty for other statuses.
     public static func reason(_ status: Int) -> String { reasons[status] ?? "" }
 }
