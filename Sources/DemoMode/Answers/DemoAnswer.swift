@@ -1,17 +1,16 @@
-// One answer of a demo rule: its status, its content and its fields, and how it is chosen among several or takes the
-// place of one.
+// One answer of a demo rule: its status, content and fields, and the choice among several answers.
 
 import Content
 package import HTTPWire
 package import Policies
 
-/// What a rule answers with. Immutable, shared by every loop.
+/// An answer of a rule. Immutable, shared by every loop.
 package struct DemoAnswer: Sendable {
-    /// Default 200.
+    /// The status; default 200.
     package let status: Int
-    /// Default: none.
+    /// The content; default none.
     package let content: DemoContent
-    /// A Content-Type here wins over the content's.
+    /// The fields; a Content-Type here takes precedence over the content's.
     package let fields: Fields
 
     package init(status: Int = 200, content: DemoContent = .none, fields: Fields = Fields()) {
@@ -21,24 +20,24 @@ package struct DemoAnswer: Sendable {
     }
 }
 
-/// Where the bytes of an answer come from.
+/// The source of an answer's bytes.
 package enum DemoContent: Sendable {
-    /// There are none.
+    /// The answer has no bytes.
     case none
     case file(DemoFile)
-    /// A text that is made for each request.
+    /// A text that is rendered for each request.
     case template(DemoTemplate, contentType: String)
     /// Items that requests read and change.
     case collection(DemoCollection)
-    /// Server-sent events, each in its time.
+    /// Server-sent events, each sent at its time.
     case events(DemoEvents)
 
-    /// The bytes, where they are known before a request comes.
+    /// The file with the bytes, if they are known before a request comes; nil otherwise.
     package var file: DemoFile? {
         if case .file(let file) = self { file } else { nil }
     }
 
-    /// Every request gets the same.
+    /// True if every request gets the same bytes.
     package var isFixed: Bool {
         switch self {
         case .none, .file: true
@@ -46,7 +45,7 @@ package enum DemoContent: Sendable {
         }
     }
 
-    /// The content of the request is part of what is made.
+    /// True if the answer is made from the content of the request, too.
     package var readsBody: Bool {
         switch self {
         case .none, .file, .events: false
@@ -55,12 +54,12 @@ package enum DemoContent: Sendable {
         }
     }
 
-    /// The status is known when the answer is made, and not drawn.
+    /// True if the content decides the status when the answer is made, so that it is not drawn.
     package var hasOwnStatus: Bool {
         if case .collection = self { true } else { false }
     }
 
-    /// Nil where there is no body, or each has its own.
+    /// The Content-Type; nil if there is no body, or if each answer has its own.
     package var contentType: String? {
         switch self {
         case .none, .collection: nil
@@ -73,20 +72,20 @@ package enum DemoContent: Sendable {
 
 // MARK: - The choice among several
 
-/// The answers of a rule, if it has more than one. Immutable, shared by every loop.
+/// The choice among the answers of a rule. Immutable, shared by every loop.
 package enum DemoChoice: Sendable {
     /// The rule has one answer.
     case one
     /// The answers with their shares, which add up to 1.
     case weighted([(share: Double, answer: DemoAnswer)])
-    /// The answers one after the other; never empty.
+    /// The answers in their order; never empty.
     case sequence([DemoAnswer], after: SequenceEnd)
 
     /// The answer to a request.
     /// - Parameters:
-    ///   - place: how many answers the rule has given before.
+    ///   - place: the number of answers that the rule has given before.
     ///   - unit: a uniform number, 0 ..< 1.
-    /// - Returns: nil where the rule has one answer only.
+    /// - Returns: nil if the rule has only one answer.
     func answer(place: UInt64, unit: Double) -> DemoAnswer? {
         switch self {
         case .one: return nil
@@ -96,7 +95,7 @@ package enum DemoChoice: Sendable {
                 end += share
                 if unit < end { return answer }
             }
-            // Shares that add up to a little less than 1, as fractions do.
+            // The shares may add up to a little less than 1, as floating-point numbers.
             return answers.last?.answer
         case .sequence(let answers, let after):
             if place < UInt64(answers.count) { return answers[Int(place)] }
@@ -108,7 +107,7 @@ package enum DemoChoice: Sendable {
         }
     }
 
-    /// The answers of a rule that has several; empty if the rule has one only.
+    /// The answers of a rule that has several; empty if it has only one.
     var answers: [DemoAnswer] {
         switch self {
         case .one: []

@@ -1,16 +1,16 @@
-// Server-sent events of a demo answer: which ones, in what order, and as what bytes.
+// Server-sent events of a demo answer: their order, and their bytes.
 
-/// Events one after the other, from a list that is played once or more often. Immutable, shared by every loop.
+/// Events in their order, from a list that is played once or several times. Immutable, shared by every loop.
 package struct DemoEvents: Sendable, Equatable {
     /// One event (HTML, section "Server-sent events").
     package struct Event: Sendable, Equatable {
-        /// The event's id; nil stands for its number in the stream, from 1.
+        /// The event's id; nil for its number in the stream, from 1.
         package var id: String?
-        /// Its type; nil: the clients' default, which is `message`.
+        /// The event's type; nil for the clients' default, which is `message`.
         package var name: String?
-        /// The event's data; without any (nil), clients take the other fields and dispatch no event.
+        /// The event's data; without it (nil), clients read the other fields and dispatch no event.
         package var data: String?
-        /// Milliseconds that a client waits before it connects again.
+        /// The milliseconds that a client waits before it connects again.
         package var retry: UInt64?
 
         package init(id: String? = nil, name: String? = nil, data: String? = nil, retry: UInt64? = nil) {
@@ -21,14 +21,15 @@ package struct DemoEvents: Sendable, Equatable {
         }
     }
 
-    /// Never empty.
+    /// The events; never empty.
     package let events: [Event]
-    /// Nanoseconds from one event to the next.
+    /// The nanoseconds from one event to the next.
     package let interval: UInt64
-    /// How often the events are played, at least once; nil: without end.
+    /// The number of times that the events are played, at least once; nil to repeat them without end.
     package let rounds: Int?
 
-    /// - Returns: nil where there are no events.
+    /// Makes the stream of a list of events.
+    /// - Returns: nil if there are no events.
     package init?(_ events: [Event], interval: UInt64, rounds: Int?) {
         if events.isEmpty { return nil }
         self.events = events
@@ -36,22 +37,22 @@ package struct DemoEvents: Sendable, Equatable {
         self.rounds = rounds
     }
 
-    /// The media type of such a stream.
+    /// The media type of an event stream.
     package static let contentType = "text/event-stream"
 
     // MARK: - Places
 
-    /// Whether there is no event at a place of the stream, which begins at 0.
+    /// Whether the stream has no event at a place; places begin at 0.
     package func isEnd(_ place: UInt64) -> Bool {
         rounds.map { place >= UInt64($0).multipliedReportingOverflow(by: UInt64(events.count)).partialValue } ?? false
     }
 
-    /// The place of the first event for a client that has seen others.
-    /// - Parameter lastID: the client's Last-Event-ID; nil for one that has seen none.
+    /// The place of the first event for a client that has received others.
+    /// - Parameter lastID: the client's Last-Event-ID; nil if it has received none.
     package func place(behind lastID: String?) -> UInt64 {
         guard let lastID else { return 0 }
         if let found = events.firstIndex(where: { $0.id == lastID }) { return UInt64(found) + 1 }
-        // Events without an id of their own are numbered. No stream gets behind the half of what a number holds.
+        // Events without an id are numbered. No stream reaches half of the largest number.
         guard let number = UInt64(lastID), 1...(UInt64.max / 2) ~= number, !isEnd(number - 1),
             event(at: number - 1).id == nil
         else { return 0 }
@@ -60,7 +61,7 @@ package struct DemoEvents: Sendable, Equatable {
 
     private func event(at place: UInt64) -> Event { events[Int(place % UInt64(events.count))] }
 
-    /// The event at a place, as it is sent.
+    /// The bytes of the event at a place.
     package func bytes(at place: UInt64) -> [UInt8] {
         let event = event(at: place)
         var text = "id: \(event.id ?? String(place + 1))\n"
@@ -70,15 +71,15 @@ package struct DemoEvents: Sendable, Equatable {
         return Array((text + "\n").utf8)
     }
 
-    /// Lines that end in CRLF, LF or CR; Swift takes CRLF for one character.
+    /// The lines of a text, which end in CRLF, LF or CR; Swift takes CRLF for one character.
     private static func lines(_ text: String) -> [Substring] {
         text.split(omittingEmptySubsequences: false) { $0 == "\r\n" || $0 == "\n" || $0 == "\r" }
     }
 
     // MARK: - Files
 
-    /// Reads a stream as a server would send it. Comments and unknown fields are left out, and the last event may lack
-    /// its empty line.
+    /// Reads a stream as a server would send it. Comments and unknown fields are ignored, and the last event need not
+    /// have an empty line after it.
     package static func events(in file: [UInt8]) -> [Event] {
         var text = Substring(String(decoding: file, as: UTF8.self))
         if text.first == "\u{FEFF}" { text = text.dropFirst() }

@@ -1,29 +1,32 @@
-// An answer file of demo mode, read whole when the plan is built, and its media type, from the extension of its name.
+// An answer file of demo mode, read as a whole when the plan is built, and its media type, from the extension of its
+// name.
 
 package import EventLoop
 import Glibc
 
-/// The bytes of an answer file and what they are; shared by every answer, never read again. The name and the time are
-/// those of the file that was read.
+/// The bytes of an answer file and their properties; shared by every answer, never read again. The name and the time
+/// are those of the file that was read.
 ///
-/// Sendable: nothing of it changes.
+/// Sendable: it is immutable.
 package final class DemoFile: Sendable {
-    /// The path as it was given to `load`.
+    /// The path that was given to `load`.
     package let path: String
     /// The length in bytes.
     package let count: Int
-    /// All bytes of a small file; empty where ``large`` has them.
+    /// All bytes of a small file; empty if ``large`` has them.
     private let small: [UInt8]
-    // Filled before anybody has this object, and never written again; freed in deinit, unless it is the memory file's.
+    // The memory is filled before this object is shared, and never written again; it is freed in deinit, unless it
+    // belongs to the memory file.
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer?
-    /// The file without a name that the bytes of a large file are in, as long as there are descriptors for it.
+    /// The anonymous file with the bytes of a large file, as long as there are descriptors for it.
     package let memory: MemoryFile?
-    /// The media type by the extension of the file's name; `application/octet-stream` when it says nothing.
+    /// The media type for the extension of the file's name; `application/octet-stream` if the extension is unknown.
     package let contentType: String
-    /// A strong one, of the bytes alone: the same file has the same tag on every machine (RFC 9110 section 8.8.3).
+    /// A strong entity tag that depends on the bytes only: the same file has the same tag on every machine (RFC 9110
+    /// section 8.8.3).
     package let entityTag: String
-    /// When it was changed last, in seconds since 1970, and not after it was read (RFC 9110 section 8.8.2.1); nil for
-    /// bytes that are in no file.
+    /// The time of the last change in seconds since 1970, no later than the file was read (RFC 9110 section 8.8.2.1);
+    /// nil for bytes that are not from a file.
     package let modifiedAt: Int64?
 
     package init(path: String, bytes: [UInt8], contentType: String, modifiedAt: Int64? = nil) {
@@ -44,16 +47,17 @@ package final class DemoFile: Sendable {
 
     deinit { if memory == nil { base?.deallocate() } }
 
-    /// Bytes from which on a file is kept where all its answers can be sent from.
+    /// The size in bytes from which on a file is kept in memory from which all its answers can be sent.
     private static let largeFile = 64 << 10
 
-    /// The bytes of a large file, valid while this object is held: every answer is sent from here. Nil: the file is small.
+    /// The bytes of a large file, valid while this object is held: every answer is sent from here. Nil for a small
+    /// file.
     package var large: UnsafeRawBufferPointer? { base.map { UnsafeRawBufferPointer(start: $0, count: count) } }
 
-    /// All bytes; those of a large file are copied.
+    /// The bytes; those of a large file are copied.
     package var bytes: [UInt8] { large.map(Array.init) ?? small }
 
-    /// A strong entity tag of the bytes alone.
+    /// A strong entity tag that depends on the bytes only.
     package static func entityTag(of bytes: [UInt8]) -> String {
         let digest = bytes.withUnsafeBytes { fingerprint($0) }
         return "\"\(String(bytes.count, radix: 16))-\(String(digest, radix: 16))\""
@@ -66,10 +70,11 @@ package final class DemoFile: Sendable {
     ///
     /// - Parameters:
     ///   - path: absolute, or relative to the working directory.
-    ///   - limit: the most bytes the file may hold.
-    /// - Throws: `DemoFileError` when there is no such file, it is no regular file, it is too big or it cannot be read.
+    ///   - limit: the most bytes that the file may have.
+    /// - Throws: `DemoFileError` if there is no such file, if it is not a regular file or too large, or if it cannot be
+    ///   read.
     package static func load(path: String, limit: Int = defaultLimit) throws(DemoFileError) -> DemoFile {
-        // O_NONBLOCK: opening a named pipe must not hang the reload; it is refused below.
+        // O_NONBLOCK keeps the reload from blocking on a named pipe, which is refused below.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
             throw DemoFileError(path: path, reason: errno == ENOENT ? .missing : .unreadable(errno: errno))
@@ -90,7 +95,7 @@ package final class DemoFile: Sendable {
         return DemoFile(path: path, bytes: bytes, contentType: mediaType(forPath: path), modifiedAt: modifiedAt)
     }
 
-    /// Reads to the end of the file, which may have grown or shrunk since its size was asked.
+    /// Reads to the end of the file, which may have grown or shrunk since its size was read.
     private static func readAll(
         _ descriptor: Int32,
         path: String,
@@ -115,7 +120,7 @@ package final class DemoFile: Sendable {
     }
 }
 
-/// Why an answer file could not be taken into a plan.
+/// The reason why an answer file cannot be part of a plan.
 package struct DemoFileError: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Reason: Sendable, Equatable {
         case missing
@@ -133,7 +138,7 @@ package struct DemoFileError: Error, Sendable, Equatable, CustomStringConvertibl
         self.reason = reason
     }
 
-    /// The path, what is wrong with it, and what to do.
+    /// The path, the mistake and the remedy.
     package var description: String {
         switch reason {
         case .missing:
@@ -150,8 +155,8 @@ package struct DemoFileError: Error, Sendable, Equatable, CustomStringConvertibl
 
 // MARK: - Media types
 
-/// The media type for the extension of the last path component, compared without case; `application/octet-stream`
-/// when there is none or it is not known.
+/// The media type for the extension of the last path component, compared without case; `application/octet-stream` if
+/// there is none or it is not known.
 package func mediaType(forPath path: String) -> String {
     let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
     guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "application/octet-stream" }

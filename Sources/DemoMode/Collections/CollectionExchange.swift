@@ -1,4 +1,4 @@
-// One request to demo collections and its answer: what it is about, and what it changes.
+// One request to demo collections and its answer: the items that it is about, and the changes that it makes.
 
 import Content
 package import HTTPWire
@@ -32,14 +32,15 @@ struct CollectionExchange {
         }
     }
 
-    /// - Parameter size: is told of what a change makes of the state's.
+    /// Answers the request and changes the state.
+    /// - Parameter size: set to the size of the state after a change.
     func answer(
         _ state: borrowing Mutex<CollectionState>,
         _ size: borrowing Atomic<Int>
     ) throws(CollectionRefusal) -> CollectionAnswer {
         switch request.method {
         case "GET", "HEAD":
-            // A value of its own: it is read outside of the lock.
+            // The state is copied as a value, and read outside of the lock.
             return try read(state.withLock { $0 })
         case "OPTIONS": return try options(state.withLock { $0 })
         case "POST", "PUT", "PATCH", "DELETE":
@@ -54,7 +55,7 @@ struct CollectionExchange {
         }
     }
 
-    /// The content of the request, which is an object.
+    /// The content of the request; it has to be an object.
     private func content() throws(CollectionRefusal) -> ContentTree {
         let tree: ContentTree
         do throws(TreeError) { tree = try JSONReader.read(request.body) } catch {
@@ -91,7 +92,7 @@ struct CollectionExchange {
         }
     }
 
-    /// What a place takes.
+    /// The methods that a place allows.
     private func methods(of place: Place, _ state: CollectionState) -> [String] {
         switch place {
         case .everything: return ["GET", "HEAD", "OPTIONS"]
@@ -190,7 +191,7 @@ struct CollectionExchange {
         case (.item(let name, let id), _):
             guard case .table(var table)? = state[name], let before = table.row(id) else { throw missing(id) }
             try check(before)
-            // The list of the state is let go first, so that the change is made in place.
+            // The state releases its list first, so that the change is made in place.
             state[name] = .single(.null)
             defer { state[name] = .table(table) }
             guard request.method != "DELETE" else {
@@ -198,7 +199,7 @@ struct CollectionExchange {
                 try grow(&state, from: before, to: .empty)
                 return ok(.empty)
             }
-            // The id of an item stays what it was.
+            // The id of an item does not change.
             let own = before[idName] ?? .string(id)
             let after = (request.method == "PUT" ? content : before.merging(content)).setting(idName, to: own)
             try grow(&state, from: before, to: after)
@@ -236,7 +237,7 @@ struct CollectionExchange {
         return answer
     }
 
-    /// The id that a new item brings along; nil: it gets one.
+    /// The id that a new item has in the request; nil if it gets a new one.
     private func givenID(_ content: ContentTree) throws(CollectionRefusal) -> String? {
         guard let value = content[idName], value != .null else { return nil }
         guard let id = CollectionTable.id(value) else {
@@ -261,7 +262,8 @@ struct CollectionExchange {
         }
     }
 
-    /// - Throws: that the item is another one than the client knows (RFC 9110 section 13.1.1).
+    /// Checks If-Match (RFC 9110 section 13.1.1).
+    /// - Throws: a refusal if the item is another one than the client knows.
     private func check(_ before: ContentTree) throws(CollectionRefusal) {
         guard let condition = request.ifMatch else { return }
         let tags = condition.split(separator: ",").map { String($0).trimmed }
@@ -292,17 +294,17 @@ struct CollectionExchange {
 
 // MARK: - Requests and answers
 
-/// A request, without its connection.
+/// A request to a collection, without its connection.
 package struct CollectionRequest: Sendable {
     package var method: String
-    /// What follows the service's prefix, with the query.
+    /// The path after the service's prefix, with the query.
     package var target: String
     /// The service's prefix, which `Location` and `Link` begin with.
     package var prefix: String
     /// The value of If-Match; nil without one.
     package var ifMatch: String?
     package var body: [UInt8]
-    /// The random bits that a new id is made of.
+    /// The random bits from which a new id is made.
     package var bits: UInt64
 
     package init(
@@ -322,7 +324,7 @@ package struct CollectionRequest: Sendable {
     }
 }
 
-/// What a collection answers.
+/// The answer of a collection.
 package struct CollectionAnswer: Sendable {
     package var status: Int
     package var fields: Fields
@@ -335,7 +337,7 @@ package struct CollectionAnswer: Sendable {
     }
 }
 
-/// Why a collection does not do what it is asked, as a problem document (RFC 9457).
+/// The reason why a collection refuses a request, as a problem document (RFC 9457).
 struct CollectionRefusal: Error, Equatable {
     let status: Int
     let title: String

@@ -1,4 +1,4 @@
-// Which items of a demo collection a query asks for: filters, full text, order and pages.
+// The query of a demo collection, which selects items: filters, full text, order and pages.
 
 import Content
 
@@ -15,9 +15,9 @@ struct CollectionQuery: Equatable {
 
     struct Filter: Equatable {
         let path: [String]
-        /// How the values are compared; nil means by equality.
+        /// The comparison of the values; nil for equality.
         let comparison: Comparison?
-        /// The values of which an item has to have one; with `differs`, none of them.
+        /// The values; an item needs one of them, with `differs` none of them.
         var values: [String]
     }
 
@@ -37,13 +37,13 @@ struct CollectionQuery: Equatable {
     private(set) var texts: [String] = []
     private(set) var orders: [Order] = []
     private(set) var page: Page?
-    /// The part of the list that is wanted, without pages; an end of nil is that of the list.
+    /// The part of the list to return, without pages; an end of nil is that of the list.
     private(set) var slice: (start: Int, end: Int?) = (0, nil)
 
-    /// Items on a page where the query does not say.
+    /// The items on a page if the query does not set it.
     private static let pageSize = 10
     private static let largest = 1_000_000
-    /// Parameters: each is compared with every item.
+    /// The most parameters, since each is compared with every item.
     private static let most = 100
 
     static func == (first: CollectionQuery, second: CollectionQuery) -> Bool {
@@ -52,8 +52,8 @@ struct CollectionQuery: Equatable {
     }
 
     /// - Parameters:
-    ///   - items: decoded, in their order.
-    ///   - idName: a member that may be asked for although its name begins as those of parameters do.
+    ///   - items: the decoded items of the query, in their order.
+    ///   - idName: the name of the id member, which is a filter even if it begins like a parameter.
     init(_ items: [(name: String, value: String)], idName: String) throws(CollectionRefusal) {
         guard items.count <= Self.most else {
             throw CollectionRefusal(400, "Too many parameters", "A list takes \(Self.most) parameters at most")
@@ -67,7 +67,7 @@ struct CollectionQuery: Equatable {
             case "_sort": sorts += value.split(separator: ",").map(String.init)
             case "_order": directions += value.split(separator: ",").map(String.init)
             case "_page", "_limit", "_start", "_end": numbers[name] = try Self.number(name, value)
-            // Of scripts that want no cached answer.
+            // Scripts send such a parameter to avoid cached answers.
             case "_": break
             case _ where name.hasPrefix("_") && Self.split(name).member != idName:
                 throw CollectionRefusal(
@@ -98,7 +98,7 @@ struct CollectionQuery: Equatable {
         }
     }
 
-    /// `age_gte` is the member `age` and a comparison.
+    /// The member and the comparison in a name: `age_gte` is the member `age` and a comparison.
     private static func split(_ name: String) -> (member: Substring, Comparison?) {
         let comparison = Comparison.allCases.first { name.hasSuffix($0.rawValue) }
         return (name.dropLast(comparison?.rawValue.count ?? 0), comparison)
@@ -115,7 +115,7 @@ struct CollectionQuery: Equatable {
         return number
     }
 
-    /// `_sort=-age,name` or `_sort=age,name&_order=desc,asc`.
+    /// The orders in `_sort=-age,name` or `_sort=age,name&_order=desc,asc`.
     private static func orders(_ sorts: [String], _ directions: [String]) throws(CollectionRefusal) -> [Order] {
         var orders: [Order] = []
         for (place, name) in sorts.enumerated() {
@@ -132,11 +132,11 @@ struct CollectionQuery: Equatable {
 
     // MARK: - Selecting
 
-    /// The items that are asked for, and how many there are on all pages.
+    /// The selected items, and the number of items on all pages.
     func select(_ rows: [ContentTree]) -> (rows: [ContentTree], total: Int) {
         var found = rows.filter(matches)
         if !orders.isEmpty {
-            // Stable: items that compare equal stay in their order.
+            // The sort is stable: items that compare equal keep their order.
             let sorted = found.enumerated().sorted { precedes($0, $1) }
             found = sorted.map(\.element)
         }
@@ -166,13 +166,13 @@ struct CollectionQuery: Equatable {
         }
     }
 
-    /// Whether a value has that order to each value of a filter.
+    /// Whether the order of the value to each value of a filter is a wanted one.
     private static func isEach(_ filter: Filter, _ value: ContentTree?, _ isWanted: (Int) -> Bool) -> Bool {
         guard let value else { return false }
         return filter.values.allSatisfy { isWanted(order(value, $0)) }
     }
 
-    /// Whether a text or a number in the value, however deep, has the text in it.
+    /// Whether a text or a number in the value, at any depth, contains the text.
     private static func contains(_ value: ContentTree, _ text: String) -> Bool {
         switch value {
         case .array(let values): values.contains { contains($0, text) }
@@ -193,7 +193,8 @@ struct CollectionQuery: Equatable {
         return first.offset < second.offset
     }
 
-    /// A number is compared with what reads as one by value, all else by its text.
+    /// The order of a value to a text: a number is compared by value with a text that is a number, everything else by
+    /// its text.
     private static func order(_ value: ContentTree, _ text: String) -> Int {
         guard case .number(let digits) = value, let order = order(digits, text) else {
             return compare(value.scalar ?? "", text)
@@ -201,7 +202,7 @@ struct CollectionQuery: Equatable {
         return order
     }
 
-    /// Numbers before texts, and what is missing last.
+    /// The order of two values: numbers before texts, and missing values last.
     private static func order(_ first: ContentTree?, _ second: ContentTree?) -> Int {
         let (left, right) = (rank(first), rank(second))
         guard left == right else { return compare(left, right) }
@@ -211,9 +212,9 @@ struct CollectionQuery: Equatable {
         return compare(first?.scalar ?? "", second?.scalar ?? "")
     }
 
-    /// Compares two texts by their values as numbers, exactly; nil if one is no number.
+    /// Compares two texts by their values as numbers, exactly; nil if one of them is not a number.
     private static func order(_ first: String, _ second: String) -> Int? {
-        // Most numbers are whole and short.
+        // Most numbers are short integers.
         if let left = Int(first), let right = Int(second) { return compare(left, right) }
         guard let left = DecimalNumber(first), let right = DecimalNumber(second) else { return nil }
         return compare(left, right)

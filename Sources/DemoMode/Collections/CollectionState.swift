@@ -2,13 +2,13 @@
 
 import Content
 
-/// A list of items with an index over their ids.
+/// A list of items with an index by their ids.
 struct CollectionTable: Sendable {
     private(set) var rows: [ContentTree] = []
     private var places: [String: Int] = [:]
     let idName: String
 
-    /// - Throws: which item has no id, or one that another one has.
+    /// - Throws: an error that names the item without an id, or with a duplicate id.
     init(_ rows: [ContentTree], idName: String) throws(CollectionFileError) {
         self.idName = idName
         for (place, row) in rows.enumerated() {
@@ -25,7 +25,7 @@ struct CollectionTable: Sendable {
         self.rows = rows
     }
 
-    /// What a path calls an item by; nil for what is neither a whole number nor a text with something in it.
+    /// The id in a path for a value; nil if it is neither a whole number nor a text with at least one character.
     static func id(_ value: ContentTree) -> String? {
         switch value {
         case .string(let text): text.isEmpty ? nil : text
@@ -36,11 +36,11 @@ struct CollectionTable: Sendable {
 
     func row(_ id: String) -> ContentTree? { places[id].map { rows[$0] } }
 
-    /// One more than the highest number among the ids; the lowest free one where no number is higher.
+    /// One more than the highest number among the ids; the lowest free one if there is no higher number.
     var nextNumber: Int {
         let highest = places.keys.reduce(0) { max($0, Int($1) ?? 0) }
         guard highest == .max else { return highest + 1 }
-        // One of so many numbers is free.
+        // At least one of these numbers is free.
         return (1...places.count + 1).first { places[String($0)] == nil } ?? 1
     }
 
@@ -60,13 +60,13 @@ struct CollectionTable: Sendable {
     }
 }
 
-/// What a name of a collection file stands for.
+/// The resource that a name of a collection file stands for.
 enum CollectionResource: Sendable {
     case table(CollectionTable)
-    /// One object, which has no id, or a value that is no list of items.
+    /// One object, which has no id, or a value that is not a list of items.
     case single(ContentTree)
 
-    /// All of it as one value.
+    /// The resource as one value.
     var tree: ContentTree {
         switch self {
         case .table(let table): .array(table.rows)
@@ -75,14 +75,14 @@ enum CollectionResource: Sendable {
     }
 }
 
-/// Why a file cannot be the beginning of a collection.
+/// The reason why a file cannot be the start of a collection.
 package struct CollectionFileError: Error, Sendable, Equatable, CustomStringConvertible {
     package let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// The whole of a file's collections; a value.
+/// All collections of a file; a value type.
 struct CollectionState: Sendable {
     /// The resources in the order of the file; a file that is one list has it under the empty name.
     private(set) var resources: [(name: String, resource: CollectionResource)] = []
@@ -109,7 +109,7 @@ struct CollectionState: Sendable {
         _ member: ContentTree.Member,
         _ idName: String
     ) throws(CollectionFileError) -> CollectionResource {
-        // A list without any object in it has no items.
+        // A list that has elements, but no object, has no items.
         guard case .array(let rows) = member.value, rows.isEmpty || rows.contains(where: { $0.members != nil }) else {
             return .single(member.value)
         }
@@ -118,7 +118,7 @@ struct CollectionState: Sendable {
         }
     }
 
-    /// The file is one list, which is found without a name.
+    /// True if the file is one list, which has no name.
     var isOneList: Bool { resources.count == 1 && resources[0].name.isEmpty }
 
     subscript(name: String) -> CollectionResource? {
@@ -134,11 +134,11 @@ struct CollectionState: Sendable {
 }
 
 extension ContentTree {
-    /// This tree with the changes of a merge patch (RFC 7396): null removes a member.
+    /// The tree with the changes of a merge patch (RFC 7396): null removes a member.
     func merging(_ patch: ContentTree) -> ContentTree {
         guard case .object(let changes) = patch else { return patch }
         var members = self.members ?? []
-        // Both may have tens of thousands of members, none of which is looked for from the beginning.
+        // Both may have tens of thousands of members, so members are found by a table rather than a search.
         let places = Dictionary(members.indices.map { (MemberName(members[$0].name), $0) }) { first, _ in first }
         var removed: Set<Int> = []
         for change in changes {
@@ -154,7 +154,7 @@ extension ContentTree {
         return .object(removed.isEmpty ? members : members.indices.filter { !removed.contains($0) }.map { members[$0] })
     }
 
-    /// This object with one member set; a new one is the first.
+    /// The object with one member set; a new member is the first.
     func setting(_ name: String, to value: ContentTree) -> ContentTree {
         var members = self.members ?? []
         if let place = members.place(of: name) {

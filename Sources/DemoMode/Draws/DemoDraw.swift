@@ -1,41 +1,41 @@
-// One draw of a demo rule: how long this answer takes, whether and how it fails, and which misbehaviours it has.
+// One draw of a demo rule: the latency of the answer, whether and how it fails, and its misbehaviours.
 
 package import HTTPWire
 package import Policies
 
-/// What one demo request is answered with: a pure function of the rule, the request key and the ordinal.
+/// The drawn answer to one demo request: a pure function of the rule, the request key and the ordinal.
 ///
-/// Neither connections, loops, threads nor restarts enter a draw. The outcome is one uniform number compared with
+/// A draw does not depend on connections, loops, threads or restarts. The outcome is one uniform number compared with
 /// the chance, so raising the chance turns answers into failures and never a failure into an answer; the latency has
-/// a number of its own, so changing its range moves no outcome.
+/// its own number, so changing its range moves no outcome.
 package struct DemoDraw: Sendable {
-    /// The endpoint or the service that plays the rule.
+    /// The endpoint or the service of the rule.
     package let endpoint: String
     /// The rule's name among several; nil for the endpoint's own answer.
     package let rule: String?
-    /// Nanoseconds to wait before the answer.
+    /// The nanoseconds to wait before the answer.
     package private(set) var latency: UInt64
-    /// Whether this answer is a failure of the rule's `failure`.
+    /// Whether the answer is a failure by the rule's `failure`.
     package private(set) var isFailure: Bool
-    /// The status to answer with; that of a collection is known when it has answered.
+    /// The status of the answer; that of a collection is known after it has answered.
     package var status: Int
-    /// Where the body's bytes come from.
+    /// The source of the body's bytes.
     package private(set) var content: DemoContent
-    /// The answer's fields, with Content-Type when there is a body and they do not bring their own.
+    /// The answer's fields; Content-Type is among them if there is a body.
     package private(set) var fields: Fields
-    /// What names this draw in fields and logs.
+    /// The name of this draw in fields and logs.
     package let name: DrawName
-    /// Where the streams of made-up data and of new ids begin.
+    /// The start of the random streams for made-up data and new ids.
     package private(set) var start: UInt64 = 0
-    /// What the answer may get wrong.
+    /// The misbehaviours that the answer may show.
     package private(set) var misbehaviours: [Misbehaviour] = []
-    /// What it did get wrong.
+    /// The misbehaviours that the answer has shown.
     package var misbehaved: [Misbehaviour.Kind] = []
 
-    /// The request has asked for some of it.
+    /// Whether the request has chosen a part of the answer by its override.
     package private(set) var isOverridden = false
 
-    /// The part of the draw's key that is the rule's.
+    /// The name of the rule in the draw's key.
     package var ruleName: String { DemoRule.name(endpoint, rule) }
 
     /// The body's bytes.
@@ -44,20 +44,21 @@ package struct DemoDraw: Sendable {
     /// The body's length in bytes.
     package var bodyLength: Int { content.file?.count ?? 0 }
 
-    /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule brings one,
-    /// and gives parts of itself.
+    /// The rule's fields in the answer to GET or HEAD: a 200 with a body has an entity tag, unless the rule gives one,
+    /// and supports ranges.
     package var representationFields: Fields {
         guard status == 200, let file = content.file else { return fields }
         return fields.ofRepresentation(file.entityTag, modifiedAt: file.modifiedAt)
     }
 
-    /// The latency an answer states: whole milliseconds, rounded down, so that no answer takes less than it states.
+    /// The latency in the answer's field: whole milliseconds, rounded down, so that no answer takes less than it
+    /// states.
     package var statedMilliseconds: UInt64 { latency / 1_000_000 }
 
-    /// Which request of its key it is for, from 0.
+    /// The number of the request among those with its key, from 0.
     package var ordinal: UInt64 { name.ordinal }
 
-    /// Whether request number `ordinal` of `key` is answered with the rule's failure. No allocation.
+    /// Whether request number `ordinal` of `key` is answered with the rule's failure. Allocates nothing.
     package static func isFailure(_ rule: DemoRule, key: DrawKey, ordinal: UInt64) -> Bool {
         guard let failure = rule.failure else { return false }
         return DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal).unit(.outcome) < failure.chance
@@ -65,8 +66,8 @@ package struct DemoDraw: Sendable {
 
     /// Draws the answer to request number `ordinal` (from 0) of `key` under `rule`.
     /// - Parameters:
-    ///   - place: how many answers of a sequence came before; nil: as many as the ordinal says.
-    ///   - override: what the request asks of its answer.
+    ///   - place: the number of answers of a sequence that came before; nil to take the ordinal.
+    ///   - override: the parts of the answer that the request chooses.
     package static func draw(
         _ rule: DemoRule,
         key: DrawKey,
@@ -92,24 +93,24 @@ package struct DemoDraw: Sendable {
         return draw(turn.rule, key: name.key, ordinal: name.ordinal, place: turn.place, override: override)
     }
 
-    /// No store keeps the answer, and no other request gets it.
+    /// Applies the request's choices, and marks the answer so that it is not stored and no other request gets it.
     private mutating func apply(_ override: DemoOverride) {
         isOverridden = true
         if let latency = override.latency { self.latency = latency }
         if let status = override.status {
             self.status = status
-            // It would have a status of its own.
+            // A collection would decide the status itself.
             if case .collection = content { content = .none }
         }
         fields.set(.cacheControl, "no-store")
-        // Fields for one kind of cache count more there than Cache-Control (RFC 9213).
+        // For one kind of cache these fields take precedence over Cache-Control (RFC 9213).
         fields.removeAll { name, _ in String(decoding: name, as: UTF8.self).lowercased().hasSuffix("-cache-control") }
     }
 
-    /// The draw that has come out so.
+    /// The draw with this outcome.
     /// - Parameters:
-    ///   - answer: the one that was chosen; nil where the rule has one only.
-    ///   - name: that of the draw.
+    ///   - answer: the chosen answer; nil if the rule has only one.
+    ///   - name: the name of the draw.
     package static func make(
         _ rule: DemoRule,
         _ answer: DemoAnswer? = nil,
@@ -139,9 +140,8 @@ package struct DemoDraw: Sendable {
     }
 
     /// The value of `Drydock-Demo`, such as `endpoint=user; outcome=failure; status=503; latency=412ms;
-    /// draw=9f3a01c2b4d5e6f7.12`;
-    /// behind the endpoint stands `rule=admin` where a rule of a list answers, and before the draw stands
-    /// `misbehave=no_304` where the answer is wrong, with several words as a quoted string.
+    /// draw=9f3a01c2b4d5e6f7.12`. After the endpoint it has `rule=admin` if a rule of a list answers, and before the
+    /// draw `misbehave=no_304` if the answer misbehaves, with several words as a quoted string.
     ///
     /// A name that is not a token (RFC 9110 section 5.6.2) is written as a quoted string.
     package var fieldValue: String {
@@ -155,7 +155,7 @@ package struct DemoDraw: Sendable {
 }
 
 extension Fields {
-    /// With its validators and the word that parts are given, unless they bring their own.
+    /// The fields with validators and Accept-Ranges, unless they have their own.
     /// - Parameter modifiedAt: seconds since 1970.
     package func ofRepresentation(_ entityTag: String, modifiedAt: Int64? = nil) -> Fields {
         var fields = self
@@ -168,7 +168,7 @@ extension Fields {
     }
 }
 
-/// A parameter value of RFC 9110 section 5.6.6; control characters cannot be written there and become `_`.
+/// A parameter value of RFC 9110 section 5.6.6; control characters cannot be in it and become `_`.
 private func tokenOrQuoted(_ text: String) -> String {
     let isToken = text.utf8.allSatisfy { byte in
         switch byte {
@@ -192,9 +192,10 @@ private func tokenOrQuoted(_ text: String) -> String {
 
 // MARK: - Misbehaviours
 
-// Which of a rule's misbehaviours an answer has.
+// The misbehaviours of a rule that an answer shows.
 extension Misbehaviour {
-    /// Whether an answer has it. Each kind has numbers of its own, so that another kind beside it moves nothing.
+    /// Whether an answer shows the misbehaviour. Each kind has its own numbers, so that adding another kind moves
+    /// nothing.
     func acts(_ numbers: DrawNumbers, ordinal: UInt64) -> Bool {
         if let every, (ordinal &+ 1) % UInt64(Swift.max(1, every)) != 0 { return false }
         return numbers.unit(.misbehaviour, Self.place(of: kind)) < chance
@@ -207,7 +208,7 @@ extension DemoDraw {
     /// The misbehaviour of a kind, if the answer has it.
     package func misbehaviour(_ kind: Misbehaviour.Kind) -> Misbehaviour? { misbehaviours.first { $0.kind == kind } }
 
-    /// The entity tag of an answer whose tag is wrong: no other request has it.
+    /// The entity tag of an answer whose tag is wrong: no other request gets it.
     package func wrongTag(for tag: String) -> String {
         let end = tag.hasSuffix("\"") ? "\"" : ""
         return "\(tag.dropLast(end.count)).\(String(start, radix: 16))\(end)"

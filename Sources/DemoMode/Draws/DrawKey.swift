@@ -1,19 +1,19 @@
-// The key of a draw and the mixing functions under it: the same bytes give the same numbers on every machine, for ever.
+// The key of a draw and the mixing functions for it: the same bytes give the same numbers on every machine, for ever.
 
-/// A rule and a request key, digested once: it selects the counter in `DrawOrdinals` and the random numbers of a draw.
+/// The digest of a rule and a request key: it selects the counter in `DrawOrdinals` and the random numbers of a draw.
 ///
 /// The digest is FNV-1a with 64 bits over `le64(count of name) name le64(count of request) request`, put through
 /// SplitMix64's finaliser. The counts keep ("ab", "c") and ("a", "bc") apart. Two keys that collide share their
-/// ordinals and their draws, which costs nothing but independence.
+/// ordinals and their draws, which costs only their independence.
 package struct DrawKey: Hashable, Sendable {
     package let digest: UInt64
 
-    /// The key that has this digest.
+    /// Makes the key with this digest.
     init(digest: UInt64) { self.digest = digest }
 
     /// - Parameters:
     ///   - rule: the name of the endpoint or service.
-    ///   - request: the bytes that tell requests apart, such as method, path and query.
+    ///   - request: the bytes that distinguish requests, such as method, path and query.
     package init(rule: String, request: UnsafeRawBufferPointer) {
         self.init(RuleDigest(rule), request: request)
     }
@@ -32,7 +32,7 @@ package struct DrawKey: Hashable, Sendable {
     }
 }
 
-/// The name of a rule as the beginning of its keys, for who draws often.
+/// The digest of a rule's name, which is the start of its keys; kept to be used for many draws.
 package struct RuleDigest: Sendable {
     fileprivate var hash = FNV1a()
 
@@ -42,7 +42,7 @@ package struct RuleDigest: Sendable {
     }
 }
 
-/// Which of a draw's numbers is meant: each is a stream of its own, so that one never foretells another.
+/// The streams of a draw's random numbers; each is separate, so that one never predicts another.
 enum DrawStream: UInt64 {
     case latency = 0x6c61_7465_6e63_7921
     case outcome = 0x6f75_7463_6f6d_6521
@@ -64,22 +64,23 @@ struct DrawNumbers {
         point = mix(start &+ (ordinal &+ 1) &* goldenGamma)
     }
 
-    /// 64 uniform bits.
+    /// The number of a stream as 64 uniform bits.
     func bits(_ stream: DrawStream) -> UInt64 {
         mix(point ^ stream.rawValue)
     }
 
-    /// Uniform in 0 ..< 1, in steps of 2^-53.
+    /// The number of a stream, uniform in 0 ..< 1, in steps of 2^-53.
     func unit(_ stream: DrawStream) -> Double {
         Double(bits(stream) >> 11) * 0x1p-53
     }
 
-    /// The number of element `place` of a stream that has several.
+    /// The number at element `place` of a stream that has several, uniform in 0 ..< 1.
     func unit(_ stream: DrawStream, _ place: UInt64) -> Double {
         Double(mix(bits(stream) &+ place &* goldenGamma) >> 11) * 0x1p-53
     }
 
-    /// Uniform in the closed range: the high half of bits × count, which is even to within 2^-64 × count.
+    /// The number of a stream, uniform in the closed range: the high half of bits × count, which is even to within
+    /// 2^-64 × count.
     func uniform(in range: ClosedRange<UInt64>, _ stream: DrawStream) -> UInt64 {
         let (count, overflow) = (range.upperBound - range.lowerBound).addingReportingOverflow(1)
         guard !overflow else { return bits(stream) }
@@ -98,7 +99,7 @@ func mix(_ value: UInt64) -> UInt64 {
     return z ^ (z >> 31)
 }
 
-/// 64 bits that differ where the bytes do, but by accident.
+/// A hash of 64 bits; different bytes have equal hashes only by accident.
 func fingerprint(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
     var hash = FNV1a()
     for byte in bytes { hash.add(byte) }

@@ -1,14 +1,14 @@
-// The name of a draw: enough of it to draw the same once more, and what Drydock-Demo says of an answer, read back.
+// The name of a draw, from which it can be repeated, and a parser for the members of Drydock-Demo.
 
 package import Policies
 
-/// Which request of which key a draw was for, such as `9f3a01c2b4d5e6f7.12`: the key's digest with sixteen hexadecimal
-/// digits, and the number of the request among those with this key, from 1.
+/// The request and key of a draw, such as `9f3a01c2b4d5e6f7.12`: the key's digest with sixteen hexadecimal digits, and
+/// the number of the request among those with this key, from 1.
 ///
 /// Together with a rule and its seed it gives the whole draw, without the request.
 package struct DrawName: Sendable, Hashable, CustomStringConvertible {
     package let key: DrawKey
-    /// The ordinal of the draw among those of its key, from 0.
+    /// The number of the draw among those of its key, from 0.
     package let ordinal: UInt64
 
     package init(_ key: DrawKey, ordinal: UInt64) {
@@ -16,7 +16,8 @@ package struct DrawName: Sendable, Hashable, CustomStringConvertible {
         self.ordinal = ordinal
     }
 
-    /// - Returns: nil for what is not the name of a draw.
+    /// Reads the name of a draw.
+    /// - Returns: nil if the text is not one.
     package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].utf8.count == 16, parts[1].utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
@@ -26,7 +27,7 @@ package struct DrawName: Sendable, Hashable, CustomStringConvertible {
         self.init(DrawKey(digest: digest), ordinal: number - 1)
     }
 
-    /// The name of the first draw of a key whose digest is 0: it stands in prepared answers until they are sent.
+    /// The name of the first draw of a key whose digest is 0, which prepared answers have until they are sent.
     package static let blank = DrawName(DrawKey(digest: 0), ordinal: 0)
 
     package var description: String {
@@ -37,7 +38,7 @@ package struct DrawName: Sendable, Hashable, CustomStringConvertible {
 
 // MARK: - What Drydock-Demo said
 
-/// One member of `Drydock-Demo`: the rule that has drawn, and the name of the draw.
+/// One member of `Drydock-Demo`: the rule that drew, and the name of the draw.
 package struct SaidDraw: Sendable, Equatable {
     package enum Rule: Sendable, Equatable {
         /// A draw of demo mode; the rule's name is nil for an endpoint's or a service's own answer.
@@ -46,17 +47,18 @@ package struct SaidDraw: Sendable, Equatable {
         case fault(String)
     }
 
-    /// The member as it stands there.
+    /// The text of the member.
     package let text: String
     package let rule: Rule
     package let name: DrawName
-    /// The request had asked for some of it.
+    /// Whether the request had chosen a part of the answer.
     package let isOverridden: Bool
-    /// What the answer got wrong.
+    /// The misbehaviours that the answer showed.
     package let misbehaved: [Misbehaviour.Kind]
 
+    /// Reads the members of a field value.
     /// - Parameter value: the value of the field, or some of its members.
-    /// - Throws: what is wrong with it, and what to write instead.
+    /// - Throws: the mistake and its remedy.
     package static func read(_ value: String) throws(SaidDrawError) -> [SaidDraw] {
         var draws: [SaidDraw] = []
         for member in split(value, at: ",") {
@@ -98,7 +100,7 @@ package struct SaidDraw: Sendable, Equatable {
         self.isOverridden = isOverridden
     }
 
-    /// Splits where no quoted string is open.
+    /// Splits at separators that are outside of quoted strings.
     private static func split(_ text: String, at separator: Character) -> [Substring] {
         var parts: [Substring] = []
         var (start, isQuoted, isEscaped) = (text.startIndex, false, false)
@@ -135,7 +137,7 @@ package struct SaidDraw: Sendable, Equatable {
     }
 }
 
-/// What is wrong with the text of a draw, and what to write instead.
+/// The mistake in the text of a draw, and its remedy.
 package struct SaidDrawError: Error, Sendable, Equatable, CustomStringConvertible {
     package let description: String
 

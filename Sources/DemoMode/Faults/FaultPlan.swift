@@ -1,20 +1,20 @@
-// The faults of an endpoint, compiled once when the plan is built, and what they draw for a request.
+// The faults of an endpoint, compiled once when the plan is built, and their draws for a request.
 
 package import Policies
 
 /// The rules of an endpoint's `faults`, in their order. Immutable, shared by all loops.
 package struct FaultPlan: Sendable, Equatable {
-    /// One rule with the body that it answers with.
+    /// One rule with the body of its answers.
     package struct Rule: Sendable, Equatable {
         package let policy: FaultPolicy
-        /// The body of an answer with the rule's status; nil is an empty one.
+        /// The body of an answer with the rule's status; nil for an empty one.
         package let file: DemoFile?
         fileprivate let digest: RuleDigest
 
         package init(_ policy: FaultPolicy, file: DemoFile? = nil) {
             self.policy = policy
             self.file = file
-            // No rule of demo mode has a space in its name, so that their draws have nothing to do with these.
+            // No rule of demo mode has a space in its name, so its draws are independent of these.
             digest = RuleDigest("fault \(policy.name)")
         }
 
@@ -24,27 +24,27 @@ package struct FaultPlan: Sendable, Equatable {
     }
 
     package let rules: [Rule]
-    /// Some of the rules keep the origin from being asked where they act.
+    /// Whether some of the rules keep the origin from being asked when they act.
     package let sparesOrigin: Bool
 
-    /// Nil if there are no rules.
+    /// Makes the plan; nil if there are no rules.
     package init?(_ rules: [Rule]) {
         if rules.isEmpty { return nil }
         self.rules = rules
         sparesOrigin = rules.contains(where: \.policy.sparesOrigin)
     }
 
-    /// Counts a request with every rule that is for such answers. Each has a key and an ordinal of its own, whatever the
-    /// others do.
+    /// Counts a request with every rule that applies to its answer. Each rule has its own key and ordinals, whatever
+    /// the others do.
     /// - Parameters:
-    ///   - point: where the answer comes from.
-    ///   - request: the bytes that tell requests apart: method, a space, the target behind the prefix.
+    ///   - point: the source of the answer.
+    ///   - request: the bytes that distinguish requests: method, a space, the target after the prefix.
     package func draws(at point: FaultPoint, request: [UInt8], _ count: RequestCount) -> FaultDraws {
         draws(request, count) { $0.contains(point) }
     }
 
-    /// What a request draws before its origin is asked: of the rules that are for each answer that may come of it.
-    /// - Parameter answers: where the answer may come from.
+    /// The draws of a request before its origin is asked, by the rules that apply to each answer that it may get.
+    /// - Parameter answers: the possible sources of the answer.
     package func draws(
         before answers: Set<FaultPoint>,
         request: [UInt8],
@@ -53,9 +53,9 @@ package struct FaultPlan: Sendable, Equatable {
         ordinals.withRequest(request) { draws(request, $0) { $0.isSuperset(of: answers) } }
     }
 
-    /// What the rules do to an answer, whose request is counted now.
-    /// - Parameter early: what the request has drawn before its origin was asked; nil: nothing.
-    /// - Returns: nil where none of them acts.
+    /// The effect of the rules on an answer, whose request is counted now.
+    /// - Parameter early: the draws from before the origin was asked; nil for none.
+    /// - Returns: nil if no rule acts.
     package func draw(
         at point: FaultPoint,
         request: [UInt8],
@@ -82,7 +82,7 @@ package struct FaultPlan: Sendable, Equatable {
     }
 }
 
-/// What a request has drawn of the rules that are for its answer.
+/// The draws of a request by the rules that apply to its answer.
 package struct FaultDraws: Sendable {
     fileprivate struct Draw {
         /// The index of the rule in the list.
@@ -93,15 +93,13 @@ package struct FaultDraws: Sendable {
     fileprivate let rules: [FaultPlan.Rule]
     fileprivate let draws: [Draw]
 
-    /// A rule acts that keeps the origin from being asked.
+    /// True if a rule acts that keeps the origin from being asked.
     package var sparesOrigin: Bool {
         draws.contains { rules[$0.place].policy.sparesOrigin && rules[$0.place].effect(of: $0.name) != nil }
     }
 
-    /// What the rules do by these draws. Of several that act, the first one with a latency says the latency, and so with
-    /// the status, the wire and the pace.
-    ///
-    /// Nil where none of them acts.
+    /// The effect of the rules by these draws; nil if none acts. Of several that act, the first one with a latency
+    /// decides the latency, and likewise for the status, the wire and the pace.
     package var effect: FaultEffect? {
         var effect = FaultEffect()
         for draw in draws { effect.add(rules[draw.place], draw.name) }
@@ -110,8 +108,8 @@ package struct FaultDraws: Sendable {
 }
 
 extension FaultPlan.Rule {
-    /// What the rule does by this draw, whatever other rules do.
-    /// - Returns: nil where it does not act.
+    /// The effect of one rule by its draw, whatever other rules do.
+    /// - Returns: nil if the rule does not act.
     package func effect(of draw: DrawName) -> FaultEffect? {
         var effect = FaultEffect()
         effect.add(self, draw)
@@ -119,14 +117,14 @@ extension FaultPlan.Rule {
     }
 }
 
-/// What happens to one answer.
+/// The effect of faults on one answer.
 package struct FaultEffect: Sendable, Equatable {
-    /// An answer in place of the one that there was.
+    /// An answer that replaces the original one.
     package struct Substitute: Sendable, Equatable {
         package let status: Int
-        /// Seconds; nil: the answer has no such field.
+        /// The seconds in Retry-After; nil if the answer has no such field.
         package let retryAfter: UInt64?
-        /// Nil is an empty body.
+        /// The body; nil for an empty one.
         package let file: DemoFile?
 
         package static func == (left: Substitute, right: Substitute) -> Bool {
@@ -135,9 +133,9 @@ package struct FaultEffect: Sendable, Equatable {
         }
     }
 
-    /// What Drydock-Demo says of it, one member for each rule that acts.
+    /// The members of Drydock-Demo, one for each rule that acts.
     package private(set) var members: [String] = []
-    /// Nanoseconds before the answer begins.
+    /// The nanoseconds before the answer begins.
     package private(set) var latency: UInt64 = 0
     package private(set) var substitute: Substitute?
     package private(set) var wire: WireFault?
@@ -158,7 +156,7 @@ package struct FaultEffect: Sendable, Equatable {
         if let latency = policy.latency, !isDelayed {
             self.latency = latency.drawn(numbers)
             isDelayed = true
-            // Rounded down, so that no answer takes less than it states.
+            // The latency is rounded down, so that no answer takes less than it states.
             parts.append("latency=\(self.latency / 1_000_000)ms")
         }
         if let status = policy.status, substitute == nil {
@@ -178,7 +176,7 @@ package struct FaultEffect: Sendable, Equatable {
         members.append(parts.joined(separator: "; "))
     }
 
-    /// The seconds that Retry-After can say for a range of nanoseconds; where there are none in it, the next one.
+    /// The whole seconds for Retry-After in a range of nanoseconds; the next second if there is none in it.
     private static func wholeSeconds(_ range: ClosedRange<UInt64>) -> ClosedRange<UInt64> {
         let (second, rest) = range.lowerBound.quotientAndRemainder(dividingBy: 1_000_000_000)
         let least = second + (rest > 0 ? 1 : 0)
@@ -187,7 +185,7 @@ package struct FaultEffect: Sendable, Equatable {
 }
 
 extension Pace {
-    /// The name of the pace as Drydock-Demo has it.
+    /// The name of the pace in Drydock-Demo.
     fileprivate var name: String {
         switch self {
         case .rate(let rate): "\(rate)"
@@ -195,22 +193,22 @@ extension Pace {
         }
     }
 
-    /// The size of the next piece, and when it has gone out at this pace.
+    /// The size of the next piece, and the time at which it has been sent at this pace.
     /// - Parameters:
-    ///   - sent: bytes of the body before it.
-    ///   - length: of the body in bytes; nil: not known.
-    /// - Returns: at most so many bytes, at least 1, and nanoseconds from the beginning of the body for a piece of
-    ///   that size.
+    ///   - sent: the bytes of the body before it.
+    ///   - length: the length of the body in bytes; nil if unknown.
+    /// - Returns: the most bytes of the piece, at least 1, and for a piece of a size the nanoseconds from the beginning
+    ///   of the body.
     package func step(after sent: Int64, length: Int64?) -> (count: Int, due: (Int) -> UInt64) {
         switch self {
         case .rate(let rate):
-            // Twenty pieces a second, of no more than a segment or two at a low rate, and never long ones.
+            // There are twenty pieces a second, of no more than a segment or two at a low rate, and never long ones.
             let count = Swift.max(1, min(rate / 20, 64 << 10))
             return (count, { UInt64((Double(sent) + Double($0)) / Double(rate) * 1e9) })
         case .dribble(let chunks, let over):
             guard let length, length > 0 else { return Self.blind(chunks, over, sent) }
             let place = min(Int64(chunks) - 1, sent * Int64(chunks) / length)
-            // The bounds of the pieces are spread evenly; one that has no byte of its own is left out.
+            // The bounds of the pieces are spread evenly; a piece without a byte of its own is left out.
             var next = place + 1
             while next < chunks, length * next / Int64(chunks) <= sent { next += 1 }
             let end = next == chunks ? length : length * next / Int64(chunks)
@@ -219,7 +217,7 @@ extension Pace {
         }
     }
 
-    /// The pieces of a body whose end is not known: of a KiB each, and all the rest after the last of them.
+    /// The pieces of a body of unknown length: each has a KiB, and the last one all the rest.
     private static func blind(_ chunks: Int, _ over: UInt64, _ sent: Int64) -> (count: Int, due: (Int) -> UInt64) {
         let place = Swift.min(Int64(chunks) - 1, sent / 1024)
         let due = UInt64(Double(over) * Double(place + 1) / Double(chunks))

@@ -1,4 +1,4 @@
-// What one request asks of its own demo answer, where the configuration lets requests do so.
+// The parts of its own demo answer that one request chooses, if the configuration allows it.
 
 package import HTTPWire
 
@@ -7,21 +7,23 @@ package struct DemoOverride: Sendable, Equatable {
     /// The field's name.
     package static let fieldName = "Drydock-Override"
 
-    /// The status of the answer, whatever else would give it one.
+    /// The status of the answer, which takes precedence over all other statuses.
     package private(set) var status: Int?
-    /// Nanoseconds.
+    /// The latency in nanoseconds.
     package private(set) var latency: UInt64?
     package private(set) var isFailure: Bool?
-    /// The name of the rule that answers, whatever its conditions say; it counts nothing and leads no scenario on.
+    /// The name of the rule that answers, whatever its conditions are; it counts nothing and does not change a
+    /// scenario.
     package private(set) var rule: String?
-    /// The draw of the answer, in place of the request's own, which is then not taken.
+    /// The draw of the answer, in place of the request's own, which is not counted then.
     package private(set) var draw: DrawName?
 
+    /// Reads the field of a request.
     /// - Parameters:
-    ///   - fields: of the request.
-    ///   - limit: how long a request may make its answer take, in nanoseconds.
-    /// - Returns: nil where the request asks for nothing.
-    /// - Throws: what is wrong with the field, and what to write instead.
+    ///   - fields: the fields of the request.
+    ///   - limit: the longest latency that a request may choose, in nanoseconds.
+    /// - Returns: nil if the request has no override.
+    /// - Throws: the mistake in the field and its remedy.
     package init?(_ fields: Fields, limit: UInt64) throws(DemoOverrideError) {
         guard let text = fields.combined(Self.fieldName) else { return nil }
         for part in text.split(whereSeparator: { $0 == ";" || $0 == "," }) {
@@ -71,7 +73,8 @@ package struct DemoOverride: Sendable, Equatable {
         )
     }
 
-    /// - Returns: nil for what is no duration, or too long for 64 bits.
+    /// The nanoseconds of a duration.
+    /// - Returns: nil if the text is not a duration, or too long for 64 bits.
     private static func nanoseconds(_ text: String) -> UInt64? {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         guard let number = UInt64(digits) else { return nil }
@@ -86,7 +89,7 @@ package struct DemoOverride: Sendable, Equatable {
     }
 }
 
-/// What is wrong with an override, and what to write instead.
+/// The mistake in an override, and its remedy.
 package struct DemoOverrideError: Error, Sendable, Equatable, CustomStringConvertible {
     package let description: String
 

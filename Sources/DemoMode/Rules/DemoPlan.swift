@@ -1,5 +1,5 @@
-// What an endpoint, or a service itself, plays: its rules, of which the first whose condition holds and whose gate is
-// open answers.
+// The rules of an endpoint, or of a service itself, of which the first answers whose condition holds and whose gate is
+// open.
 
 package import Matching
 package import Policies
@@ -8,21 +8,24 @@ package import Policies
 package struct DemoPlan: Sendable {
     /// The name of the endpoint or the service.
     package let name: String
-    /// `random_seed` of the endpoint or the service; a rule may have another.
+    /// The `random_seed` of the endpoint or the service; a rule may have another.
     package let seed: UInt64
-    /// The first whose condition holds answers. The endpoint's own answer is the last one, and has no condition.
+    /// The rules in their order: the first whose condition holds answers. The endpoint's own answer is the last one,
+    /// and has no condition.
     package let rules: [DemoRule]
-    /// What becomes of requests that no rule answers. Default: a 404.
+    /// The answer to requests that no rule answers; default a 404.
     package let unmatched: UnmatchedPolicy
-    /// Bytes of a body that are read for conditions. Default: 1 MiB.
+    /// The most bytes of a body that are read for conditions; default 1 MiB.
     package let bodyLimit: Int
-    /// Nanoseconds that a request may make its own answer take by ``DemoOverride``; nil: requests change nothing.
+    /// The longest latency in nanoseconds that a request may choose by ``DemoOverride``; nil if requests must not
+    /// choose anything.
     package let overrides: UInt64?
-    /// The place of the last rule that counts the requests it is for, whoever answers them; nil: none counts.
+    /// The index of the last rule that counts all requests that it applies to, whichever rule answers them; nil if none
+    /// does.
     let lastTurn: Int?
-    /// Some rule looks into the body, or makes its answer of it.
+    /// Whether some rule reads the body, for its condition or its answer.
     package let needsBody: Bool
-    /// Some answers take longer than nothing.
+    /// Whether some answers have a latency.
     package let hasLatency: Bool
 
     package init(
@@ -46,29 +49,29 @@ package struct DemoPlan: Sendable {
         }
     }
 
-    /// One rule that answers every request.
+    /// Makes a plan of one rule that answers every request.
     package init(_ rule: DemoRule) { self.init(name: rule.endpoint, seed: rule.seed, rules: [rule]) }
 
-    /// The one rule that answers every request in the same way; nil where something has to be looked at first.
+    /// The only rule, if it answers every request in the same way; nil if the request has to be examined first.
     package var plain: DemoRule? {
         guard overrides == nil, rules.count == 1, let rule = rules.first, rule.isPlain else { return nil }
         return rule
     }
 
-    /// Some requests may get no answer from here.
+    /// True if some requests may be left to the origin.
     package var mayPass: Bool { unmatched == .pass && !rules.contains(where: \.isUnconditional) }
 
-    /// The scenarios that its rules have steps of.
+    /// The scenarios with steps in the rules.
     package var scenarios: Set<String> { Set(rules.compactMap { $0.gate?.step?.scenario }) }
 }
 
 /// A rule that does not answer a request, and why.
 package struct DemoNearMiss: Sendable, Equatable, CustomStringConvertible {
-    /// How many of them a message has.
+    /// The most near misses in one message.
     package static let most = 3
 
     package let rule: String
-    /// The differences: each says what was found, and what the rule wants.
+    /// The differences; each names the part of the request, and what the rule requires.
     package let differences: [String]
 
     package init(rule: String, differences: [String]) {
@@ -81,30 +84,31 @@ package struct DemoNearMiss: Sendable, Equatable, CustomStringConvertible {
 
 // MARK: - Rules
 
-/// A rule of an endpoint or of a whole service: immutable, shared by every loop. A class, since whoever waits for an answer
-/// holds it.
+/// A rule of an endpoint or of a whole service: immutable, shared by every loop. It is a class, since the waiter for an
+/// answer holds it.
 package final class DemoRule: Sendable {
-    /// The endpoint or the service that plays it; stands in `Drydock-Demo`.
+    /// The endpoint or the service of the rule, as `Drydock-Demo` names it.
     package let endpoint: String
-    /// Its name in the list of rules; nil for the endpoint's own answer.
+    /// The rule's name in the list of rules; nil for the endpoint's own answer.
     package let label: String?
-    /// The requests that it answers; nil: every request.
+    /// The requests that it answers; nil for every request.
     package let condition: RequestCondition?
-    /// What it asks of the requests before; nil: nothing.
+    /// The condition on earlier requests; nil for none.
     package let gate: RuleGate?
-    /// Which requests count together, for a sequence and for turns. Default: those with the same method and target.
+    /// The requests that are counted together, for a sequence and for turns; by default those with the same method and
+    /// target.
     package let counting: CountScope
-    /// `random_seed`: another seed gives other draws for the same requests. Default 0.
+    /// The `random_seed`: another seed gives other draws for the same requests. Default 0.
     package let seed: UInt64
-    /// How long an answer takes. Default: no wait.
+    /// The latency of an answer; by default there is none.
     package let latency: LatencyPolicy
-    /// The answer that is not a failure, where there is one only. Default: 200, and no content.
+    /// The answer that is not a failure, if there is only one; by default a 200 without content.
     package let answer: DemoAnswer
-    /// How it is chosen among several.
+    /// The choice among several answers.
     package let choice: DemoChoice
-    /// How often and with what the rule fails; nil never fails.
+    /// The share of failures and their answer; nil if the rule never fails.
     package let failure: DemoFailure?
-    /// What its answers get wrong, each kind once. Default: nothing.
+    /// The misbehaviours of its answers, each kind once; by default none.
     package let misbehaviours: [Misbehaviour]
 
     package init(
@@ -136,19 +140,19 @@ package final class DemoRule: Sendable {
     /// Whether the rule answers every request.
     package var isUnconditional: Bool { condition == nil && gate == nil }
 
-    /// Whatever it may answer with, failures too.
+    /// All possible answers, failures included.
     package var answers: [DemoAnswer] { [answer] + choice.answers + (failure.map { [$0.answer] } ?? []) }
 
-    /// Whether the rule answers every request with the same answer or the same failure, of bytes that are known
+    /// Whether the rule answers every request with the same answer or the same failure, whose bytes are known
     /// beforehand.
     package var isPlain: Bool {
         isUnconditional && choice.isOne && misbehaviours.isEmpty && answers.allSatisfy(\.content.isFixed)
     }
 
-    /// The part of every draw's key that is the rule's.
+    /// The name of the rule in the key of every draw.
     package var name: String { Self.name(endpoint, label) }
 
-    /// `endpoint`, or `endpoint/rule` for one of a list.
+    /// The name in keys: `endpoint`, or `endpoint/rule` for one of a list.
     package static func name(_ endpoint: String, _ label: String?) -> String {
         label.map { "\(endpoint)/\($0)" } ?? endpoint
     }
@@ -156,10 +160,10 @@ package final class DemoRule: Sendable {
 
 /// A share of a rule's answers that fail.
 package struct DemoFailure: Sendable {
-    /// The share that fails, 0 to 1: 0 never, 1 always. Values outside are brought to the
-    /// nearer end; not-a-number is 0.
+    /// The share that fails, 0 to 1: 0 never, 1 always. Values outside are limited to the nearer end; not-a-number is
+    /// 0.
     package let chance: Double
-    /// Default: 503, and no content.
+    /// The answer of a failure; by default a 503 without content.
     package let answer: DemoAnswer
 
     package init(chance: Double, answer: DemoAnswer = DemoAnswer(status: 503)) {
@@ -170,9 +174,10 @@ package struct DemoFailure: Sendable {
 
 // MARK: - Gates
 
-// When a gate is open: by the number of a request, and by the time.
+// The conditions for an open gate: the number of a request, and the time.
 extension RuleTurn {
-    /// - Parameter count: how many requests came before.
+    /// Whether a request has its turn.
+    /// - Parameter count: the number of requests that came before.
     package func holds(_ count: UInt64) -> Bool {
         if let nth, count + 1 != UInt64(nth) { return false }
         if let first, count >= UInt64(first) { return false }
@@ -180,7 +185,7 @@ extension RuleTurn {
         return true
     }
 
-    /// Which request it wants, for messages: `nth 3`.
+    /// The requests that have a turn, for messages: `nth 3`.
     var description: String {
         let parts = [("nth", nth), ("first", first), ("every", every)]
         return parts.compactMap { name, value in value.map { "\(name) \($0)" } }.joined(separator: " and ")
@@ -188,6 +193,7 @@ extension RuleTurn {
 }
 
 extension RuleOutage {
+    /// Whether a time is within a window, in which the rule answers.
     /// - Parameter elapsed: nanoseconds since the beginning.
     package func isOpen(elapsed: UInt64) -> Bool {
         guard elapsed >= after else { return false }
@@ -196,10 +202,11 @@ extension RuleOutage {
         return every.map { since % max(1, $0) < duration } ?? (since < duration)
     }
 
-    /// Requests are counted for it.
+    /// Whether requests are counted for it.
     var countsRequests: Bool { afterRequests > 0 || requests != nil }
 
-    /// - Parameter count: how many requests came before.
+    /// Whether a request is within the window, in which the rule answers.
+    /// - Parameter count: the number of requests that came before.
     package func isOpen(request count: UInt64) -> Bool {
         guard count >= UInt64(afterRequests) else { return false }
         return requests.map { count - UInt64(afterRequests) < UInt64($0) } ?? true

@@ -1,5 +1,5 @@
-// What the demo answers of a service remember from one request to the next, across reloads: counts, the states of
-// scenarios, and the requests of each draw key.
+// The memory of a service's demo answers from one request to the next, across reloads: counts, the states of scenarios,
+// and the ordinals of draw keys.
 
 import EventLoop
 package import Matching
@@ -13,11 +13,11 @@ import Synchronization
 package final class DemoState: Sendable {
     /// The number of each request among those with its key.
     package let ordinals = DrawOrdinals()
-    /// How many requests have reached a rule, or are for it, where that decides something.
+    /// The number of requests that have reached a rule, or that it applies to, if an answer depends on it.
     private let counts = DrawOrdinals()
     private let memory: Mutex<Memory>
 
-    /// What requests have made of collection files.
+    /// The collections with the changes of requests.
     package let collections = DemoCollections()
 
     fileprivate struct Memory {
@@ -25,19 +25,19 @@ package final class DemoState: Sendable {
         var scenarios: [String: String] = [:]
         /// The scenarios of the plan in force.
         var known: Set<String> = []
-        /// Nanoseconds: when the daemon was started, or all was forgotten.
+        /// The time when the daemon was started, or the state was reset, in nanoseconds.
         var began: UInt64
     }
 
-    /// - Parameter began: monotonic nanoseconds, from which outages count.
+    /// - Parameter began: the monotonic nanoseconds from which outages count.
     package init(began: UInt64 = Monotonic.now()) { memory = Mutex(Memory(began: began)) }
 
     // MARK: - Which rule answers
 
-    /// A rule that answers a request, and how many of its answers came before.
+    /// A rule that answers a request, and the number of its answers that came before.
     package struct Turn: Sendable {
         package let rule: DemoRule
-        /// The number of answers that the rule has given before; nil stands for the ordinal of its draw.
+        /// The number of answers that the rule has given before; nil for the ordinal of its draw.
         package let place: UInt64?
 
         package init(rule: DemoRule, place: UInt64?) {
@@ -46,18 +46,18 @@ package final class DemoState: Sendable {
         }
     }
 
-    /// The rule that answers a request; nil where there is none. Counts the request, and leads the scenario of the rule
-    /// to its next state, all at once: a request never sees one part of what another one changes.
+    /// The rule that answers a request; nil if there is none. Counts the request, and changes the scenario of the rule
+    /// to its next state, in one step: a request never sees only a part of another one's changes.
     /// - Parameters:
-    ///   - key: the bytes that tell requests apart.
-    ///   - now: nanoseconds, by the clock that `began` is of.
+    ///   - key: the bytes that distinguish requests.
+    ///   - now: nanoseconds by the same clock as `began`.
     package func take(_ plan: DemoPlan, _ request: RequestParts, key: [UInt8], now: UInt64) -> Turn? {
-        // What the request alone decides needs no lock.
+        // Conditions that depend on the request only need no lock.
         var candidates: [DemoRule] = []
         var isDecided = false
         for (place, rule) in plan.rules.enumerated() {
             if isDecided, place > plan.lastTurn ?? -1 { break }
-            // A rule behind the one that answers counts the request all the same.
+            // A rule after the one that answers still counts the request.
             if isDecided, rule.gate?.turn.isEmpty ?? true { continue }
             guard rule.condition?.holds(request) ?? true else { continue }
             candidates.append(rule)
@@ -82,7 +82,7 @@ package final class DemoState: Sendable {
         return chosen.map { turn($0) }
     }
 
-    /// A request that is counted.
+    /// A request that has been counted.
     package struct Counted: Sendable {
         package let turn: Turn
         /// The name of the rule's draw.
@@ -91,11 +91,11 @@ package final class DemoState: Sendable {
         package let faults: FaultDraws?
     }
 
-    /// As ``take(_:_:key:now:)``, with the ordinals of the rule's draw and of the draws of faults. No other request of
-    /// the key is counted meanwhile.
+    /// Counts a request as by ``take(_:_:key:now:)``, with the ordinals of the rule's draw and of the draws of faults.
+    /// No other request of the key is counted meanwhile.
     /// - Parameters:
-    ///   - asked: the rule that the request asks for; nil: the first that holds.
-    ///   - said: the draw that it asks for; nil: its own.
+    ///   - asked: the rule that the request asks for; nil for the first that holds.
+    ///   - said: the draw that it asks for; nil for its own.
     package func count(
         _ plan: DemoPlan,
         _ request: RequestParts,
@@ -121,8 +121,9 @@ package final class DemoState: Sendable {
         return Turn(rule: rule, place: counts.next(DrawKey(rule: rule.name, request: Self.answers)))
     }
 
-    /// Whether a gate is open; counts what it counts.
-    /// - Parameter isReached: no rule before it answers: an outage counts only such requests, and a turn all of them.
+    /// Whether a gate is open; counts the request.
+    /// - Parameter isReached: whether no rule before it answers: an outage counts only such requests, a turn all of
+    ///   them.
     private func isOpen(
         _ gate: RuleGate,
         of rule: DemoRule,
@@ -142,7 +143,7 @@ package final class DemoState: Sendable {
         return gate.turn.isEmpty || gate.turn.holds(counts.next(Self.turnKey(rule, key)))
     }
 
-    /// What a rule counts, by kind. No request's bytes are like these: they begin with a method.
+    /// The keys of a rule's counters, by kind. They differ from the bytes of every request, which begin with a method.
     private static let answers = Array("\0answers".utf8)
     private static let counted = Array("\0counted".utf8)
     private static func outageKey(_ rule: DemoRule) -> DrawKey {
@@ -152,14 +153,14 @@ package final class DemoState: Sendable {
         DrawKey(rule: rule.name, request: Array("\0turn ".utf8) + (rule.counting == .request ? key : []))
     }
 
-    /// Which answer of a rule this is, from 1; for templates that say so. Any thread.
+    /// The number of this answer among those of a rule, from 1; for templates that use it. Any thread.
     package func countAnswer(of rule: String) -> UInt64 {
         counts.next(DrawKey(rule: rule, request: Self.counted)) + 1
     }
 
     // MARK: - Why a rule does not answer
 
-    /// What keeps a rule from answering a request now; empty where nothing does. Nothing changes.
+    /// The reasons why a rule does not answer a request now; empty if it does. Changes nothing.
     package func differences(_ rule: DemoRule, _ request: RequestParts, key: [UInt8], now: UInt64) -> [String] {
         var found = rule.condition?.differences(request) ?? []
         guard let gate = rule.gate else { return found }
@@ -181,11 +182,11 @@ package final class DemoState: Sendable {
         return found
     }
 
-    /// The rules that came the closest to answering a request that none of them answers, the closest first.
+    /// The rules that came closest to answering a request that none of them answers, the closest first.
     package func nearMisses(_ plan: DemoPlan, _ request: RequestParts, key: [UInt8], now: UInt64) -> [DemoNearMiss] {
-        // A rule that is held back by a count, a scenario or an outage alone is the nearest there can be.
+        // A rule that only a count, a scenario or an outage holds back is the closest possible.
         let distances = plan.rules.enumerated().map { ($1.condition?.distance(request) ?? 0, $0) }
-        // Of two that are as close the earlier comes first.
+        // The earlier one of two equally close rules comes first.
         return distances.sorted(by: <).prefix(DemoNearMiss.most).map { _, place in
             let rule = plan.rules[place]
             return DemoNearMiss(rule: rule.label ?? "", differences: differences(rule, request, key: key, now: now))
@@ -194,7 +195,7 @@ package final class DemoState: Sendable {
 
     // MARK: - What commands see and change
 
-    /// The state of every scenario that the plan in force has, by name. Any thread.
+    /// The state of every scenario of the plan in force, by name. Any thread.
     package var scenarios: [String: String] {
         memory.withLock { memory in
             Dictionary(uniqueKeysWithValues: memory.known.map { ($0, memory.state(of: $0)) })
@@ -202,7 +203,7 @@ package final class DemoState: Sendable {
     }
 
     /// Puts a scenario into a state. Any thread.
-    /// - Returns: false where the plan in force has no such scenario.
+    /// - Returns: false if the plan in force has no such scenario.
     package func set(_ scenario: String, to state: String) -> Bool {
         memory.withLock { memory in
             guard memory.known.contains(scenario) else { return false }
@@ -211,8 +212,8 @@ package final class DemoState: Sendable {
         }
     }
 
-    /// Forgets everything: counts begin at 0, scenarios in their initial state, collections as their files have them,
-    /// and outages count from now. Any thread.
+    /// Resets everything: counts begin at 0, scenarios are in their initial state, collections have the items of their
+    /// files, and outages count from now. Any thread.
     package func reset(now: UInt64) {
         ordinals.reset()
         counts.reset()
@@ -224,7 +225,7 @@ package final class DemoState: Sendable {
         _ = forgotten
     }
 
-    /// Keeps the states of these scenarios, which a plan that takes effect has, and of no others. Any thread.
+    /// Keeps the states of these scenarios, those of a plan that takes effect, and of no others. Any thread.
     package func keep(_ scenarios: Set<String>) {
         let forgotten = memory.withLock { memory in
             memory.known = scenarios
@@ -235,7 +236,7 @@ package final class DemoState: Sendable {
     }
 }
 
-/// What is released with the result is not released under a lock.
+/// Exchanges a value, so that the former one is released by the caller and not under a lock.
 private func exchange<Value>(_ value: inout Value, _ other: Value) -> Value {
     let old = value
     value = other
@@ -245,7 +246,7 @@ private func exchange<Value>(_ value: inout Value, _ other: Value) -> Value {
 extension DemoState.Memory {
     fileprivate func state(of scenario: String) -> String { scenarios[scenario] ?? ScenarioStep.initial }
 
-    /// Nanoseconds since the beginning; 0 where the clock was set back behind it.
+    /// The nanoseconds since the beginning; 0 if the clock was set back before it.
     fileprivate func elapsed(_ now: UInt64) -> UInt64 { now > began ? now - began : 0 }
 }
 
@@ -258,10 +259,10 @@ extension DemoState.Memory {
 ///
 /// Memory is bounded: at most `maximumKeys` keys have a counter of their own. A key that comes when its shard is full
 /// is counted in one of the shard's 256 common counters, chosen by its digest, and stays there: nothing is dropped, so
-/// no key ever starts again at 0. Draws still depend on nothing but key and ordinal, and each (key, ordinal) is drawn
-/// at most once. What is lost past the bound is density only: keys that share a common counter see gaps in their
-/// ordinals, so the same requests *in the same order* repeat exactly, while requests that race may take each other's
-/// ordinals. A service of which nothing is drawn has no counters: the first request that is counted makes them.
+/// no key ever starts again at 0. Draws still depend only on key and ordinal, and each (key, ordinal) is drawn at most
+/// once. Beyond the bound only density is lost: keys that share a common counter see gaps in their ordinals, so the
+/// same requests *in the same order* repeat exactly, while requests that race may take each other's ordinals. A service
+/// without draws has no counters: the first request that is counted makes them.
 package final class DrawOrdinals: Sendable {
     private static let shardCount = 16
     private static let commonCount = 256
@@ -269,14 +270,14 @@ package final class DrawOrdinals: Sendable {
     private final class Shard: Sendable {
         struct State {
             var own: [UInt64: UInt64] = [:]
-            /// Empty until the shard is full.
+            /// The common counters; empty until the shard is full.
             var common: [UInt64] = []
         }
 
         let state = Mutex(State())
     }
 
-    /// Held while one request is counted with several keys.
+    /// A gate that is held while one request is counted with several keys.
     private final class Gate: Sendable {
         let mutex = Mutex(())
     }
@@ -289,21 +290,21 @@ package final class DrawOrdinals: Sendable {
     private let made = AtomicLazyReference<Counters>()
     private let keysPerShard: Int
 
-    /// - Parameter maximumKeys: how many keys are counted one by one, default 65,536 (about 3 MiB when full); it is
-    ///   divided evenly over 16 shards, so a shard may be full a little earlier.
+    /// - Parameter maximumKeys: the number of keys that are counted one by one, default 65,536 (about 3 MiB when full);
+    ///   it is divided evenly over 16 shards, so a shard may be full a little earlier.
     package init(maximumKeys: Int = 65_536) {
         keysPerShard = max(0, maximumKeys / Self.shardCount)
     }
 
     private var counters: Counters { made.load() ?? made.storeIfNil(Counters()) }
 
-    /// Nothing has been counted yet. Any thread.
+    /// True if nothing has been counted yet. Any thread.
     package var isUnused: Bool { made.load() == nil }
 
     /// The next ordinal of `key`; every call takes one. Any thread.
     package func next(_ key: DrawKey) -> UInt64 {
         counters.shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
-            // By its place, so that it is looked for once.
+            // The index is kept, so that the key is looked up once.
             if let place = state.own.index(forKey: key.digest) {
                 defer { state.own.values[place] &+= 1 }
                 return state.own.values[place]
@@ -319,15 +320,15 @@ package final class DrawOrdinals: Sendable {
         }
     }
 
-    /// Counts a request with several keys. Of two requests with the same bytes, one has every lower ordinal: which ordinals
-    /// come together does not depend on how they race. Any thread.
-    /// - Parameter act: waits for no other request.
+    /// Counts a request with several keys. Of two requests with the same bytes, one has every lower ordinal: the
+    /// combination of ordinals does not depend on how they race. Any thread.
+    /// - Parameter act: must not wait for another request.
     package func withRequest<Result: Sendable>(_ request: [UInt8], _ act: (RequestCount) -> Result) -> Result {
         let gate = request.withUnsafeBytes { fingerprint($0) } % UInt64(Self.shardCount)
         return counters.gates[Int(gate)].mutex.withLock { _ in act(RequestCount(self)) }
     }
 
-    /// How many ordinals of `key` were taken; takes none. Any thread.
+    /// The number of ordinals of `key` that were taken; takes none. Any thread.
     package func count(_ key: DrawKey) -> UInt64 {
         guard let counters = made.load() else { return 0 }
         return counters.shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
@@ -336,7 +337,7 @@ package final class DrawOrdinals: Sendable {
         }
     }
 
-    /// Begins at 0 for every key. Any thread; a request that comes meanwhile is counted before or behind it.
+    /// Resets every key to 0. Any thread; a request that comes meanwhile is counted before or after it.
     package func reset() {
         for shard in made.load()?.shards ?? [] {
             var fresh = Shard.State()
@@ -344,14 +345,13 @@ package final class DrawOrdinals: Sendable {
         }
     }
 
-    /// How many keys have a counter of their own now. Any thread.
+    /// The number of keys that have a counter of their own now. Any thread.
     package var ownKeys: Int {
         (made.load()?.shards ?? []).reduce(0) { sum, shard in sum + shard.state.withLock { $0.own.count } }
     }
 }
 
-/// Counts one request, for the length of the call that it is passed to: meanwhile no other request of the same bytes is
-/// counted.
+/// Counts one request, during the call that it is passed to: meanwhile no other request of the same bytes is counted.
 package struct RequestCount {
     private let ordinals: DrawOrdinals
 

@@ -1,5 +1,5 @@
 // A template of an answer: a text with tags of Mustache, compiled with the plan and rendered for each request, within
-// bounds.
+// limits.
 
 package import Content
 package import HTTPWire
@@ -11,12 +11,12 @@ package struct DemoTemplate: Sendable {
     package let escaping: TemplateEscaping
     /// Whether the same request gives the same text again, so that its bytes have an entity tag.
     package let isRepeatable: Bool
-    /// Whether the template takes something of the content of a request.
+    /// Whether the template uses the content of a request.
     package let readsBody: Bool
-    /// Whether the template takes how often the rule has answered.
+    /// Whether the template uses the number of the rule's answers.
     package let countsRule: Bool
 
-    /// What a template is made of.
+    /// The source of a template.
     package enum Source {
         case text(String)
         case json(ContentTree)
@@ -35,8 +35,8 @@ package struct DemoTemplate: Sendable {
         try self.init(text, escaping, isJSON: false)
     }
 
-    /// The template that a JSON value is: its texts may hold tags, and a text that is one tag with three braces is
-    /// written as a value of its own, without quotes, so that it can be a number, an object or null.
+    /// Makes a template from a JSON value: its texts may have tags, and a text that is one tag with three braces is
+    /// written as a separate value without quotes, so that it can be a number, an object or null.
     /// - Throws: the first mistake and its place in the value's JSON text.
     package init(_ tree: ContentTree, escaping: TemplateEscaping) throws(TemplateError) {
         try self.init(String(decoding: JSONWriter.bytes(Self.unquoted(tree)), as: UTF8.self), escaping, isJSON: true)
@@ -54,7 +54,7 @@ package struct DemoTemplate: Sendable {
     /// Whether a file is a template by its name.
     package static func isTemplate(path: String) -> Bool { path.hasSuffix(suffix) }
 
-    /// The name of a file without the mark of a template, which says what the text is.
+    /// The name of a file without the suffix of a template; its extension gives the media type.
     package static func named(_ path: String) -> String {
         isTemplate(path: path) ? String(path.dropLast(suffix.count)) : path
     }
@@ -71,13 +71,13 @@ package struct DemoTemplate: Sendable {
         }
     }
 
-    /// The most bytes that one text has, and the most steps that one takes.
+    /// The most bytes of one text, and the most steps to render it.
     package static let limit = 4 << 20
-    /// Texts up to so many bytes are made on a loop.
+    /// The most bytes of a text that is rendered on a loop.
     package static let quickLimit = 64 << 10
 
     /// The text for one request.
-    /// - Parameter limit: bytes at most; as many steps, too.
+    /// - Parameter limit: the most bytes, and the most steps.
     package func render(_ values: TemplateValues, limit: Int = Self.limit) throws(RenderError) -> [UInt8] {
         var rendering = TemplateRendering(values, escaping, limit: limit)
         try rendering.write(parts)
@@ -95,21 +95,22 @@ package struct DemoTemplate: Sendable {
     }
 }
 
-/// What a template takes its values from.
+/// The values of a request that a template uses.
 package struct TemplateValues: Sendable {
     package var method: String
-    /// Path and query, as the client sent them.
+    /// The path and query, as the client sent them.
     package var target: String
     /// The parameters of the endpoint's path, decoded.
     package var parameters: [(name: String, value: String)]
     package var fields: Fields
     package var body: [UInt8]
-    /// Seconds since 1970.
+    /// The time in seconds since 1970.
     package var now: Int64
-    /// The number of the request among those of its key, and that of the answer among those of its rule, from 1.
+    /// The number of the request among those with its key, and the number of the answer among those of its rule, from
+    /// 1.
     package var requestCount: UInt64
     package var ruleCount: UInt64
-    /// Where the stream of made-up data begins.
+    /// The start of the random stream for made-up data.
     package var start: UInt64
 
     package init(
@@ -137,9 +138,9 @@ package struct TemplateValues: Sendable {
 
 // MARK: - Rendering
 
-/// Renders the parts of a template with the values of one request, within bounds.
+/// Renders the parts of a template with the values of one request, within limits.
 struct TemplateRendering {
-    /// What a section goes through.
+    /// An item that a section iterates.
     private struct Item {
         let value: ContentTree
         let index: Int
@@ -154,7 +155,7 @@ struct TemplateRendering {
     private var steps = 0
     private var items: [Item] = []
     private var fake: FakeSource
-    /// Nil until it is asked for; none for content that is no JSON.
+    /// The content as JSON; nil until it is needed, and an inner nil for content that is not JSON.
     private var json: ContentTree??
 
     init(_ values: TemplateValues, _ escaping: TemplateEscaping, limit: Int) {
@@ -210,7 +211,7 @@ struct TemplateRendering {
         items.removeLast()
     }
 
-    /// Whether a section of the value is written: it is neither null, false nor empty.
+    /// Whether a section of the value is written: the value is not null, false or empty.
     private static func isThere(_ value: ContentTree) -> Bool {
         switch value {
         case .null, .bool(false): false
@@ -220,7 +221,7 @@ struct TemplateRendering {
         }
     }
 
-    /// A list and an object are written as JSON; null as nothing.
+    /// The text of a value: a list and an object are written as JSON, null as nothing.
     private static func text(_ value: ContentTree) -> String? {
         switch value {
         case .array, .object: String(decoding: JSONWriter.bytes(value), as: UTF8.self)
@@ -228,8 +229,8 @@ struct TemplateRendering {
         }
     }
 
-    /// A value that stands for itself; null where there is none.
-    /// - Parameter isText: it is a text because its place knows nothing else: one that reads as JSON is that JSON.
+    /// The value as JSON; null if there is none.
+    /// - Parameter isText: whether its source has only texts: then a text that is valid JSON is written as that JSON.
     private static func json(_ value: ContentTree?, isText: Bool) -> [UInt8] {
         if isText, case .string(let text)? = value, (try? JSONReader.read(Array(text.utf8), repeats: true)) != nil {
             return Array(text.utf8)
@@ -291,13 +292,13 @@ struct TemplateRendering {
 
 // MARK: - Escaping
 
-/// What `{{name}}` does to the value's text; `{{{name}}}` writes it as it is.
+/// The escaping of the value's text for `{{name}}`; `{{{name}}}` writes it as it is.
 package enum TemplateEscaping: Sendable, Equatable {
-    /// Nothing: plain text.
+    /// No escaping: plain text.
     case none
-    /// What stands between the quotes of a string of JSON or JavaScript.
+    /// The escaping between the quotes of a string of JSON or JavaScript.
     case json
-    /// Text and attributes of HTML and XML.
+    /// The escaping for text and attributes of HTML and XML.
     case markup
 
     /// The escaping for the media type of the answer.
@@ -341,21 +342,21 @@ package enum TemplateEscaping: Sendable, Equatable {
 package struct TemplateError: Error, Sendable, Equatable, CustomStringConvertible {
     package let line: Int
     package let column: Int
-    /// What is wrong, and what to do.
+    /// The mistake and its remedy.
     package let message: String
 
-    /// `LINE:COLUMN: MESSAGE`.
+    /// The error as `LINE:COLUMN: MESSAGE`.
     package var description: String { "\(line):\(column): \(message)" }
 }
 
-/// Why a template gave no text for one request.
+/// The reason why a template gave no text for one request.
 package enum RenderError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The text would have more bytes than this.
     case tooLong(limit: Int)
-    /// The text would take more steps than this: parts that are written, and items that sections go through.
+    /// The text would take more steps than this: parts that are written, and items that sections iterate.
     case tooManySteps(limit: Int)
 
-    /// Said of the template.
+    /// The error as text that follows the name of the template.
     package var description: String {
         switch self {
         case .tooLong(let limit): "gives more than \(limit) bytes"

@@ -19,11 +19,11 @@ enum FakeValue: Sendable, Equatable {
     case word
     case sentence
     case paragraph
-    /// Days since 1970, both ends included.
+    /// A day in days since 1970, both ends included.
     case date(ClosedRange<Int64>)
     case oneOf([String])
 
-    /// What each name of a template makes of its arguments; nil where they are wrong.
+    /// The kind of value for each name of a template and its arguments; nil if the arguments are wrong.
     static let named: [String: @Sendable ([String]) -> FakeValue?] = [
         "name": { $0.isEmpty ? .name : nil },
         "first_name": { $0.isEmpty ? .firstName : nil },
@@ -55,7 +55,7 @@ enum FakeValue: Sendable, Equatable {
         },
     ]
 
-    /// What a name takes, in words.
+    /// A description of the arguments of a name.
     static func takes(_ name: String) -> String {
         switch name {
         case "integer": "two numbers, the smaller one first"
@@ -66,11 +66,11 @@ enum FakeValue: Sendable, Equatable {
     }
 }
 
-/// Draws made-up values one after another: the same start gives the same values.
+/// Draws made-up values in sequence: the same start gives the same values.
 struct FakeSource: Sendable {
     private var state: UInt64
 
-    /// - Parameter start: of the draw of the answer.
+    /// - Parameter start: the start of the answer's draw.
     init(_ start: UInt64) { state = start }
 
     private mutating func bits() -> UInt64 {
@@ -104,7 +104,7 @@ struct FakeSource: Sendable {
         case .lastName: return one(FakeWords.lastNames)
         case .email:
             let (first, last) = (one(FakeWords.firstNames), one(FakeWords.lastNames))
-            // The domains that are nobody's (RFC 2606 section 3).
+            // These domains are reserved for examples (RFC 2606 section 3).
             return "\(first).\(last)".lowercased() + "@" + one(["example.com", "example.net", "example.org"])
         case .street: return "\(1 + number(below: 199)) \(one(FakeWords.streets)) \(one(FakeWords.streetKinds))"
         case .city: return one(FakeWords.cities)
@@ -128,7 +128,7 @@ struct FakeSource: Sendable {
         return ([first] + words.dropFirst()).joined(separator: " ") + "."
     }
 
-    /// A UUID of version 4 (RFC 9562 section 5.4).
+    /// Draws a UUID of version 4 (RFC 9562 section 5.4).
     private mutating func uuid() -> String {
         let high = bits() & 0xffff_ffff_ffff_0fff | 0x4000
         let low = bits() & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000
@@ -146,8 +146,8 @@ struct FakeSource: Sendable {
 
 // MARK: - Words
 
-/// The words that made-up data is put together from. Their order is part of what a seed means: new ones go to the end
-/// of a new list, never into one of these.
+/// The words from which made-up data is composed. Their order decides the draws of a seed, so new words go into a new
+/// list, never into one of these.
 enum FakeWords {
     static let firstNames = words(
         """

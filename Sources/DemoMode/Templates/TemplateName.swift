@@ -1,11 +1,11 @@
-// What the tags of a template may name: each name with its arguments, read once when the template is compiled.
+// The names in the tags of a template: each with its arguments, parsed once when the template is compiled.
 
 import Content
 import Matching
 
 /// A name that has a value while a template is rendered.
 enum TemplateName: Sendable, Equatable {
-    /// `.`, or a member of what the sections around go through.
+    /// The item of a section (`.`), or a member of the items of the surrounding sections.
     case item([String])
     case loopIndex
     case loopFirst
@@ -18,12 +18,12 @@ enum TemplateName: Sendable, Equatable {
     case cookie(String)
     case body
     case json([String])
-    /// Seconds to add to the time of the answer, and how it is written.
+    /// The time of the answer with seconds added, in a style.
     case now(offset: Int64, TimeStyle)
     case requestCount
     case ruleCount
     case fake(FakeValue)
-    /// A section that is written so many times.
+    /// A section that is written this many times.
     case repeated(Int)
 
     /// Whether the same request gives the same value again.
@@ -34,7 +34,7 @@ enum TemplateName: Sendable, Equatable {
         }
     }
 
-    /// Whether the value is a text whatever it means: a query has no numbers.
+    /// Whether the value is always a text: a query has no numbers, for example.
     var isText: Bool {
         switch self {
         case .path, .parameter, .query, .field, .cookie, .body, .fake(.oneOf): true
@@ -50,15 +50,15 @@ enum TemplateName: Sendable, Equatable {
     }
 }
 
-/// How a time is written.
+/// The style of a time.
 enum TimeStyle: Sendable, Equatable {
-    /// `2026-05-06T07:08:09Z`
+    /// ISO 8601, such as `2026-05-06T07:08:09Z`.
     case iso
     /// The form of `Date` in HTTP.
     case http
-    /// Seconds since 1970.
+    /// The seconds since 1970.
     case unix
-    /// A pattern as of strftime: `%Y %m %d %H %M %S`.
+    /// A pattern of strftime, such as `%Y %m %d %H %M %S`.
     case pattern(String)
 }
 
@@ -70,11 +70,12 @@ struct TemplateNameReader {
     private let name: [String]
     private let written: String
     private let arguments: [String]?
-    /// Whether a section is open whose items have members of any name.
+    /// Whether a section is open whose items may have members of any name.
     private let isWithinItems: Bool
 
-    /// - Parameter text: of a tag, without its braces and its sign.
-    /// - Throws: why the text names nothing.
+    /// Reads the text of a tag.
+    /// - Parameter text: the text without the braces and the sign.
+    /// - Throws: the reason why the text names no value.
     static func read(_ text: String, isWithinItems: Bool) throws(TemplateMistake) -> TemplateName {
         try TemplateNameReader(text, isWithinItems: isWithinItems).value()
     }
@@ -92,7 +93,8 @@ struct TemplateNameReader {
         arguments = try Self.arguments(text[text.index(after: open)...])
     }
 
-    /// - Parameter text: behind the opening parenthesis.
+    /// Reads the arguments of a name.
+    /// - Parameter text: the text after the opening parenthesis.
     private static func arguments(_ text: Substring) throws(TemplateMistake) -> [String] {
         var rest = text
         var arguments: [String] = []
@@ -152,7 +154,7 @@ struct TemplateNameReader {
         throw TemplateMistake("unknown name '\(written)'; \(near)A template knows \(roots.joined(separator: ", "))")
     }
 
-    /// A name without arguments.
+    /// The value of a name that takes no arguments.
     private func plain(_ value: TemplateName?, _ otherwise: String) throws(TemplateMistake) -> TemplateName {
         guard let value else { throw TemplateMistake(otherwise) }
         guard arguments == nil else { throw TemplateMistake("'\(written)' takes no arguments; remove the parentheses") }
@@ -207,7 +209,8 @@ struct TemplateNameReader {
         return .now(offset: offset, style)
     }
 
-    /// - Throws: which directive there is none of.
+    /// Checks a pattern of strftime.
+    /// - Throws: a mistake that names an unknown directive.
     private static func pattern(_ text: String) throws(TemplateMistake) -> String {
         var rest = text[...]
         while let mark = rest.firstIndex(of: "%") {
@@ -222,7 +225,7 @@ struct TemplateNameReader {
         return text
     }
 
-    /// `+90s`, `-5m`, `+2h`, `-7d`.
+    /// The seconds of an offset, such as `+90s`, `-5m`, `+2h` or `-7d`.
     private static func seconds(_ text: String) throws(TemplateMistake) -> Int64 {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86400]
         guard let sign = text.first, sign == "+" || sign == "-", let unit = text.last.flatMap({ units[$0] }),
@@ -258,7 +261,7 @@ struct TemplateNameReader {
     }
 }
 
-/// What is wrong with a tag.
+/// The mistake in a tag.
 struct TemplateMistake: Error, Equatable {
     let message: String
 

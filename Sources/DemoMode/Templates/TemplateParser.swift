@@ -1,4 +1,4 @@
-// Compiles a text with tags of Mustache into the parts of a template; every mistake has its place.
+// Compiles a text with tags of Mustache into the parts of a template; every mistake is reported with its place.
 
 import Content
 
@@ -6,23 +6,23 @@ import Content
 enum TemplatePart: Sendable, Equatable {
     case text([UInt8])
     case value(TemplateName, ValueStyle)
-    /// Written once for each item, or once where the value is there; an inverted one where it is not.
+    /// A section is written once for each item, or once if the value is true; an inverted one if it is not.
     indirect case section(TemplateName, isInverted: Bool, [TemplatePart])
 }
 
-/// How a value is written.
+/// The way in which a value is written.
 enum ValueStyle: Sendable, Equatable {
-    /// The value is escaped, so that it stays a value where it is written.
+    /// The value is escaped, so that it stays one value in its surroundings.
     case escaped
     /// The value is written as it is.
     case raw
-    /// The value is written as a JSON value of its own.
+    /// The value is written as a separate JSON value.
     case json
 }
 
 /// One pass over the scalars of a text.
 struct TemplateParser {
-    /// Sections within one another, at most.
+    /// The most levels of nested sections.
     private static let mostLevels = 32
 
     private struct Open {
@@ -36,16 +36,16 @@ struct TemplateParser {
     }
 
     private let scalars: [Unicode.Scalar]
-    /// The text is made of a JSON value: what stands in a tag there is escaped, and a tag between two strings is a value.
+    /// Whether the text is a JSON value: then tags contain escapes of JSON, and a tag between two strings is a value.
     private let isJSON: Bool
-    /// The position is within a string of such a text.
+    /// Whether the position is within a string of a JSON value.
     private var isQuoted = false
     private var position = 0
     private var line = 1
     private var column = 1
     private var parts: [TemplatePart] = []
     private var open: [Open] = []
-    /// Text that belongs to no part yet.
+    /// The text that is not in a part yet.
     private var text: [Unicode.Scalar] = []
 
     private init(_ text: String, isJSON: Bool) {
@@ -53,7 +53,7 @@ struct TemplateParser {
         self.isJSON = isJSON
     }
 
-    /// - Parameter isJSON: the text is made of a JSON value.
+    /// - Parameter isJSON: whether the text is a JSON value.
     static func parse(_ text: String, isJSON: Bool) throws(TemplateError) -> [TemplatePart] {
         var parser = TemplateParser(text, isJSON: isJSON)
         while parser.position < parser.scalars.count {
@@ -85,7 +85,7 @@ struct TemplateParser {
         return scalar
     }
 
-    /// Takes a part of the text as it is.
+    /// Copies one scalar to the text.
     private mutating func copy() {
         let scalar = advance()
         text.append(scalar)
@@ -154,7 +154,7 @@ struct TemplateParser {
         }
     }
 
-    /// What a text within a JSON string means; the text itself where it means nothing.
+    /// The meaning of a text within a JSON string; the text itself if it is not valid.
     private static func unescaped(_ text: String) -> String {
         guard text.contains("\\"), case .string(let meant)? = try? JSONReader.read(Array("\"\(text)\"".utf8)) else {
             return text
@@ -187,8 +187,8 @@ struct TemplateParser {
         parts.append(.section(section.name, isInverted: section.isInverted, inner))
     }
 
-    /// Sections and comments that have a line of their own leave none behind, as the specification of Mustache says.
-    /// - Parameter start: of the tag that has just been read.
+    /// Removes the line of a section's tag or a comment that is alone on it, as the specification of Mustache requires.
+    /// - Parameter start: the start of the tag that has just been read.
     private mutating func dropOwnLine(from start: Int) {
         func isBlank(_ scalar: Unicode.Scalar) -> Bool { scalar == " " || scalar == "\t" }
         var before = start
@@ -198,7 +198,7 @@ struct TemplateParser {
         while after < scalars.count, isBlank(scalars[after]) { after += 1 }
         if after < scalars.count, scalars[after] == "\r" { after += 1 }
         guard after == scalars.count || scalars[after] == "\n" else { return }
-        // What stands before the tag is text of this line, so that it has not become a part yet.
+        // The text before the tag on this line is not in a part yet.
         text.removeLast(min(text.count, start - before))
         skip(min(after + 1, scalars.count) - position)
     }

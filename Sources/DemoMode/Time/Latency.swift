@@ -1,5 +1,5 @@
-// Latencies: from one uniform number to one latency for every distribution of a configuration, and those that were
-// measured, in bounded memory.
+// Latencies: one latency from one uniform number for every distribution of a configuration, and measured ones, in
+// bounded memory.
 
 import Glibc
 package import Policies
@@ -13,7 +13,7 @@ extension LatencyPolicy {
         }
     }
 
-    /// Whether no latency of it is longer than nothing.
+    /// Whether every latency of the policy is 0.
     package var isNone: Bool {
         switch shape {
         case .uniform(let range): min(range.upperBound, max ?? .max) == 0
@@ -22,10 +22,12 @@ extension LatencyPolicy {
         }
     }
 
-    /// The latency that this share of all latencies is at most, in nanoseconds: the inverse of the distribution function.
+    /// The latency in nanoseconds that this share of all latencies does not exceed: the inverse of the distribution
+    /// function.
     /// - Parameter share: 0 ..< 1.
     package func quantile(_ share: Double) -> UInt64 {
-        // Half a step of the numbers that are drawn, so that it is neither 0 nor 1, where a curve has no end.
+        // Half a step of the drawn numbers is added, so that the share is neither 0 nor 1, at which a curve is
+        // infinite.
         let share = min(share + 0x1p-54, 1 - 0x1p-53)
         let value: Double =
             switch shape {
@@ -37,20 +39,20 @@ extension LatencyPolicy {
             case .percentiles(let points): Self.interpolated(points, share * 100)
             case .learned(let policy): Double(policy.otherwise)
             }
-        // A hundred years, the longest duration of a configuration, fit.
+        // A hundred years, the longest duration of a configuration, fits.
         let longest = Double(max ?? Self.longest)
         return UInt64(min(Swift.max(value, 0), longest))
     }
 
-    /// How many deviations above its middle a bell curve has its 99th percentile.
+    /// The number of standard deviations between the median and the 99th percentile of a normal distribution.
     private static let z99 = normalQuantile(0.99)
     private static let longest: UInt64 = 36_500 * 86_400_000_000_000
 
-    /// The latency on the straight line between two points. What a table leaves out is half of its first latency at 0,
-    /// and twice its last one at 100.
+    /// The latency on the straight line between two points. If a table lacks these, the latency at 0 is half of its
+    /// first one, and at 100 twice its last one.
     private static func interpolated(_ points: [Point], _ percentile: Double) -> Double {
         guard let first = points.first, let last = points.last else { return 0 }
-        // A table that was learned has hundreds of points.
+        // A table that was learned has hundreds of points, so the search is binary.
         var (low, high) = (0, points.count)
         while low < high {
             let middle = (low + high) / 2
@@ -79,8 +81,8 @@ extension LatencyPolicy {
 
 // MARK: - The normal distribution
 
-/// How many deviations from its middle a bell curve has this share of its area below it: Wichura's algorithm AS241
-/// (PPND16), which is exact to about one part in 10^16.
+/// The quantile of the standard normal distribution, by Wichura's algorithm AS241 (PPND16), which is exact to about one
+/// part in 10^16.
 /// - Parameter share: more than 0, less than 1.
 func normalQuantile(_ share: Double) -> Double {
     let distance = share - 0.5
@@ -96,12 +98,13 @@ func normalQuantile(_ share: Double) -> Double {
     return distance < 0 ? -value : value
 }
 
-/// - Parameter coefficients: the highest power's first.
+/// The value of a polynomial.
+/// - Parameter coefficients: that of the highest power first.
 private func polynomial(_ x: Double, _ coefficients: [Double]) -> Double {
     coefficients.reduce(0) { $0 * x + $1 }
 }
 
-/// Numerator and denominator of each of the three pieces.
+/// The coefficients of numerator and denominator for each of the three pieces.
 private let middle: (above: [Double], below: [Double]) = (
     [
         2.5090809287301226727e+3, 3.3430575583588128105e+4, 6.7265770927008700853e+4, 4.5921953931549871457e+4,
@@ -135,18 +138,18 @@ private let tail: (above: [Double], below: [Double]) = (
 
 // MARK: - Measured latencies
 
-/// A histogram whose buckets are as wide as a 64th of the latencies in them, so that what it says of one is wrong by
-/// less than 1.6 %. It takes latencies from 1 µs to 18 minutes; others count as the nearest of these. 8 KiB.
+/// A histogram whose buckets are as wide as a 64th of the latencies in them, so that its errors are less than 1.6 %. It
+/// counts latencies from 1 µs to 18 minutes, and others as the nearest of these. Its size is 8 KiB.
 package struct LatencyHistogram: Sendable, Equatable {
-    /// Latencies that it has room for. Then all counts are halved, so that what was measured later counts more.
+    /// The most latencies. When there are more, all counts are halved, so that later measurements count more.
     package static let most: UInt32 = 1 << 16
 
-    /// A power of two has so many buckets, of equal width.
+    /// The number of buckets for each power of two, which have equal widths.
     private static let steps = 64
     private static let lowest = 10
     private static let octaves = 30
 
-    /// Empty until the first latency.
+    /// The counts of the buckets; empty until the first latency.
     private var counts: [UInt32] = []
     /// The number of latencies in all buckets.
     package private(set) var count: UInt32 = 0
@@ -173,21 +176,21 @@ package struct LatencyHistogram: Sendable, Equatable {
         return (octave - lowest) * steps + step
     }
 
-    /// The latency that a bucket begins with, and the one before begins its end.
+    /// The latency at which a bucket begins, and the previous one ends.
     private static func start(of bucket: Int) -> UInt64 {
         let (octave, step) = bucket.quotientAndRemainder(dividingBy: steps)
         return UInt64(steps + step) << (octave + lowest - 6)
     }
 
-    /// The distribution as a table for ``LatencyPolicy``; empty where nothing was measured.
+    /// The distribution as a table for ``LatencyPolicy``; empty if nothing was measured.
     ///
     /// A bucket's latencies are spread evenly over it, and there are none between two buckets that have some.
-    /// - Parameter times: each latency is so many times as long.
+    /// - Parameter times: the factor for each latency.
     package func points(times: Double = 1) -> [LatencyPolicy.Point] {
         var points: [LatencyPolicy.Point] = []
         var before: UInt64 = 0
         func point(_ latency: UInt64) -> LatencyPolicy.Point {
-            // No longer than a latency may be.
+            // The latency stays within the longest possible one.
             let scaled = min(Double(latency) * times, 0x1p62)
             return LatencyPolicy.Point(percentile: Double(before) * 100 / Double(count), latency: UInt64(scaled))
         }
@@ -200,7 +203,7 @@ package struct LatencyHistogram: Sendable, Equatable {
         return points
     }
 
-    /// The latency that this share of all is at most, in nanoseconds; nil where nothing was measured.
+    /// The latency in nanoseconds that this share of all does not exceed; nil if nothing was measured.
     /// - Parameter share: 0...1.
     package func quantile(_ share: Double) -> UInt64? {
         count == 0 ? nil : LatencyPolicy(.percentiles(points())).quantile(share)
@@ -208,12 +211,13 @@ package struct LatencyHistogram: Sendable, Equatable {
 
     // MARK: - Kept
 
-    /// The buckets that have latencies: where each begins, in nanoseconds, and how many it has.
+    /// The buckets that have latencies: the start of each in nanoseconds, and its count.
     package var buckets: [(start: UInt64, count: UInt32)] {
         counts.enumerated().compactMap { $0.element > 0 ? (Self.start(of: $0.offset), $0.element) : nil }
     }
 
-    /// - Parameter buckets: as they were kept. A start that is none counts for the bucket around it.
+    /// - Parameter buckets: the buckets as they were saved. A start that is not that of a bucket counts for the bucket
+    ///   around it.
     package init(_ buckets: [(start: UInt64, count: UInt32)]) {
         for bucket in buckets { add(min(bucket.count, Self.most), at: Self.bucket(of: bucket.start)) }
     }
