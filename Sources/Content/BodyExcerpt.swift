@@ -1,19 +1,19 @@
-// The beginning of a body as a log may show it: bounded, on one line, and without what its names call secret.
+// The beginning of a body for a log: bounded, on one line, and without the values of secret names.
 
 /// Collects the first bytes of a body. A value; used on one loop.
 package struct BodyExcerpt: Sendable {
-    /// The most that is shown, in bytes.
+    /// The most bytes that are shown.
     private let limit: Int
     private var beginning: [UInt8] = []
-    /// Bytes are missing: what comes later does not follow what is here.
+    /// Whether bytes are missing: the ones that come later do not follow those that are kept.
     private var isCut = false
-    /// Bytes of the whole body so far.
+    /// The length of the whole body so far, in bytes.
     package private(set) var length: Int64 = 0
 
-    /// - Parameter limit: bytes that are shown at most.
+    /// - Parameter limit: the most bytes that are shown.
     package init(limit: Int) { self.limit = limit }
 
-    /// How many of the next bytes are shown.
+    /// The number of the next bytes that are shown.
     package var room: Int { isCut ? 0 : limit - beginning.count }
 
     package mutating func append(_ bytes: UnsafeRawBufferPointer) {
@@ -21,19 +21,20 @@ package struct BodyExcerpt: Sendable {
         length += Int64(bytes.count)
     }
 
-    /// Counts bytes that come next, of which the first are in `bytes`: as many as there is ``room`` for, or fewer where
-    /// they cannot be had, and then no more are shown.
+    /// Counts the next bytes, of which `bytes` has the first: as many as there is ``room`` for, or fewer if they are
+    /// not available; then no more are shown.
     package mutating func append(_ bytes: [UInt8], of count: Int) {
         beginning.append(contentsOf: bytes.prefix(room))
         isCut = isCut || beginning.count < limit && bytes.count < count
         length += Int64(count)
     }
 
-    /// What a log shows: JSON, forms and texts with secrets hidden; of everything else, and of what is coded, the length.
+    /// The text for a log: JSON, forms and texts with secrets hidden; only the length of everything else, and of coded
+    /// content.
     /// - Parameters:
-    ///   - secrets: what is hidden.
-    ///   - contentType: the value of Content-Type; nil where there is none.
-    ///   - coding: the value of Content-Encoding; nil where there is none.
+    ///   - secrets: the rules for hiding secrets.
+    ///   - contentType: the value of Content-Type; nil if there is none.
+    ///   - coding: the value of Content-Encoding; nil if there is none.
     package func text(
         _ secrets: SecretContent = SecretContent(),
         contentType: String?,
@@ -68,7 +69,7 @@ package struct BodyExcerpt: Sendable {
         return result
     }
 
-    /// Whether a reader of the log would not see it, or would see the rest of the line elsewhere.
+    /// Whether the character is invisible in a log, or moves the rest of the line.
     private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator: true

@@ -3,13 +3,13 @@
 import CCodings
 package import HTTPWire
 
-/// A coding that can be taken off.
+/// A coding that can be decoded.
 package enum ContentCoding: Equatable {
     case gzip
     case deflate
     case brotli
 
-    /// The limit of nested codings: no server uses more than one or two, and each takes memory.
+    /// The most nested codings: no server uses more than one or two, and each takes memory.
     static let limit = 4
 
     /// The codings of a response in the order of decoding; nil if one is unknown, or there are more than ``limit``.
@@ -29,23 +29,23 @@ package enum ContentCoding: Equatable {
     }
 }
 
-/// One or several codings in a row, taken off piece by piece. Used on one loop.
+/// Decodes one or several nested codings, piece by piece. Used on one loop.
 package final class ContentDecoder {
-    /// The bytes are not in the coding that they are said to be in.
+    /// The error of bytes that are not in the declared coding.
     package struct Malformed: Error {}
 
     private let stages: [CodingStage]
     // The output of each stage, used within one call only; owned by this object, freed in deinit.
     private let rooms: [UnsafeMutableRawBufferPointer]
-    // What each stage has not decoded yet: of the first one bytes that are valid during a call only, of each other one a
-    // part of the room of the stage before it.
+    // The bytes that each stage has not decoded yet: for the first one valid during a call only, for each other one a
+    // part of the output of the stage before it.
     private var rests: [UnsafeRawBufferPointer]
     /// The coded bytes that were left when `take` stopped.
     private var held: [UInt8] = []
-    /// `take` has stopped, and there is, or may be, more for it.
+    /// Whether `take` has stopped the decoder, which has, or may have, more bytes.
     package private(set) var isStopped = false
 
-    /// - Parameter codings: in the order of decoding; an empty list leaves the bytes as they are.
+    /// - Parameter codings: the codings in the order of decoding; an empty list leaves the bytes as they are.
     package init(_ codings: [ContentCoding]) {
         stages = codings.map { CodingStage($0) }
         rooms = codings.map { _ in .allocate(byteCount: 32 * 1024, alignment: 16) }
@@ -54,9 +54,9 @@ package final class ContentDecoder {
 
     deinit { for room in rooms { room.deallocate() } }
 
-    /// Decodes the next bytes, behind those that were left when `take` stopped.
-    /// - Parameter take: gets the decoded bytes piece by piece, 32 KiB at most; returns false to stop, and then what is
-    ///   left is kept as it is, coded.
+    /// Decodes the next bytes, after those that were left when `take` stopped.
+    /// - Parameter take: gets the decoded bytes piece by piece, 32 KiB at most; returns false to stop, and then the
+    ///   remaining bytes are kept in coded form.
     /// - Throws: `Malformed`.
     package func push(_ bytes: UnsafeRawBufferPointer, _ take: (UnsafeRawBufferPointer) -> Bool) throws(Malformed) {
         guard isStopped else { return try decode(bytes, from: 0, take) }
@@ -70,13 +70,13 @@ package final class ContentDecoder {
         if let failure { throw failure }
     }
 
-    /// Keeps bytes that come while nothing is taken; valid while ``isStopped``.
+    /// Keeps bytes that come while the decoder is stopped; valid while ``isStopped``.
     package func keep(_ bytes: UnsafeRawBufferPointer) { held += bytes }
 
-    /// Whether all codings have come to their ends.
+    /// Whether all codings have ended.
     package var isAtEnd: Bool { stages.allSatisfy(\.isAtEnd) }
 
-    /// - Parameter first: the stage that begins: the last one that may have something left.
+    /// - Parameter first: the stage to begin with: the last one that may have bytes left.
     private func decode(
         _ bytes: UnsafeRawBufferPointer,
         from first: Int,
@@ -96,7 +96,7 @@ package final class ContentDecoder {
             let step = try stages[index].step(rests[index], into: room)
             rests[index] = UnsafeRawBufferPointer(rebasing: rests[index][step.consumed...])
             if step.produced == 0 {
-                // A stage that is through gets more from the one before it.
+                // A stage that has used up its bytes gets more from the one before it.
                 if rests[index].isEmpty { index -= 1 }
                 continue
             }
@@ -117,18 +117,17 @@ package final class ContentDecoder {
 
 // MARK: - One coding
 
-/// One content coding, taken off step by step: from the bytes that there are into the room that there is. Used by one
-/// decoder.
+/// One content coding, decoded step by step from the available bytes into the available room. Used by one decoder.
 final class CodingStage {
     private let coding: ContentCoding
     /// The first two bytes of a deflate body, which tell whether there is a zlib wrapper, until they are decoded.
     // Owned by this object, freed in deinit.
     private let start = UnsafeMutableRawBufferPointer.allocate(byteCount: 2, alignment: 1)
-    /// How many of the two there are.
+    /// The number of these bytes that have arrived.
     private var started = 0
-    /// How many of them have been decoded.
+    /// The number of these bytes that have been decoded.
     private var decoded = 0
-    // Made by `c_coding_make`, ours alone, freed in deinit.
+    // `c_coding_make` makes the decoder, which this object owns and frees in deinit.
     private var decoder: UnsafeMutableRawPointer?
     private var isMade = false
     private(set) var isAtEnd = false
@@ -140,16 +139,17 @@ final class CodingStage {
         start.deallocate()
     }
 
-    /// Decodes what fits.
-    /// - Returns: bytes taken, and bytes written into the room; nothing is written only where all bytes were taken, and
-    ///   nothing more can be had of them.
+    /// Decodes as much as fits.
+    /// - Returns: the number of bytes taken, and of bytes written into the room; nothing is written only if all bytes
+    ///   were taken, and they give no more output.
     /// - Throws: `Malformed`.
     func step(
         _ bytes: UnsafeRawBufferPointer,
         into room: UnsafeMutableRawBufferPointer
     ) throws(ContentDecoder.Malformed) -> (consumed: Int, produced: Int) {
         guard coding == .deflate else { return try decode(bytes, room) }
-        // RFC 9110 section 8.4.1.2: some send the deflate data without the zlib wrapper; the first two bytes tell.
+        // Some servers send deflate data without the zlib wrapper, which the first two bytes show (RFC 9110 section
+        // 8.4.1.2).
         var taken = 0
         while started < 2, taken < bytes.count {
             start[started] = bytes[taken]
@@ -208,19 +208,19 @@ final class CodingStage {
 
 // MARK: - For a reader that asks
 
-/// Codings in a row, read from their end. Used by one task at a time.
+/// Decodes nested codings for a reader that asks for the bytes. Used by one task at a time.
 package final class ContentReader {
-    /// Between two stages; owned by this object, freed in deinit.
+    /// The buffer between two stages; owned by the reader, freed in deinit.
     private struct Link {
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 16)
-        /// What of the room has not been read.
+        /// The range of the room that has not been read.
         var unread = 0..<0
     }
 
     private let stages: [CodingStage]
     private var links: [Link]
 
-    /// - Parameter codings: in the order of decoding; at least one.
+    /// - Parameter codings: the codings in the order of decoding; at least one.
     package init(_ codings: [ContentCoding]) {
         stages = codings.map { CodingStage($0) }
         links = codings.dropFirst().map { _ in Link() }
@@ -228,12 +228,13 @@ package final class ContentReader {
 
     deinit { for link in links { link.room.deallocate() } }
 
-    /// Whether all codings have come to their ends.
+    /// Whether all codings have ended.
     package var isAtEnd: Bool { stages.allSatisfy(\.isAtEnd) }
 
     /// Decodes as much as fits into a room.
-    /// - Parameter bytes: coded; those that were not consumed are given again with the next call.
-    /// - Returns: nothing is produced only where all bytes were consumed, and more are needed.
+    /// - Parameter bytes: coded bytes; those that were not consumed are given again with the next call.
+    /// - Returns: the numbers of bytes consumed and produced; nothing is produced only if all bytes were consumed, and
+    ///   more are needed.
     /// - Throws: `Malformed`.
     package func read(
         _ bytes: UnsafeRawBufferPointer,
@@ -250,7 +251,7 @@ package final class ContentReader {
         return (consumed, produced)
     }
 
-    /// The next output of a stage; 0 where it needs more bytes than there are.
+    /// The next output of a stage; 0 if it needs more bytes than there are.
     private func pull(
         _ index: Int,
         _ bytes: UnsafeRawBufferPointer,

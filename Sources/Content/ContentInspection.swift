@@ -1,8 +1,9 @@
-// Looks into a body while it arrives: whether it is what its route expects, with its content codings taken off.
+// Inspects a body while it arrives: whether it has the content that its route expects, after its content codings are
+// decoded.
 
 package import HTTPWire
 
-/// What the bodies of a route must be for a response to be stored.
+/// The content that the bodies of a route must have for a response to be stored.
 package enum ContentExpectation: String, Sendable, CaseIterable {
     case any
     case json
@@ -10,10 +11,11 @@ package enum ContentExpectation: String, Sendable, CaseIterable {
     case jsonArray = "json-array"
     /// A property list, as XML or binary.
     case plist
-    /// An image by its first bytes: PNG, JPEG, GIF, WebP, AVIF, HEIC, BMP, ICO, TIFF, JPEG XL, JPEG 2000, SVG.
+    /// An image, recognized by its first bytes: PNG, JPEG, GIF, WebP, AVIF, HEIC, BMP, ICO, TIFF, JPEG XL, JPEG 2000,
+    /// SVG.
     case image
 
-    /// Such as `a JSON text`.
+    /// The expected content in words, such as `a JSON text`.
     package var noun: String {
         switch self {
         case .any: "anything"
@@ -25,34 +27,34 @@ package enum ContentExpectation: String, Sendable, CaseIterable {
         }
     }
 
-    /// Whether only the whole body can show it.
+    /// Whether only the whole body can meet the expectation.
     package var needsAll: Bool { self == .json || self == .jsonObject || self == .jsonArray }
 }
 
 /// One body under inspection. Used on one loop.
 package final class ContentInspection {
-    /// The limit of decoded bytes of a JSON text: a longer one counts as complete.
+    /// The most decoded bytes of a JSON text that are read: a longer one counts as complete.
     package static let limit = 8 * 1024 * 1024
-    /// Bytes as they arrive that are waited for at most before the beginning is judged.
+    /// The most bytes that may arrive before the beginning has to be judged.
     static let maximumPreamble = 64 * 1024
 
     private let limit: Int
     private let expectation: ContentExpectation
-    /// Nil when nothing more must be decoded, which frees its buffers.
+    /// The decoder; nil when nothing more must be decoded, which frees its buffers.
     private var decoder: ContentDecoder?
     private var start: [UInt8] = []
     private var scanner = JSONScanner()
     private var received = 0
     private var decoded = 0
     private var isPastLimit = false
-    /// The beginning has been judged; for what needs no more, all has.
+    /// Whether the beginning has been judged; an expectation that needs only that is decided.
     package private(set) var isBeginningKnown = false
-    /// Why the body is not the expected content, such as `begins with "<!do"`; nil as long as it may be.
+    /// The reason why the body is not the expected content, such as `begins with "<!do"`; nil as long as it may be.
     package private(set) var mismatch: String?
 
     /// - Parameters:
-    ///   - fields: of the response.
-    ///   - limit: bytes of a JSON text, decoded, that are read at most.
+    ///   - fields: the fields of the response.
+    ///   - limit: the most decoded bytes of a JSON text that are read.
     package init(_ expectation: ContentExpectation, _ fields: Fields, limit: Int = ContentInspection.limit) {
         self.limit = limit
         self.expectation = expectation
@@ -64,7 +66,7 @@ package final class ContentInspection {
         }
     }
 
-    /// Takes the next bytes of the body as it came.
+    /// Inspects the next bytes of the body, as received.
     /// - Returns: whether the beginning has been judged.
     @discardableResult
     package func push(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -81,7 +83,7 @@ package final class ContentInspection {
         return isBeginningKnown
     }
 
-    /// Called when the body is complete.
+    /// Ends the inspection of a complete body.
     /// - Returns: nil if it is the expected content, otherwise the reason.
     package func finish() -> String? {
         guard mismatch == nil, expectation != .any, !isPastLimit else { return mismatch }
@@ -94,7 +96,8 @@ package final class ContentInspection {
         return mismatch
     }
 
-    /// - Returns: whether more is wanted.
+    /// Inspects decoded bytes.
+    /// - Returns: whether more are needed.
     private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if start.count < ContentSniffing.limit { start += bytes.prefix(ContentSniffing.limit - start.count) }
         guard expectation.needsAll else { return sniff() }
@@ -135,7 +138,7 @@ package final class ContentInspection {
         isBeginningKnown = true
     }
 
-    /// Bytes of a stranger as text for a log line.
+    /// Bytes from a stranger as text for a log line.
     private static func printable(_ bytes: some Sequence<UInt8>) -> String {
         let text = bytes.map { byte in
             if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return "\\" + String(UnicodeScalar(byte)) }
@@ -155,15 +158,15 @@ package final class ContentInspection {
 enum SniffVerdict: Equatable {
     case match
     case mismatch
-    /// More bytes are needed.
+    /// More bytes are needed for a verdict.
     case unknown
 }
 
 enum ContentSniffing {
-    /// Bytes of a beginning that are looked at: text formats may have comments in front.
+    /// The most bytes of a beginning that are examined: text formats may have comments first.
     static let limit = 4096
 
-    /// A mark: bytes at a place, nil standing for any byte.
+    /// A signature: bytes at an offset, with nil for any byte.
     private struct Mark {
         let bytes: [UInt8?]
 
@@ -177,20 +180,20 @@ enum ContentSniffing {
         }
     }
 
-    /// The first bytes of images as the MIME Sniffing Standard section 6.1 has them, and of some newer formats.
+    /// The first bytes of images in the MIME Sniffing Standard section 6.1, and of some newer formats.
     private static let images: [Mark] = [
         Mark("GIF87a"), Mark("GIF89a"), Mark([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]),
         Mark([0xFF, 0xD8, 0xFF]),
         Mark(Array("RIFF".utf8) + [nil, nil, nil, nil] + Array("WEBPVP".utf8)), Mark([0x00, 0x00, 0x01, 0x00]),
         Mark([0x00, 0x00, 0x02, 0x00]), Mark([0x49, 0x49, 0x2A, 0x00]), Mark([0x4D, 0x4D, 0x00, 0x2A]),
-        // BMP: the reserved bytes are zero.
+        // The reserved bytes of a BMP are zero.
         Mark([0x42, 0x4D, nil, nil, nil, nil, 0, 0, 0, 0]),
-        // JPEG XL, bare and in a container; JPEG 2000.
+        // These are JPEG XL, bare and in a container, and JPEG 2000.
         Mark([0xFF, 0x0A]), Mark([0, 0, 0, 0x0C, 0x4A, 0x58, 0x4C, 0x20, 0x0D, 0x0A, 0x87, 0x0A]),
         Mark([0, 0, 0, 0x0C, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A]),
     ]
 
-    /// Brands of ISO base media files that are images (AVIF, HEIF).
+    /// The brands of ISO base media files that are images (AVIF, HEIF).
     private static let brands = ["avif", "avis", "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"]
 
     static func image(_ start: [UInt8]) -> SniffVerdict {
@@ -198,7 +201,7 @@ enum ContentSniffing {
         return best((images + box).map { $0.verdict(start) } + [xml(start, root: "svg")])
     }
 
-    /// Binary, or XML.
+    /// Whether the bytes are a property list, binary or in XML.
     static func propertyList(_ start: [UInt8]) -> SniffVerdict {
         best([Mark("bplist0").verdict(start), xml(start, root: "plist")])
     }
@@ -250,7 +253,7 @@ enum ContentSniffing {
 }
 
 extension ArraySlice<UInt8> {
-    /// What follows a document type, which may have declarations of its own in brackets.
+    /// The bytes after a document type, which may have declarations of its own in brackets.
     fileprivate var afterDocumentType: ArraySlice<UInt8>? {
         guard let mark = first(where: { $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: ">") }) else { return nil }
         return mark == UInt8(ascii: "[") ? after("]")?.after(">") : after(">")
@@ -272,19 +275,20 @@ extension ArraySlice<UInt8> {
 
 // MARK: - Expected media types
 
-/// What a configuration writes as `[application/json, text/*]`. Parameters such as `charset` do not count.
+/// The expected media types, which a configuration writes as `[application/json, text/*]`. Parameters such as `charset`
+/// are ignored.
 package struct ExpectedTypes: Sendable, Equatable, CustomStringConvertible {
     /// The patterns in lower case; at least one.
     private let patterns: [String]
 
-    /// - Parameter patterns: each as ``isPattern(_:)`` takes it, in any case.
-    /// - Returns: nil where there are none: any type will do.
+    /// - Parameter patterns: texts for which ``isPattern(_:)`` is true, in any case.
+    /// - Returns: nil if there are none, so that any type is expected.
     package init?(_ patterns: [String]) {
         guard !patterns.isEmpty else { return nil }
         self.patterns = patterns.map { $0.lowercased() }
     }
 
-    /// Such as `application/json or text/*`.
+    /// The types in words, such as `application/json or text/*`.
     package var description: String { patterns.joined(separator: " or ") }
 
     /// Whether a text is `TYPE/SUBTYPE`, `TYPE/*` or `*/*`, without parameters.
@@ -294,11 +298,11 @@ package struct ExpectedTypes: Sendable, Equatable, CustomStringConvertible {
         return !parts[0].contains("*") ? !parts[1].contains("*") || parts[1] == "*" : text == "*/*"
     }
 
-    /// The media type that is none of these, such as `the type text/html`, or `no Content-Type`; nil where it is one.
+    /// The unexpected media type, such as `the type text/html`, or `no Content-Type`; nil if the type is expected.
     package func mismatch(_ fields: Fields) -> String? {
         let values = fields.all(.contentType)
         guard let value = values.first else { return "no Content-Type" }
-        // Clients differ in which of several they believe.
+        // Clients differ in which of several fields they use.
         if values.count > 1 { return "\(values.count) Content-Type fields" }
         let type = value.prefix { $0 != ";" && $0 != "," }.filter { $0 != " " && $0 != "\t" }.lowercased()
         let top = type.prefix { $0 != "/" } + "/*"

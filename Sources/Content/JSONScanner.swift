@@ -1,8 +1,9 @@
-// Whether bytes are one JSON text (RFC 8259), read piece by piece without building anything.
+// Checks that bytes are one JSON text (RFC 8259), piece by piece and without building a tree.
 
-/// A value: copied with its state. Numbers, literals and escapes are held to the grammar; text has to be UTF-8.
+/// A scanner for one JSON text; a value type. Numbers, literals and escapes have to follow the grammar; text has to be
+/// UTF-8.
 struct JSONScanner {
-    /// Arrays and objects within one another, at most.
+    /// The most levels of nested arrays and objects.
     static let depthLimit = 10_000
 
     /// The kind of the outermost value.
@@ -16,12 +17,12 @@ struct JSONScanner {
     }
 
     private var state = State.value
-    /// The arrays and objects that are open: true for an object.
+    /// The arrays and objects that are open, with true for an object.
     private var open: [Bool] = []
     private var isName = false
     /// The remaining bytes of `true`, `false` or `null`.
     private var rest: [UInt8] = []
-    /// Continuation bytes that the character still needs, and the range of the next one.
+    /// The number of continuation bytes that the character still needs, and the range of the next one.
     private var pending = 0
     private var continuation: ClosedRange<UInt8> = 0x80...0xBF
     private var markLeft: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -29,7 +30,7 @@ struct JSONScanner {
     private(set) var root: Root?
     private(set) var hasFailed = false
 
-    /// Takes the next bytes.
+    /// Scans the next bytes.
     /// - Returns: false once they cannot be a JSON text any more.
     mutating func push(_ bytes: UnsafeRawBufferPointer) -> Bool {
         for byte in bytes {
@@ -135,7 +136,7 @@ struct JSONScanner {
         return true
     }
 
-    /// A value is over.
+    /// Ends a value.
     private mutating func end() { state = open.isEmpty ? .done : .commaOrEnd }
 
     // MARK: - Text
@@ -157,7 +158,7 @@ struct JSONScanner {
         return true
     }
 
-    /// The first byte of a character of several (RFC 3629 section 4).
+    /// Takes the first byte of a multibyte character (RFC 3629 section 4).
     private mutating func lead(_ byte: UInt8) -> Bool {
         switch byte {
         case 0xC2...0xDF: pending = 1
@@ -210,7 +211,7 @@ struct JSONScanner {
         case (.exponent, _) where isDigit, (.exponentSign, _) where isDigit: state = .exponentDigits
         case (.exponentDigits, _) where isDigit: break
         case (.zero, _), (.integer, _), (.fraction, _), (.exponentDigits, _):
-            // The number is over, and this byte is what follows it.
+            // This byte ends the number and belongs to the structure after it.
             end()
             return structure(byte)
         default: return false

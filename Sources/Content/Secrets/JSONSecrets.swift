@@ -1,4 +1,4 @@
-// Where secrets stand in JSON, or in the beginning of one: the values of members, by their names and their siblings.
+// The places of secrets in JSON, or in the beginning of one: the values of members, by their names and their siblings.
 
 /// One pass over a text, which need not be valid.
 struct JSONSecrets {
@@ -7,8 +7,7 @@ struct JSONSecrets {
     private var names: ContentNames
     private var place = 0
     private var found: [Range<Int>] = []
-    /// The siblings of the objects that are open, outermost first. Nothing is kept of objects within more than
-    /// ``deepest`` others.
+    /// The siblings in the objects that are open, outermost first. Objects deeper than ``deepest`` are not recorded.
     private var objects: [SiblingSecrets] = []
     private var tooDeep = 0
 
@@ -20,7 +19,7 @@ struct JSONSecrets {
         names = ContentNames(rules)
     }
 
-    /// Where the values are that are to be hidden.
+    /// The ranges of the values to hide.
     consuming func ranges() -> [Range<Int>] {
         while let byte = peek {
             switch byte {
@@ -34,14 +33,14 @@ struct JSONSecrets {
             default: place += 1
             }
         }
-        // The text ends within these.
+        // The text ends inside of these objects.
         for object in objects { object.end(&found) }
         return found
     }
 
     private var peek: UInt8? { place < text.count ? text[place] : nil }
 
-    /// A text, which is the name of a member if a colon follows.
+    /// Takes a text, which is the name of a member if a colon follows.
     private mutating func member() {
         let string = string()
         skipSpace()
@@ -67,12 +66,12 @@ struct JSONSecrets {
         }
     }
 
-    /// A text or a number, which is passed; nil for what is neither, where the place stays.
+    /// Takes a text or a number, and returns its range; nil for anything else, which is not consumed.
     private mutating func scalar(_ first: UInt8) -> Range<Int>? {
         let begin = place
         if first == UInt8(ascii: "\"") {
             let string = string()
-            // An empty text tells nothing.
+            // An empty text reveals nothing.
             return string.count > 2 || string.last != UInt8(ascii: "\"") ? begin..<place : nil
         }
         guard first == UInt8(ascii: "-") || 48...57 ~= first else { return nil }
@@ -80,7 +79,7 @@ struct JSONSecrets {
         return begin..<place
     }
 
-    /// The texts and numbers of a list that holds nothing else.
+    /// Hides the texts and numbers of a list that has nothing else.
     private mutating func hideElements() {
         place += 1
         while true {
@@ -96,7 +95,7 @@ struct JSONSecrets {
         }
     }
 
-    /// A string with its quotes; without the second one where the text ends in it.
+    /// Takes a string with its quotes; without the second one if the text ends in it.
     private mutating func string() -> ArraySlice<UInt8> {
         let start = place
         place += 1
@@ -111,7 +110,7 @@ struct JSONSecrets {
         while let byte = peek, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { place += 1 }
     }
 
-    /// A string, a number or a word, or an object or an array up to its end.
+    /// Skips a string, a number or a word, or a whole object or array.
     private mutating func skipValue() {
         var depth = 0
         while let byte = peek {
@@ -122,7 +121,7 @@ struct JSONSecrets {
                 continue
             case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                // The end of what the member is in.
+                // This closes the object or array that the member is in.
                 if depth == 0 { return }
                 depth -= 1
                 if depth == 0 {
@@ -136,7 +135,7 @@ struct JSONSecrets {
         }
     }
 
-    /// A name without its quotes and escapes.
+    /// The name without its quotes and escapes.
     private static func unescaped(_ string: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let inner = string.dropFirst().dropLast(string.count > 1 && string.last == UInt8(ascii: "\"") ? 1 : 0)
         guard inner.contains(UInt8(ascii: "\\")) else { return inner }

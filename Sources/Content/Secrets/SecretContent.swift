@@ -1,13 +1,13 @@
-// Contents of requests and answers without the secrets in them: JSON, forms and XML, in any charset of Unicode.
+// Contents of requests and answers without their secrets: JSON, forms and XML, in any charset of Unicode.
 
-/// Hides what token endpoints and logins carry, by the names of members, items and elements (``SecretNames``).
+/// Hides the secrets of token endpoints and logins, by the names of members, items and elements (``SecretNames``).
 package struct SecretContent: Sendable, Hashable {
-    /// Names whose values are shown nevertheless, in lower case.
+    /// The names whose values are shown although they are secret, in lower case.
     package let shown: Set<String>
-    /// Every value whose name says that it is secret is hidden, and not only what a content of a login has.
+    /// Whether every value with a secret name is hidden, and not only those in the contents of logins.
     let isForLog: Bool
 
-    /// - Parameter shown: names whose values are shown nevertheless, in any case.
+    /// - Parameter shown: the names whose values are shown although they are secret, in any case.
     package init(shown: some Sequence<String> = []) {
         self.init(shown: Set(shown.map { $0.lowercased() }), isForLog: false)
     }
@@ -17,7 +17,7 @@ package struct SecretContent: Sendable, Hashable {
         self.isForLog = isForLog
     }
 
-    /// This content without its secrets for lines of a log.
+    /// The rules for lines of a log.
     package var forLog: SecretContent { SecretContent(shown: shown, isForLog: true) }
 
     /// Whether the value of a field or of an item of a query is a secret, by its name.
@@ -25,17 +25,17 @@ package struct SecretContent: Sendable, Hashable {
 
     /// Whether the value of a member or an item is a secret in a log.
     /// - Parameters:
-    ///   - name: as it is meant, without escapes.
-    ///   - mayBeSeveral: the value may be a list of secrets where the name is that of several, and is no number of them.
+    ///   - name: the name without escapes.
+    ///   - mayBeSeveral: whether the value may be a list of secrets, if the name is a plural, rather than their number.
     func isSecretInLog(_ name: some Collection<UInt8>, mayBeSeveral: @autoclosure () -> Bool) -> Bool {
         let name = String(decoding: name, as: UTF8.self)
         if shown.contains(name.lowercased()) { return false }
         return SecretNames.contains(name) || mayBeSeveral() && SecretNames.containsPlural(name)
     }
 
-    /// A content, or the beginning of one, with `***` in the place of each secret. It need not be valid: what cannot be read
-    /// stays as it is. It takes a pass over the content, and memory for what is hidden.
-    /// - Parameter type: the value of Content-Type; nil where there is none.
+    /// A content, or the beginning of one, with `***` in the place of each secret. It need not be valid: parts that
+    /// cannot be parsed stay as they are. It takes one pass over the content, and memory for the hidden ranges.
+    /// - Parameter type: the value of Content-Type; nil if there is none.
     package func hidden(_ content: [UInt8], type: String?) -> [UInt8] {
         guard let coded = UnicodeText(content) else { return content }
         let plain = coded.utf8
@@ -62,27 +62,27 @@ package struct SecretContent: Sendable, Hashable {
         return coded.coded(result)
     }
 
-    /// Bytes of a content's beginning that tell of most contents whether they may have secrets.
+    /// The bytes of a content's beginning that usually suffice to tell whether it may have secrets.
     package static let telling = 4096
 
-    /// Whether ``hidden(_:type:)`` looks for secrets in a content; true where its beginning does not tell.
+    /// Whether ``hidden(_:type:)`` looks for secrets in a content; true if its beginning does not decide it.
     /// - Parameter beginning: ``telling`` bytes; fewer are the whole content.
     package func looks(into beginning: [UInt8], type: String?) -> Bool {
         guard let plain = UnicodeText(beginning)?.utf8 else { return false }
         if ContentKind(plain, type: type) != .other { return true }
         guard beginning.count >= Self.telling else { return false }
-        // Behind spaces there may be JSON, and what has none of them may be a form.
+        // JSON may follow spaces, and a text without spaces may be a form.
         return plain.allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) } || plain.allSatisfy { $0 > 32 && $0 < 127 }
     }
 
-    /// What a name says of the value beside it.
+    /// The meaning of a name for the value beside it.
     func name(_ name: String) -> SecretNames.ContentName {
         if shown.contains(name.lowercased()) { return SecretNames.content(name).intersection(.companion) }
         return SecretNames.content(name)
     }
 }
 
-/// What a content is, by its type or, where that says nothing, by its beginning.
+/// The kind of a content, by its type, or by its beginning if the type is unknown.
 enum ContentKind {
     case json, form, xml, other
 
@@ -110,7 +110,7 @@ enum ContentKind {
     }
 }
 
-/// A text in UTF-8 that may have come in UTF-16 or UTF-32.
+/// A text as UTF-8 that may have been received as UTF-16 or UTF-32.
 struct UnicodeText {
     private enum Coding { case utf8, wide(bytes: Int, isLittle: Bool) }
 
@@ -118,7 +118,7 @@ struct UnicodeText {
     private let mark: [UInt8]
     private let coding: Coding
 
-    /// Nil for an empty content.
+    /// Reads a content; nil if it is empty.
     init?(_ content: [UInt8]) {
         guard !content.isEmpty else { return nil }
         let marks: [([UInt8], Coding)] = [
@@ -137,7 +137,7 @@ struct UnicodeText {
         }
     }
 
-    /// The coding by the zeros among the first characters, which are ASCII in JSON, XML and forms.
+    /// The coding, guessed from the zeros among the first characters, which are ASCII in JSON, XML and forms.
     private static func guessed(_ content: [UInt8]) -> Coding {
         let zeros = content.prefix(4).map { $0 == 0 }
         switch zeros {
@@ -162,7 +162,7 @@ struct UnicodeText {
         return Array(String(decoding: units.map { UInt16(truncatingIfNeeded: $0) }, as: UTF16.self).utf8)
     }
 
-    /// The coding that the content has come in, of another text.
+    /// Another text in the coding of the content.
     func coded(_ text: [UInt8]) -> [UInt8] {
         guard case .wide(let width, let isLittle) = coding else { return mark + text }
         let string = String(decoding: text, as: UTF8.self)
@@ -176,16 +176,15 @@ struct UnicodeText {
 
 // MARK: - Siblings
 
-/// The values of one object, form or element that are secret only if one of their siblings says what they are for, and
-/// the siblings that have been seen so far.
+/// The values of one object, form or element that are secret only beside a certain sibling, and the siblings so far.
 struct SiblingSecrets {
     private var hasCompanion = false
     private var waiting: [Range<Int>] = []
 
-    /// Sees a name with its value.
+    /// Takes a name with its value.
     /// - Parameters:
-    ///   - value: where the value stands; nil: it is none that could be hidden.
-    ///   - ranges: gets what is hidden.
+    ///   - value: the range of the value; nil if it cannot be hidden.
+    ///   - ranges: gets the ranges to hide.
     mutating func see(_ name: SecretNames.ContentName, value: Range<Int>?, _ ranges: inout [Range<Int>]) {
         if name.contains(.companion) { hasCompanion = true }
         guard let value, !value.isEmpty else { return }
@@ -198,7 +197,7 @@ struct SiblingSecrets {
     }
 }
 
-/// What names of a content say, each read once: a long list has the same ones again and again.
+/// The meanings of the names in a content, each computed once: a long list repeats the same names.
 struct ContentNames {
     private let rules: SecretContent
     private var known: [ArraySlice<UInt8>: SecretNames.ContentName] = [:]
@@ -206,7 +205,7 @@ struct ContentNames {
     init(_ rules: SecretContent) { self.rules = rules }
 
     private static let mostKnown = 512
-    /// Longer names are not read.
+    /// The longest name that is examined, in bytes.
     private static let longest = 128
     /// A name that can be secret contains one of these.
     private static let hints = [
@@ -214,12 +213,13 @@ struct ContentNames {
     ]
     .map { Array($0.utf8) }
 
-    /// - Parameter name: as it is meant, without escapes.
+    /// The meaning of a name.
+    /// - Parameter name: the name without escapes.
     mutating func content(_ name: ArraySlice<UInt8>) -> SecretNames.ContentName {
         guard name.count <= Self.longest, Self.hasHint(name) else { return [] }
         if let said = known[name] { return said }
         let said = rules.name(String(decoding: name, as: UTF8.self))
-        // The slice would hold the whole content; the names are as many as the bound says.
+        // A slice would retain the whole content, so the name is copied; the number of names is bounded.
         if known.count < Self.mostKnown { known[ArraySlice(Array(name))] = said }
         return said
     }
@@ -237,7 +237,7 @@ struct ContentNames {
 
 // MARK: - Forms
 
-/// Items end at `&`, and at `;` for those who read them so: a value is hidden in both readings.
+/// Secrets of a form. Items end at `&`, and for some parsers at `;`: a value is hidden in both readings.
 struct FormSecrets {
     private let text: [UInt8]
     private let rules: SecretContent
@@ -247,7 +247,7 @@ struct FormSecrets {
         self.rules = rules
     }
 
-    /// Where the values are that are to be hidden.
+    /// The ranges of the values to hide.
     func ranges() -> [Range<Int>] {
         var names = ContentNames(rules)
         var found: [Range<Int>] = []
@@ -255,7 +255,7 @@ struct FormSecrets {
         for item in pieces(text.indices, at: UInt8(ascii: "&")) {
             let parts = pieces(item, at: UInt8(ascii: ";"))
             see(item, &names, &items, &found)
-            // The first of several is the beginning of the item, which was looked at as a whole.
+            // The first part is the beginning of the item, which was examined as a whole.
             for part in parts.dropFirst() { see(part, &names, &items, &found) }
         }
         items.end(&found)

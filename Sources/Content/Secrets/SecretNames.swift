@@ -1,23 +1,25 @@
-// Names of fields, members and query items that carry credentials, and URLs without the values of such names.
+// The names of fields, members and query items that carry credentials, and URLs without the values of such names.
 
 import HTTPWire
 
 package enum SecretNames {
-    /// `Authorization`, `Cookie`, `X-Api-Key`, `Private-Token`, `api_key`, `accessToken` and the like,
-    /// by the words of the name. What says something of a secret, such as `X-OAuth-Scopes` or `token_type`, is none.
+    /// Whether a name is that of a secret, by its words: `Authorization`, `Cookie`, `X-Api-Key`, `Private-Token`,
+    /// `api_key`, `accessToken` and similar ones. A name that describes a secret, such as `X-OAuth-Scopes` or
+    /// `token_type`, is not.
     package static func contains(_ name: String) -> Bool {
         let words = words(of: name)
         guard let last = words.last, !harmlessEnds.contains(last) else { return false }
         return words.contains { anywhere.contains($0) || isSecretInOne($0) } || ends.contains(last)
             || whole.contains(words.joined(separator: " ")) || isOfContent(words)
-            // The capitals of some names, such as DPoP, are not those of words.
+            // Capitals do not begin words in some names, such as DPoP.
             || anywhere.contains(name.lowercased())
     }
 
-    /// `sessionid`, `csrftoken`, `accesstoken`: two words that are written as one.
+    /// Whether a word is that of a secret written together with another one: `sessionid`, `csrftoken`, `accesstoken`.
     private static func isSecretInOne(_ word: String) -> Bool { wordEnds.contains { word.hasSuffix($0) } }
 
-    /// `tokens`, `apiKeys` and the like: what is called so may be a list of secrets, and a number (`max_tokens`) is none.
+    /// Whether a name is the plural of a secret, such as `tokens` or `apiKeys`: its value may be a list of secrets,
+    /// while a number (`max_tokens`) is not secret.
     package static func containsPlural(_ name: String) -> Bool {
         let words = words(of: name)
         return words.contains { $0.hasSuffix("s") && anywhere.contains(String($0.dropLast())) } || words.last == "keys"
@@ -31,24 +33,24 @@ package enum SecretNames {
         "credential", "credentials", "session", "jwt", "sig", "signature", "bearer", "passphrase", "passcode",
         "cookie2", "otp", "totp", "hotp", "mfa", "dpop", "csrf", "xsrf",
     ]
-    /// A name with a word that ends so is secret.
+    /// A name with a word that has one of these endings is secret.
     private static let wordEnds = ["token", "secret", "password", "sessionid", "apikey"]
     /// A name that ends with one of these words is secret.
     private static let ends: Set<String> = ["key"]
-    /// A name that has no word but one of these is secret.
+    /// A name that consists of one of these words is secret.
     private static let whole: Set<String> = ["pass"]
-    /// A name that ends with one of these words says something of a secret, and is none.
+    /// A name that ends with one of these words describes a secret, and is not one.
     private static let harmlessEnds: Set<String> = [
         "scope", "scopes", "count", "counts", "type", "types", "length", "limit", "limits", "remaining", "expires",
         "expiry", "expiration", "ttl", "lifetime", "time", "at", "in", "endpoint", "supported", "required", "enabled",
         "policy", "status", "algorithm", "alg",
     ]
-    /// What token endpoints and logins carry: hidden in contents that are recorded, too.
+    /// The names in the contents of token endpoints and logins, which are hidden in recorded contents, too.
     private static let contents = [
         "access_token", "refresh_token", "id_token", "password", "passwd", "client_secret", "SAMLResponse",
         "client_assertion", "cvv", "cvc",
     ]
-    /// Names of contents whose values are secret if one of ``companions`` is beside them.
+    /// Names in contents whose values are secret if one of ``companions`` is beside them.
     private static let beside = ["code", "code_verifier", "assertion", "otp", "pin"]
     private static let companions = ["grant_type", "password", "passwd"]
 
@@ -56,7 +58,7 @@ package enum SecretNames {
     private static let besideWords = beside.map { words(of: $0) }
     private static let companionWords = companions.map { words(of: $0) }
 
-    /// The table as the documentation has it: lines of Markdown.
+    /// The table of the documentation, as lines of Markdown.
     package static var table: [String] {
         func row(_ what: String, _ names: some Sequence<String>) -> String {
             "| \(what) | \(names.map { "`\($0)`" }.joined(separator: ", ")) |"
@@ -74,12 +76,12 @@ package enum SecretNames {
 
     // MARK: - Contents
 
-    /// What the name of a member of a content says.
+    /// The meaning of the name of a member.
     struct ContentName: OptionSet {
         let rawValue: UInt8
-        /// Its value is secret.
+        /// The value is secret.
         static let secret = ContentName(rawValue: 1)
-        /// Its value is secret if a companion stands beside it.
+        /// The value is secret if a companion is beside it.
         static let beside = ContentName(rawValue: 2)
         static let companion = ContentName(rawValue: 4)
     }
@@ -94,7 +96,8 @@ package enum SecretNames {
         return result
     }
 
-    /// The words of a name end with those of ``contents``, which may be written as one: `new_password`, `idtoken`.
+    /// Whether the last words of a name are those of ``contents``, which may be written together: `new_password`,
+    /// `idtoken`.
     private static func isOfContent(_ words: [String]) -> Bool {
         contentWords.contains { ends(words, with: $0) || isWritten(words, as: $0) }
     }
@@ -107,7 +110,7 @@ package enum SecretNames {
         words == other || words == [other.joined()]
     }
 
-    /// Whether a request field is for one origin alone, so that it does not follow a redirect to another one (RFC 9110
+    /// Whether a request field is for one origin only, so that it does not follow a redirect to another one (RFC 9110
     /// section 15.4): it carries credentials, or a URL with its query, as `Referer` and `X-Original-URL` do.
     package static func isForOneOrigin(_ field: String) -> Bool {
         if contains(field) { return true }
@@ -115,8 +118,9 @@ package enum SecretNames {
         return ["referer", "referrer", "url", "uri"].contains(last)
     }
 
-    /// In lower case. A word ends at what is neither letter nor digit, where a capital follows a small letter, and before
-    /// the last of several capitals that a small letter follows: `X-CSRFToken` is x, csrf and token.
+    /// The words of a name in lower case. A word ends at any character but letters and digits, before a capital after a
+    /// small letter, and before the last of several capitals that a small letter follows: `X-CSRFToken` is x, csrf and
+    /// token.
     private static func words(of name: String) -> [String] {
         var words = [""]
         var isSmall = false
@@ -140,7 +144,7 @@ package enum SecretNames {
 }
 
 extension ContentTree {
-    /// The name of a member, at any depth, is one of credentials.
+    /// Whether the name of a member, at any depth, is one of credentials.
     package var hasSecretNames: Bool {
         switch self {
         case .object(let members): members.contains { SecretNames.contains($0.name) || $0.value.hasSecretNames }
@@ -152,16 +156,16 @@ extension ContentTree {
 
 // MARK: - URLs
 
-/// URLs without the secrets in them: the password of the user, and values in query and fragment whose names say so.
+/// URLs without their secrets: the password of the user, and the values in query and fragment with secret names.
 package enum SecretURL {
-    /// Stands in the place of a secret.
+    /// The mark in the place of a secret.
     package static let mark = "***"
 
-    /// The deepest URL within a URL within a URL that is looked into.
+    /// The most levels of URLs within URLs that are examined.
     private static let depth = 3
 
-    /// The value of a field without the secrets of the URLs in it: of `Link` those in angle brackets, of any other all of
-    /// it, where it has any.
+    /// The value of a field without the secrets in its URLs: for `Link` those in angle brackets, for any other field
+    /// the whole value.
     /// - Parameter isSecret: whether an item of a query is a secret, by its decoded name.
     package static func hidden(
         _ value: String,
@@ -203,7 +207,8 @@ package enum SecretURL {
         return text
     }
 
-    /// `https://me:secret@host/` as `https://me:***@host/`; a name alone may be a token.
+    /// A URL without the password of its user: `https://me:***@host/` for `https://me:secret@host/`; a user name alone
+    /// may be a token.
     private static func withoutUser(_ text: Substring) -> String {
         guard let begin = text.firstRange(of: "//")?.upperBound else { return String(text) }
         let authority = text[begin...].prefix { $0 != "/" }
@@ -213,14 +218,15 @@ package enum SecretURL {
         return String(text[..<begin] + shown + text[end...])
     }
 
-    /// `id=7f3a; Path=/` of Set-Cookie as `id=***; Path=/`. Without a name all of it is the value (RFC 6265bis section 5.6).
+    /// A cookie without its value: `id=***; Path=/` for `id=7f3a; Path=/`. Without a name all of it is the value (RFC
+    /// 6265bis section 5.6).
     package static func hidden(cookie value: String) -> String {
         let end = value.firstIndex(of: ";") ?? value.endIndex
         let name = value[..<end].firstIndex(of: "=").map { value[...$0] } ?? ""
         return name + mark + value[end...]
     }
 
-    /// An item of a query, without its value where its name, or a URL in the value, has a secret.
+    /// An item of a query, without its value if its name is secret, or a URL in the value has a secret.
     private static func hidden(item: Substring, within level: Int, _ isSecret: (String) -> Bool) -> String {
         guard let sign = item.firstIndex(of: "="), item.index(after: sign) < item.endIndex else { return String(item) }
         let value = item[sign...].dropFirst()

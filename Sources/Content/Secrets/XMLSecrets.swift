@@ -1,11 +1,11 @@
-// Where secrets stand in XML, or in the beginning of one: the texts of elements, and the values of attributes.
+// The places of secrets in XML, or in the beginning of one: the texts of elements, and the values of attributes.
 
-/// One pass over a text, which need not be valid. Namespaces make no difference.
+/// One pass over a text, which need not be valid. Namespaces are ignored.
 struct XMLSecrets {
     private struct Element {
         let name: SecretNames.ContentName
         var children = SiblingSecrets()
-        /// The first text within it, without the space around.
+        /// The range of the first text in the element, without surrounding spaces.
         var text: Range<Int>?
     }
 
@@ -14,7 +14,7 @@ struct XMLSecrets {
     private var names: ContentNames
     private var place = 0
     private var found: [Range<Int>] = []
-    /// The elements that are open, outermost first. Nothing is kept of elements within more than ``deepest`` others.
+    /// The elements that are open, outermost first. Elements deeper than ``deepest`` are not recorded.
     private var elements: [Element] = []
     private var tooDeep = 0
 
@@ -26,7 +26,7 @@ struct XMLSecrets {
         names = ContentNames(rules)
     }
 
-    /// Where the values are that are to be hidden.
+    /// The ranges of the values to hide.
     consuming func ranges() -> [Range<Int>] {
         while place < text.count {
             guard text[place] == UInt8(ascii: "<") else {
@@ -57,14 +57,14 @@ struct XMLSecrets {
         return found
     }
 
-    /// What a name says, without the prefix of its namespace.
+    /// The meaning of a name, without the prefix of its namespace.
     private mutating func content(_ name: ArraySlice<UInt8>) -> SecretNames.ContentName {
         let local = name.lastIndex(of: UInt8(ascii: ":")).map { name[($0 + 1)...] } ?? name
         if rules.isForLog, rules.isSecretInLog(local, mayBeSeveral: false) { return .secret }
         return names.content(local)
     }
 
-    /// A tag that opens an element.
+    /// Takes a tag that opens an element.
     private mutating func begin() {
         place += 1
         let name = word()
@@ -101,7 +101,7 @@ struct XMLSecrets {
         if elements.count < Self.deepest { elements.append(Element(name: said)) } else { tooDeep += 1 }
     }
 
-    /// A tag that closes an element, whatever its name.
+    /// Takes a tag that closes an element, whatever its name.
     private mutating func end() {
         if tooDeep > 0 {
             tooDeep -= 1
@@ -125,14 +125,14 @@ struct XMLSecrets {
         if elements[last].text == nil {
             elements[last].text = first..<end + 1
         } else if elements[last].name.contains(.secret) {
-            // Behind a comment or a child.
+            // This text comes after a comment or a child.
             found.append(first..<end + 1)
         }
     }
 
     // MARK: - Bytes
 
-    /// A name, up to what no name has.
+    /// Takes a name, up to the first character that no name has.
     private mutating func word() -> ArraySlice<UInt8> {
         let begin = place
         while place < text.count, text[place] > 32, !"/>=\"'<".utf8.contains(text[place]) { place += 1 }

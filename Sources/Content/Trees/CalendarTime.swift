@@ -1,17 +1,17 @@
-// Times of day in UTC: as ISO 8601, and by a pattern.
+// Times in UTC, in ISO 8601 and by a pattern.
 
 /// A second of the Gregorian calendar, in UTC.
 package struct CalendarTime: Sendable, Equatable {
     package let seconds: Int64
 
-    /// - Parameter seconds: since 1970.
+    /// - Parameter seconds: seconds since 1970.
     package init(_ seconds: Int64) { self.seconds = seconds }
 
-    /// The years that four digits can say, so that no sum overflows.
+    /// The times in the years of four digits, so that no sum overflows.
     package static let range = Int64(-62_135_596_800)...Int64(253_402_300_799)
 
-    /// A text in ISO 8601, a date alone or with a time and a zone (`2024-05-06T07:08:09+02:00`); a fraction of a second
-    /// is dropped, and a time without a zone is UTC. Nil for any other text.
+    /// Reads a text in ISO 8601, a date alone or with a time and a zone (`2024-05-06T07:08:09+02:00`); a fraction of a
+    /// second is dropped, and a time without a zone is UTC. Nil for any other text.
     package init?(iso8601 text: String) {
         var rest = Array(text.utf8)[...]
         func number(_ digits: Int) -> Int64? {
@@ -54,10 +54,10 @@ package struct CalendarTime: Sendable, Equatable {
         self.seconds = seconds
     }
 
-    /// `2024-05-06T07:08:09Z`
+    /// The time in ISO 8601, such as `2024-05-06T07:08:09Z`.
     package var iso8601: String { formatted("%Y-%m-%dT%H:%M:%SZ") }
 
-    /// The time by a pattern as of strftime: `%Y %m %d %H %M %S` and `%%`; other characters stand for themselves.
+    /// The time by a pattern of strftime: `%Y %m %d %H %M %S` and `%%`; other characters are copied.
     package func formatted(_ pattern: String) -> String {
         let (day, time) = (Self.floor(seconds, 86400), seconds - Self.floor(seconds, 86400) * 86400)
         let date = Self.date(day)
@@ -99,7 +99,7 @@ package struct CalendarTime: Sendable, Equatable {
         }
     }
 
-    /// Days since 1970; the year begins in March, so that the day of February comes last.
+    /// The days since 1970; the year begins in March, so that the leap day comes last.
     private static func day(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year
         let era = floor(year, 400)

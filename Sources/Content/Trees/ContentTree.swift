@@ -1,5 +1,5 @@
-// Structured content as a tree: what JSON, a form and a property list have in common, its numbers, and where two trees
-// differ.
+// Structured content as a tree: the common form of JSON, forms and property lists, its numbers, and the differences of
+// two trees.
 
 import HTTPWire
 
@@ -22,15 +22,15 @@ package enum ContentTree: Sendable, Hashable {
 
     case null
     case bool(Bool)
-    /// A number in the form of JSON.
+    /// A number, spelled as in JSON.
     case number(String)
     case string(String)
     case array([ContentTree])
-    /// No name occurs twice.
+    /// An object, in which no name occurs twice.
     case object([Member])
-    /// Bytes, which JSON and forms write in base64.
+    /// Bytes, which JSON and forms write in Base64.
     case data([UInt8])
-    /// Whole seconds since 1970, which a property list has a type for.
+    /// A time in whole seconds since 1970, which is a type of property lists.
     case date(Int64)
 }
 
@@ -38,7 +38,7 @@ extension ContentTree {
     /// An object without members.
     package static let empty = ContentTree.object([])
 
-    /// Nil for what is no object.
+    /// The members of an object; nil for other values.
     package var members: [Member]? {
         if case .object(let members) = self { members } else { nil }
     }
@@ -58,19 +58,19 @@ extension ContentTree {
         }
     }
 
-    /// The member of that name.
+    /// The member with that name.
     package subscript(name: String) -> ContentTree? {
         guard let members, let place = members.place(of: name) else { return nil }
         return members[place].value
     }
 
-    /// The value at a path of member names; elements of arrays have none.
+    /// The value at a path of member names, which never leads into arrays.
     package func value(at path: some Collection<some StringProtocol>) -> ContentTree? {
         guard let first = path.first else { return self }
         return self[String(first)]?.value(at: path.dropFirst())
     }
 
-    /// What a URL or a form says for the value; nil for an array, an object and null.
+    /// The value as text in a URL or a form; nil for an array, an object and null.
     package var scalar: String? {
         switch self {
         case .bool(let value): String(value)
@@ -81,7 +81,8 @@ extension ContentTree {
         }
     }
 
-    /// This object with the members that it lacks, at every depth; a value that is there wins, null too.
+    /// The object with the missing members of the defaults added, at every depth; an existing value takes precedence,
+    /// null too.
     package func filled(from defaults: ContentTree) -> ContentTree {
         guard case .object(var members) = self, case .object(let more) = defaults else { return self }
         for member in more {
@@ -94,7 +95,7 @@ extension ContentTree {
         return .object(members)
     }
 
-    /// This tree without members that are null, and without objects that have no members left. Arrays stay as they are.
+    /// The tree without members that are null, and without objects that have no members left. Arrays stay as they are.
     package func strippingNulls() -> ContentTree {
         guard case .object(let members) = self else { return self }
         return .object(
@@ -110,7 +111,7 @@ extension ContentTree {
         )
     }
 
-    /// This tree with the members of every object in the order of their names' bytes.
+    /// The tree with the members of every object sorted by the bytes of their names.
     package func sorted() -> ContentTree {
         switch self {
         case .array(let values): .array(values.map { $0.sorted() })
@@ -123,7 +124,7 @@ extension ContentTree {
         }
     }
 
-    /// This tree with the value at a path of member names changed, in every element of an array on the way.
+    /// The tree with the value at a path of member names changed, in every element of an array on the way.
     package func changing<Failure: Error>(
         _ path: ArraySlice<String>,
         _ change: (ContentTree) throws(Failure) -> ContentTree
@@ -149,18 +150,18 @@ extension ContentTree {
     }
 }
 
-/// Why bytes are no tree.
+/// The error of bytes that are not a tree.
 package struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
     package let description: String
 
     package init(_ description: String) { self.description = description }
 }
 
-/// The size of a tree that is read.
+/// The limits of a tree that is read.
 package struct TreeLimits: Sendable, Equatable {
-    /// Objects and arrays within one another.
+    /// The most levels of nested objects and arrays.
     package var depth: Int
-    /// Values, those within others among them.
+    /// The most values, including nested ones.
     package var values: Int
 
     package init(depth: Int = 64, values: Int = 100_000) {
@@ -171,18 +172,19 @@ package struct TreeLimits: Sendable, Equatable {
 
 // MARK: - Numbers
 
-/// A number as JSON writes it, exactly (RFC 8259 section 6); zeros before it and a plus sign do no harm.
+/// An exact number in the form of JSON (RFC 8259 section 6); leading zeros and a plus sign are accepted.
 package struct DecimalNumber: Sendable, Equatable {
     private let isNegative: Bool
-    /// The digits without zeros at either end; none for zero.
+    /// The digits without zeros at either end; empty for zero.
     private let digits: [UInt8]
-    /// Places between the point and the first digit, negative where zeros are between them.
+    /// The number of places between the point and the first digit, negative if zeros are between them.
     private let magnitude: Int
 
-    /// Exponents beyond it are taken for it.
+    /// The limit of exponents; a larger one is limited to it.
     private static let largestExponent = 1 << 40
 
-    /// - Returns: nil for what is no number.
+    /// Reads a number.
+    /// - Returns: nil if the text is not one.
     package init?(_ text: String) {
         var rest = Substring(text).utf8[...]
         func takeDigits() -> [UInt8] {
@@ -229,7 +231,7 @@ extension DecimalNumber: Comparable {
         return first.isNegative ? second.isSmaller(than: first) : first.isSmaller(than: second)
     }
 
-    /// Whether the number without its sign is smaller than the other without its sign.
+    /// Whether the absolute value is smaller than that of the other number.
     private func isSmaller(than other: DecimalNumber) -> Bool {
         if digits.isEmpty || other.digits.isEmpty { return digits.isEmpty && !other.digits.isEmpty }
         return magnitude == other.magnitude
@@ -239,15 +241,16 @@ extension DecimalNumber: Comparable {
 
 // MARK: - Differences
 
-/// The first places at which a tree has something else than an older one. The order of members makes no difference.
+/// The first places at which a tree differs from an older one. The order of members is ignored.
 package struct TreeDifferences: Sendable, Equatable {
-    /// Such as `user.roles[2] is missing`, in the order of the older tree; no text has a value of a document in it.
+    /// The differences, such as `user.roles[2] is missing`, in the order of the older tree; no text has a value of a
+    /// document.
     package private(set) var texts: [String] = []
-    /// There are more differences than those in ``texts``.
+    /// Whether there are more differences than those in ``texts``.
     package private(set) var isCut = false
     private let limit: Int
 
-    /// - Parameter limit: of texts. The recursion is as deep as the trees are.
+    /// - Parameter limit: the most texts. The recursion is as deep as the trees are.
     package init(from old: ContentTree, to new: ContentTree, atMost limit: Int = 10) {
         self.limit = limit
         compare(old, new, "")
@@ -285,7 +288,7 @@ package struct TreeDifferences: Sendable, Equatable {
         }
     }
 
-    /// `user.name`; a name that is no word is in quotation marks: `user["a b"]`.
+    /// The place of a member, such as `user.name`; a name that is not a word is in quotation marks: `user["a b"]`.
     private static func place(of name: String, in place: String) -> String {
         let isWord =
             !name.isEmpty && name.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" || $0 == "$" }
@@ -295,7 +298,7 @@ package struct TreeDifferences: Sendable, Equatable {
 }
 
 extension ContentTree {
-    /// What it is, with its article.
+    /// The kind of the value, with its article.
     fileprivate var kind: String {
         switch self {
         case .null: "null"

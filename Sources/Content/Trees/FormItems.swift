@@ -2,7 +2,7 @@
 
 package import Policies
 
-/// A name with its value; none for a name that stands alone.
+/// A name with its value, which is nil for a name alone.
 package struct FormItem: Sendable, Equatable {
     package let name: String
     package let value: String?
@@ -12,15 +12,15 @@ package struct FormItem: Sendable, Equatable {
         self.value = value
     }
 
-    /// Percent-encoded: `name=value`, or the name alone.
+    /// The item percent-encoded: `name=value`, or the name alone.
     package var text: String {
         value.map { "\(PercentEncoding.encode(name))=\(PercentEncoding.encode($0))" } ?? PercentEncoding.encode(name)
     }
 }
 
 package enum FormItems {
-    /// The items of the members of an object: `a=1`, `a[b]=1` for an object in it, and for a list `a[]=1` or `a=1` once
-    /// more, as the style says. Null is a name alone.
+    /// The items of an object's members: `a=1`, `a[b]=1` for an object in it, and for a list `a[]=1` or a repeated
+    /// `a=1`, as the style says. Null gives a name alone.
     package static func items(_ tree: ContentTree, _ style: FormStyle) -> [FormItem] {
         var items: [FormItem] = []
         for member in (style.isSorted ? tree.sorted() : tree).members ?? [] {
@@ -47,9 +47,9 @@ package enum FormItems {
 
     // MARK: - Reading
 
-    /// The tree that a form is: `a[b]` is a member of an object, `a[]` and a name that occurs again are lists, and every
-    /// value is a text.
-    /// - Throws: where the bytes are not UTF-8, names contradict one another, or a limit is passed.
+    /// Reads a form as a tree: `a[b]` is a member of an object, `a[]` and a repeated name are lists, and every value is
+    /// a text.
+    /// - Throws: an error if the bytes are not UTF-8, names contradict one another, or a limit is exceeded.
     package static func read(_ bytes: [UInt8], limits: TreeLimits = TreeLimits()) throws(TreeError) -> ContentTree {
         let root = FormNode()
         var count = 0
@@ -75,7 +75,7 @@ package enum FormItems {
         return text
     }
 
-    /// `a[b][]` is `a`, `b` and an empty name; what is not of this form is one name.
+    /// The path of a name: `a[b][]` is `a`, `b` and an empty name; a name of another form is its own path.
     private static func path(of name: String) -> [String] {
         guard name.hasSuffix("]"), let open = name.firstIndex(of: "["), open > name.startIndex else { return [name] }
         let inner = name[name.index(after: open)...].dropLast()
@@ -84,7 +84,7 @@ package enum FormItems {
     }
 }
 
-/// A value of a form while it grows; each item costs the same, however many there are.
+/// A value of a form that grows; each item takes the same time, however many there are.
 private final class FormNode {
     private var values: [ContentTree] = []
     private var isList = false
@@ -92,7 +92,8 @@ private final class FormNode {
     private var names: [String] = []
     private var members: [MemberName: FormNode] = [:]
 
-    /// - Returns: false where something else is in the place.
+    /// Inserts a value.
+    /// - Returns: false if the place has another kind of value.
     func insert(_ value: ContentTree, at path: ArraySlice<String>) -> Bool {
         guard let first = path.first, !(first.isEmpty && path.count == 1) else {
             guard members.isEmpty else { return false }
@@ -123,7 +124,7 @@ private final class FormNode {
 
 /// Percent-encoding (RFC 3986 section 2.1).
 package enum PercentEncoding {
-    /// Whether a byte stands for itself everywhere (RFC 3986 section 2.3).
+    /// Whether a byte is never encoded (RFC 3986 section 2.3).
     private static func isUnreserved(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -134,7 +135,7 @@ package enum PercentEncoding {
         }
     }
 
-    /// All but unreserved characters as `%XX`.
+    /// Encodes all but unreserved characters as `%XX`.
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var result: [UInt8] = []
@@ -150,10 +151,10 @@ package enum PercentEncoding {
 
     package static func encode(_ text: String) -> String { encode(text.utf8) }
 
-    /// A percent sign without two hexadecimal digits stands for itself.
+    /// Decodes bytes; a percent sign without two hexadecimal digits stays.
     package static func decode(_ bytes: some Collection<UInt8>) -> [UInt8] { decode(bytes, plusIsSpace: false) }
 
-    /// Decodes bytes as forms are read: a plus sign is a space.
+    /// Decodes bytes of a form, in which a plus sign is a space.
     package static func decode(form bytes: some Collection<UInt8>) -> [UInt8] { decode(bytes, plusIsSpace: true) }
 
     private static func decode(_ bytes: some Collection<UInt8>, plusIsSpace: Bool) -> [UInt8] {

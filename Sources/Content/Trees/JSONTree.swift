@@ -1,5 +1,5 @@
-// JSON texts (RFC 8259) as trees and back: strictly read and within bounds, written without spaces, and asked for one
-// value.
+// JSON texts (RFC 8259) as trees and back: parsed strictly and within limits, written without spaces, and searched for
+// one value.
 
 /// Reads one text; the recursion is as deep as the limits allow.
 package struct JSONReader {
@@ -16,8 +16,10 @@ package struct JSONReader {
         self.repeats = repeats
     }
 
-    /// - Parameter repeats: one object may name a member twice: the last one counts.
-    /// - Throws: where the bytes are no JSON text, one object names a member twice and must not, or a limit is passed.
+    /// Reads a JSON text.
+    /// - Parameter repeats: whether one object may have a name twice: then the last member counts.
+    /// - Throws: an error if the bytes are not a JSON text, an object has a name twice without `repeats`, or a limit is
+    ///   exceeded.
     package static func read(
         _ bytes: [UInt8],
         limits: TreeLimits = TreeLimits(),
@@ -70,7 +72,7 @@ package struct JSONReader {
     }
 
     /// Takes the comma between two members, or the end.
-    /// - Returns: whether another one follows.
+    /// - Returns: whether another member follows.
     private mutating func goesOn(until end: UInt8) throws(TreeError) -> Bool {
         skipSpace()
         guard let byte = next else { throw error("the text ends early") }
@@ -109,7 +111,7 @@ package struct JSONReader {
             skipSpace()
             guard next == UInt8(ascii: "\"") else { throw error("the name of a member is missing") }
             let name = try text()
-            // Two readers might not take the same one.
+            // Other parsers might choose another one of two members.
             let known = places[MemberName(name)]
             guard known == nil || repeats else { throw error("the member '\(name)' occurs twice") }
             skipSpace()
@@ -203,7 +205,7 @@ package struct JSONReader {
         return scalar
     }
 
-    /// Four hexadecimal digits.
+    /// Takes four hexadecimal digits.
     private mutating func unit() throws(TreeError) -> UInt32 {
         guard position + 4 <= bytes.count else { throw error("the text ends early") }
         var value: UInt32 = 0
@@ -220,7 +222,7 @@ package struct JSONReader {
 
 // MARK: - Writing
 
-/// A tree as a JSON text without spaces.
+/// Writes a tree as a JSON text without spaces.
 package enum JSONWriter {
     package static func bytes(_ tree: ContentTree) -> [UInt8] {
         var result: [UInt8] = []
@@ -260,7 +262,7 @@ package enum JSONWriter {
         result.append(UInt8(ascii: "\""))
     }
 
-    /// What stands between the quotes of a text.
+    /// Appends the text in the form between the quotes of a string.
     package static func append(escaped text: String, to result: inout [UInt8]) {
         for byte in text.utf8 {
             switch byte {
@@ -279,22 +281,22 @@ package enum JSONWriter {
 
 // MARK: - One value
 
-/// Why a JSON text has no such value.
+/// The reason why a JSON text has no such value.
 package struct JSONLookupError: Error, Sendable, Equatable {
-    /// The reason in words, without anything of the text.
+    /// The reason in words, without any part of the text.
     package let reason: String
 
     package init(_ reason: String) { self.reason = reason }
 }
 
-/// Looks into JSON texts. It reads the whole text: not for long ones on a loop.
+/// Looks up values in JSON texts. It parses the whole text, so a long one must not be read on a loop.
 package enum JSONLookup {
-    /// The bounds of a text that is looked into; no value is taken out of objects and arrays that are nested deeper.
+    /// The limits of a text; values that are nested deeper are not found.
     private static let limits = TreeLimits(depth: 128, values: 1 << 20)
 
-    /// The text, number or truth value at the end of a path of keys of objects and positions in arrays, as a text.
-    /// Numbers keep their digits. Of members with one name the last one counts.
-    /// - Throws: that the bytes are no JSON text, or that there is no such value.
+    /// The text, number or truth value, as text, at the end of a path of keys of objects and positions in arrays.
+    /// Numbers keep their digits. The last one of members with the same name counts.
+    /// - Throws: an error if the bytes are not a JSON text, or there is no such value.
     package static func text(at path: [String], in bytes: [UInt8]) throws(JSONLookupError) -> String {
         let tree: ContentTree
         do throws(TreeError) { tree = try JSONReader.read(bytes, limits: limits, repeats: true) } catch {
@@ -325,7 +327,7 @@ package enum JSONLookup {
         return place
     }
 
-    /// A text as it stands between the quotes of a JSON string.
+    /// The text in the form between the quotes of a JSON string.
     package static func escaped(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {

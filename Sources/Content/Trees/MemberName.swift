@@ -1,8 +1,8 @@
-// Names of members: compared by their code points (RFC 8259 section 8.3), and written as snake_case or camelCase.
+// Names of members: compared by their code points (RFC 8259 section 8.3), and converted to snake_case or camelCase.
 
 package import Policies
 
-/// A name as the key of a table.
+/// A name as the key of a table, compared by code points.
 package struct MemberName: Hashable, Sendable {
     package let text: String
 
@@ -22,16 +22,16 @@ extension String {
 }
 
 extension [ContentTree.Member] {
-    /// Where the member of that name is.
+    /// The index of the member with that name.
     package func place(of name: String) -> Int? { firstIndex { $0.name.isSameName(as: name) } }
 }
 
 // MARK: - Styles
 
-// Names of members as snake_case or camelCase.
+// Names of members in snake_case or camelCase.
 extension NameStyle {
-    /// The name in this style: `userID`, `URLString` and `HTTPServer2` are `user_id`, `url_string` and `http_server2`;
-    /// `user_id` is `userId`. Underscores at the beginning and at the end stay.
+    /// The name in this style: `userID`, `URLString` and `HTTPServer2` become `user_id`, `url_string` and
+    /// `http_server2`; `user_id` becomes `userId`. Underscores at the beginning and at the end stay.
     package func name(_ name: String) -> String {
         switch self {
         case .snake: Self.snake(name)
@@ -39,8 +39,8 @@ extension NameStyle {
         }
     }
 
-    /// A tree with all names of members in this style, those in lists too.
-    /// - Throws: where two members of an object would have one name.
+    /// The tree with all names of members in this style, also in lists.
+    /// - Throws: an error if two members of an object would have the same name.
     package func renamed(_ tree: ContentTree) throws(TreeError) -> ContentTree {
         switch tree {
         case .array(let values):
@@ -62,8 +62,8 @@ extension NameStyle {
         }
     }
 
-    /// A word begins with a capital behind another character, and with the last one of several capitals if a small
-    /// letter follows it.
+    /// The name in snake_case. A word begins with a capital after another character, and with the last one of several
+    /// capitals if a small letter follows it.
     private static func snake(_ name: String) -> String {
         let characters = Array(name)
         var result = ""

@@ -1,15 +1,15 @@
-// Property lists: whether one may be decoded, and a tree as one in XML.
+// Property lists: the limits of one that is decoded, and a tree written as one in XML.
 
 import HTTPWire
 
-/// The limits of a property list that is decoded. Everything else that is wrong with one is the decoder's to say.
+/// The limits of a property list that is decoded. The decoder reports all other mistakes.
 package enum PropertyListBounds {
-    /// Arrays and dictionaries within one another, at most.
+    /// The most levels of nested arrays and dictionaries.
     package static let depth = 128
-    /// Values that any list may have; a longer one may have as many as it has bytes.
+    /// The number of values that any list may have; a longer list may have as many as it has bytes.
     private static let values = 100_000
 
-    /// Why a property list is not to be decoded; nil: it may be.
+    /// The reason why a property list must not be decoded; nil if it may be.
     package static func fault(in bytes: UnsafeRawBufferPointer) -> String? {
         do throws(TreeError) {
             try check(bytes)
@@ -24,7 +24,7 @@ package enum PropertyListBounds {
             var list = BinaryShape(bytes, values: max(values, bytes.count))
             try list.check()
         } else if let units = utf16(bytes) {
-            // The decoder reads these, too.
+            // The decoder accepts UTF-16, too.
             let text = Array(String(decoding: units, as: UTF16.self).utf8)
             if let reason = text.withUnsafeBytes({ fault(in: $0) }) { throw TreeError(reason) }
         } else {
@@ -51,7 +51,7 @@ package enum PropertyListBounds {
         }
     }
 
-    /// Counts how deep elements are nested. What does not end is left to the decoder, which stops there.
+    /// Checks the depth of nested elements. An unclosed one is left to the decoder, which stops there.
     private static func checkXML(_ bytes: UnsafeRawBufferPointer) throws(TreeError) {
         var place = 0
         var open = 0
@@ -63,7 +63,7 @@ package enum PropertyListBounds {
             }
             place = end + (mark?.end.utf8.count ?? 1)
             if let mark {
-                // Property lists have no declarations of their own, within which a tag would be none.
+                // Property lists have no declarations of their own, inside of which a tag would not be one.
                 if mark.start == "<!", bytes[start..<end].contains(UInt8(ascii: "[")) {
                     throw TreeError("it has declarations of its own")
                 }
@@ -78,7 +78,7 @@ package enum PropertyListBounds {
         }
     }
 
-    /// What is no element, with its end; the longest beginnings come first.
+    /// The beginnings of markup that is not an element, each with its end; the longest come first.
     private static let skipped = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<!", ">"), ("<?", "?>")]
         .map { (start: $0.0, end: $0.1) }
 
@@ -93,17 +93,17 @@ package enum PropertyListBounds {
     }
 }
 
-/// The objects of a binary list, and what they contain; one use.
+/// The objects of a binary list and their contents; used once.
 private struct BinaryShape {
-    // The caller holds the bytes while it uses this.
+    // The caller holds the bytes while it uses this value.
     private let bytes: UnsafeRawBufferPointer
     private let mostValues: Int
     private var offsetSize = 0
     private var referenceSize = 0
     private var objectCount = 0
     private var table = 0
-    /// The levels and the number of values of the objects that were looked at, each value counted wherever it is
-    /// written out.
+    /// The levels and the number of values of the objects that were examined; a value counts at each place that refers
+    /// to it.
     private var known: [Int: (levels: Int, values: Int)] = [:]
     private var references = 0
 
@@ -135,8 +135,7 @@ private struct BinaryShape {
         return Int(value)
     }
 
-    /// Counts the levels and values of an object. Each object is looked into once; one that contains itself is too
-    /// deep.
+    /// Counts the levels and values of an object. Each object is examined once; one that contains itself is too deep.
     private mutating func look(_ object: Int, level: Int) throws(TreeError) -> (levels: Int, values: Int) {
         guard object < objectCount else { throw Self.malformed }
         if let found = known[object] {
@@ -147,7 +146,7 @@ private struct BinaryShape {
         guard place < bytes.count else { throw Self.malformed }
         var found = (levels: 0, values: 1)
         let kind = bytes[place] >> 4
-        // Arrays, sets and dictionaries.
+        // These kinds are arrays, sets and dictionaries.
         if kind == 10 || kind == 12 || kind == 13 {
             guard level < PropertyListBounds.depth else { throw PropertyListBounds.tooDeep }
             let (first, count) = try content(at: place)
@@ -171,7 +170,7 @@ private struct BinaryShape {
 
     private var tooMany: TreeError { TreeError("it has more than \(mostValues) values where each is written out") }
 
-    /// Where the references of a collection begin, and how many values it has.
+    /// The place where the references of a collection begin, and the number of its values.
     private func content(at place: Int) throws(TreeError) -> (first: Int, count: Int) {
         let low = Int(bytes[place] & 15)
         guard low == 15 else { return (place + 1, low) }
@@ -187,10 +186,10 @@ private struct BinaryShape {
 
 // MARK: - Writing
 
-/// A tree as a property list in XML.
+/// Writes a tree as a property list in XML.
 package enum PropertyListWriter {
-    /// A document of version 1.0. A property list knows no null: such members and elements must be gone.
-    /// - Throws: where there is a null, or a text with a character that XML cannot have.
+    /// A document of version 1.0. A property list has no null, so such members and elements must be removed before.
+    /// - Throws: an error if there is a null, or a text with a character that XML cannot have.
     package static func bytes(_ tree: ContentTree) throws(TreeError) -> [UInt8] {
         var text = """
             <?xml version="1.0" encoding="UTF-8"?>
@@ -233,7 +232,7 @@ package enum PropertyListWriter {
             case "&": result += "&amp;"
             case "<": result += "&lt;"
             case ">": result += "&gt;"
-            // A reader of XML would make a line feed of it.
+            // An XML parser would read a carriage return as a line feed.
             case "\r": result += "&#13;"
             case "\t", "\n": result.unicodeScalars.append(scalar)
             case _ where scalar.value < 0x20 || scalar.value == 0xFFFE || scalar.value == 0xFFFF:
