@@ -1,15 +1,15 @@
-// The client side of the admin API: one HTTP request over a unix or TCP socket, blocking; an answer may come over time,
-// read piece by piece.
+// The client side of the admin API: one HTTP request over a unix or TCP socket, blocking; a streamed answer is read
+// piece by piece.
 
 import DrydockDaemon
 import Glibc
 import HTTPWire
 import ProxyServer
 
-/// Speaks to one admin address.
+/// A client of one admin address.
 struct AdminClient {
     let address: String
-    /// Seconds without a byte of the answer.
+    /// The longest time in seconds without a byte of the answer.
     var timeout = 10
 
     struct Answer {
@@ -18,7 +18,8 @@ struct AdminClient {
 
         var text: String { String(decoding: body, as: UTF8.self) }
 
-        /// - Throws: `Failure` with the daemon's own words, for any status but 2xx.
+        /// The answer if its status is 2xx.
+        /// - Throws: `Failure` with the daemon's message, for any other status.
         func successful() throws -> Answer {
             guard 200..<300 ~= status else { throw failure }
             return self
@@ -42,8 +43,8 @@ struct AdminClient {
 
     /// Sends one request and reads the whole answer.
     /// - Parameters:
-    ///   - id: of what the path is for, where it has a place for one.
-    ///   - body: a JSON document; nil sends none.
+    ///   - id: the id in the path, if the path has a place for one.
+    ///   - body: a JSON document; nil to send none.
     /// - Throws: `Failure`, with code 3 if no daemon listens.
     func request(
         _ method: String,
@@ -81,7 +82,7 @@ struct AdminClient {
 
     // MARK: - The socket
 
-    /// Whether a daemon listens there; if none does, `errno` says why.
+    /// Whether a daemon listens at the address; if none does, `errno` is the reason.
     var isThere: Bool {
         guard let descriptor = open() else { return false }
         close(descriptor)
@@ -181,7 +182,7 @@ struct AdminClient {
         }
     }
 
-    /// The daemon answers with Content-Length and closes, so that the body is what follows the head.
+    /// Parses an answer: the daemon sends Content-Length and closes, so the rest after the head is the body.
     func parse(_ bytes: [UInt8]) throws -> Answer {
         let mark = Array("\r\n\r\n".utf8)
         guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: mark) }),
@@ -201,11 +202,11 @@ extension Substring {
 
 // MARK: - Answers that come over time
 
-// An answer of the admin API that comes over time, read piece by piece.
+// A streamed answer of the admin API, read piece by piece.
 extension AdminClient {
-    /// Sends one GET, and hands on the content of its answer as it comes, until the daemon ends it.
-    /// - Throws: `Failure`, with code 3 if no daemon listens or it went away before the end; the daemon's own words for
-    ///   any status but 2xx.
+    /// Sends one GET, and passes the content of its answer to `take` as it comes, until the daemon ends it.
+    /// - Throws: `Failure`, with code 3 if no daemon listens or it ended before the end of the answer; with the
+    ///   daemon's message for any status but 2xx.
     func stream(_ path: AdminPath, query: [AdminQuery.Item], _ take: (ArraySlice<UInt8>) -> Void) throws {
         let descriptor = try ask("GET", path, query: query)
         defer { close(descriptor) }
@@ -215,7 +216,7 @@ extension AdminClient {
             _ = try parse(bytes + (try receive(descriptor))).successful()
             return
         }
-        // From now on nothing may happen for as long as it likes.
+        // From here on the stream may be silent for any time.
         var forever = timeval()
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &forever, socklen_t(MemoryLayout<timeval>.size))
         bytes = try parse(bytes).body
@@ -223,7 +224,8 @@ extension AdminClient {
         while try !decode(bytes, &decoder, take) { bytes = try piece(descriptor) }
     }
 
-    /// - Returns: what has come up to the end of the head, and maybe more.
+    /// Reads the head.
+    /// - Returns: the bytes up to the end of the head, and maybe more.
     private func head(_ descriptor: Int32) throws -> [UInt8] {
         var bytes: [UInt8] = []
         let mark = Array("\r\n\r\n".utf8)
@@ -247,6 +249,7 @@ extension AdminClient {
         }
     }
 
+    /// Decodes a part of the answer.
     /// - Returns: whether that was the end.
     private func decode(
         _ bytes: [UInt8],

@@ -1,5 +1,5 @@
-// Which configuration and which daemon a command is for: by its options, by a configuration file, or by the sockets of
-// this user's daemons.
+// The configuration and the daemon of a command: named by its options, by a configuration file, or found by the sockets
+// of this user's daemons.
 
 import ArgumentParser
 import Configuration
@@ -7,18 +7,18 @@ import DrydockDaemon
 import Glibc
 import ProxyServer
 
-/// Where the daemon's admin socket is, and how to print.
+/// The options for the daemon's admin socket and the form of the output.
 struct AdminOptions: ParsableArguments {
     @OptionGroup var daemon: DaemonOptions
     @Flag(help: "Print one JSON document.")
     var json = false
 
-    /// The daemon that is meant.
-    /// - Throws: `Failure` where a configuration file is there and does not say which, or where no daemon is there.
+    /// The client of the chosen daemon.
+    /// - Throws: `Failure` if there is a configuration file that does not name one, or if no daemon is found.
     var client: AdminClient { get throws { try daemon.client } }
 
-    /// Gives the daemon an order, says which daemon that was, and prints its answer: as it came with
-    /// `--json`, or else in words.
+    /// Sends an order to the daemon, reports which daemon that was, and prints its answer: unchanged with `--json`,
+    /// otherwise in words.
     func order<Document: Decodable>(
         _ method: String,
         _ path: AdminPath,
@@ -34,7 +34,7 @@ struct AdminOptions: ParsableArguments {
     }
 }
 
-/// Where the daemon's admin socket is.
+/// The options for the daemon's admin socket.
 struct DaemonOptions: ParsableArguments {
     @Option(
         help:
@@ -54,8 +54,8 @@ struct DaemonOptions: ParsableArguments {
         throw ValidationError("--admin '\(admin)' is not an address; write unix:PATH, an absolute path, or HOST:PORT")
     }
 
-    /// The daemon that is meant.
-    /// - Throws: `Failure` where a configuration file is there and does not say which, or where no daemon is there.
+    /// The client of the chosen daemon.
+    /// - Throws: `Failure` if there is a configuration file that does not name one, or if no daemon is found.
     var client: AdminClient {
         get throws {
             if let admin { return AdminClient(address: admin) }
@@ -73,10 +73,10 @@ struct DaemonOptions: ParsableArguments {
 }
 
 extension AdminClient {
-    /// Nil where no daemon answers.
+    /// The identity of the daemon; nil if none answers.
     var which: AdminStatus.Identity? { try? request("GET", .status).successful().decode(AdminStatus.Identity.self) }
 
-    /// Says which daemon has been changed, on standard error, so that what others read stays as it is.
+    /// Reports which daemon has been changed, on standard error, so that standard output stays as it is.
     func sayWhich() {
         var words = "daemon: \(address)"
         if let which { words += ", \(which.text)" }
@@ -85,13 +85,13 @@ extension AdminClient {
 }
 
 extension AdminStatus.Identity {
-    /// `process 7, configuration /etc/drydock/drydock.yaml`
+    /// The identity as text, such as `process 7, configuration /etc/drydock/drydock.yaml`.
     var text: String { "process \(pid), configuration \(configuration ?? "from the command line")" }
 }
 
 // MARK: - The configuration file
 
-/// Which configuration file is meant.
+/// The option for the configuration file.
 struct ConfigurationOption: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
@@ -99,15 +99,15 @@ struct ConfigurationOption: ParsableArguments {
     )
     var file: String?
 
-    /// The file of the working folder, and that of the machine; nil where there is none.
+    /// The paths of the file in the working folder, and of the machine's; nil if there is none.
     static var localPath: String? { present("drydock.yaml") }
     static var systemPath: String? { present("/etc/drydock/drydock.yaml") }
 
     private static func present(_ path: String) -> String? { access(path, F_OK) == 0 ? path : nil }
 
-    /// The file to read.
-    /// - Parameter alternative: what else can be given.
-    /// - Throws: `Failure` where none is named and none is in its usual place.
+    /// The path of the file to read.
+    /// - Parameter alternative: the text about another way to name one.
+    /// - Throws: `Failure` if no file is named and none is in its usual place.
     func path(alternative: String = "") throws -> String {
         if let path = file ?? Self.localPath ?? Self.systemPath { return path }
         throw Failure(
@@ -119,7 +119,7 @@ struct ConfigurationOption: ParsableArguments {
 
 // MARK: - A daemon that no option names
 
-/// How a command finds a daemon that its options do not name: by a configuration file, or by the sockets of this user's
+/// The search for a daemon that the options do not name: by a configuration file, or by the sockets of this user's
 /// daemons.
 struct DaemonSearch {
     let environment: [String: String]
@@ -127,7 +127,7 @@ struct DaemonSearch {
     /// The address in `DRYDOCK_ADMIN`.
     var named: String? { environment["DRYDOCK_ADMIN"].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// The default sockets of this user's daemons; only in folders that this user alone can write to.
+    /// The default sockets of this user's daemons; only those in folders that only this user can write to.
     var own: [AdminClient] {
         DefaultAdmin.folders(environment: environment).filter { DefaultAdmin.distrust($0) == nil }.map {
             AdminClient(address: "unix:" + DefaultAdmin.socket(in: $0))
@@ -136,9 +136,9 @@ struct DaemonSearch {
 
     var system: AdminClient { AdminClient(address: "unix:" + DefaultAdmin.systemSocket) }
 
-    /// The daemon of a configuration file. A file that is there and wrong never leads to another daemon, and neither
-    /// does one that leaves the address to the default.
-    /// - Throws: `Failure`, with code 3 where no daemon is there.
+    /// The daemon of a configuration file. A file with a mistake never leads to another daemon, and neither does one
+    /// that leaves the address to the default.
+    /// - Throws: `Failure`, with code 3 if no daemon is there.
     func daemon(of file: String) throws -> AdminClient {
         let address: ListenAddress?
         do throws(ConfigurationErrors) {
@@ -163,7 +163,7 @@ struct DaemonSearch {
         )
     }
 
-    /// Whether two paths lead to one file.
+    /// Whether two paths name the same file.
     private static func isSame(_ path: String, _ other: String) -> Bool {
         if other == Configuration.standardInput { return path == Configuration.standardInputName }
         var (one, two) = (stat(), stat())
@@ -171,14 +171,14 @@ struct DaemonSearch {
         return one.st_dev == two.st_dev && one.st_ino == two.st_ino
     }
 
-    /// The failure that no daemon listens at any of the places.
+    /// The failure if no daemon listens at any of the places.
     func nowhere(_ places: [AdminClient]) -> Failure {
         var reasons = places.map { place in
             let reason = place.isThere ? "it has just come" : String(cString: strerror(errno))
             return "no daemon at \(place.address): \(reason)"
         }
         if named == nil {
-            // Name a folder that exists and that others can write to; a missing one needs no warning.
+            // A folder is named that exists and that others can write to; a missing one needs no warning.
             let folders = DefaultAdmin.folders(environment: environment).filter { access($0, F_OK) == 0 }
             reasons += folders.compactMap { DefaultAdmin.distrust($0).map { "\($0), so that nothing in it was asked" } }
             if own.isEmpty { reasons.insert("this user has no daemon", at: 0) }

@@ -1,10 +1,10 @@
-// `drydock size` and `drydock prefetch`: how much a list would download, and downloading it ahead of the clients.
+// `drydock size` and `drydock prefetch`: the size of a list's downloads, and downloading them before clients ask.
 
 import ArgumentParser
 import DrydockDaemon
 import ProxyServer
 
-/// What both commands take.
+/// The options of both commands.
 struct ListOptions: ParsableArguments {
     @Argument(
         help: "URLs as a client sends them (/github/users, http://localhost:8080/github/users), or the origin's URLs."
@@ -63,7 +63,7 @@ struct ListOptions: ParsableArguments {
         return order
     }
 
-    /// Has the daemon begin.
+    /// Has the daemon begin a batch.
     func submit(_ path: AdminPath, _ order: BatchOrder, to client: AdminClient) throws -> AdminJob {
         let body: [UInt8]
         do { body = try order.body() } catch { throw Failure(message: "\(error)") }

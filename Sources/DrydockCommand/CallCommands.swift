@@ -1,4 +1,4 @@
-// `drydock events`, `cancel` and `parked`: the calls and fetches that are under way.
+// `drydock events`, `cancel` and `parked`: the calls and fetches in progress.
 
 import ArgumentParser
 import DrydockDaemon
@@ -25,7 +25,7 @@ struct Events: ParsableCommand {
         if let service { query.append(("service", service)) }
         if let endpoint { query.append(("endpoint", endpoint)) }
         let client = try daemon.client
-        // Whoever reads, or presses Ctrl-C, has had enough, and nothing has gone wrong.
+        // A reader that closes the pipe, or Ctrl-C, ends the command without a failure.
         for number in [SIGINT, SIGTERM, SIGPIPE] { signal(number) { _ in _exit(0) } }
         try client.stream(.events, query: query) { lines in
             var rest = lines
@@ -41,7 +41,7 @@ struct Events: ParsableCommand {
 
 // MARK: - `drydock cancel`
 
-/// `drydock cancel`: ends fetches that are under way.
+/// `drydock cancel`: ends fetches in progress.
 struct Cancel: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "End fetches that are under way; stored responses stay.",
@@ -74,7 +74,7 @@ struct Cancel: ParsableCommand {
 
     func run() throws {
         var query: AdminQuery.Item = ("all", nil)
-        // Names of services have no slash, and URLs and paths do.
+        // Names of services have no slash; URLs and paths have one.
         if let target { query = (target.contains("/") ? "url" : "service", target) }
         let isOfWaiters = waiters
         try options.order("POST", .cancel, query: isOfWaiters ? [query, ("waiters", nil)] : [query]) {
@@ -92,7 +92,7 @@ struct Cancel: ParsableCommand {
 
 // MARK: - `drydock parked`
 
-/// `drydock parked`: the calls that wait for an origin that is away.
+/// `drydock parked`: the calls that wait for an origin that cannot be reached.
 struct Parked: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List, replay or cancel calls that wait for an origin that is away.",
@@ -138,7 +138,7 @@ struct Parked: ParsableCommand {
     }
 }
 
-/// Which calls are meant.
+/// The option for the calls that a command is about.
 struct ParkedTarget: ParsableArguments {
     @Argument(help: ArgumentHelp("The number of a call, or the name of a service.", valueName: "NUMBER|SERVICE"))
     var target: String?
@@ -163,7 +163,7 @@ struct ParkedTarget: ParsableArguments {
 }
 
 extension AdminParked.Call {
-    /// `17  api  POST /orders  parked 12s, 9m left, 1.2 KiB, 2 replays: the status was 503`
+    /// The call as a line: `17  api  POST /orders  parked 12s, 9m left, 1.2 KiB, 2 replays: the status was 503`.
     fileprivate var line: String {
         let times = "\(Format.duration(waited)), \(Format.duration(left)) left"
         return

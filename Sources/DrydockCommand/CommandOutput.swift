@@ -1,4 +1,4 @@
-// What a command prints and ends with: failures with their exit codes, lines on standard error, and numbers.
+// The output of commands: failures with their exit codes, lines on standard error, and numbers.
 
 import DrydockDaemon
 import Glibc
@@ -15,10 +15,10 @@ func printError(_ text: String) {
     _ = (text + "\n").utf8CString.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count - 1) }
 }
 
-/// The variables of this process.
+/// The environment variables of this process.
 func processEnvironment() -> [String: String] {
     var result: [String: String] = [:]
-    // The environment is not changed while the process runs: nothing here calls setenv.
+    // The environment does not change while the process runs: nothing here calls setenv.
     var entry = environ
     while let text = entry.pointee {
         let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -30,11 +30,11 @@ func processEnvironment() -> [String: String] {
 
 // MARK: - Numbers
 
-/// Numbers as people read them.
+/// Numbers in the form that people read.
 enum Format {
     static func size(_ bytes: Int) -> String { BatchProgress.size(Int64(bytes)) }
 
-    /// Milliseconds with one digit behind the point, rounded down.
+    /// Milliseconds with one decimal, rounded down.
     static func milliseconds(_ nanoseconds: UInt64) -> String {
         let tenths = nanoseconds / 100_000
         return "\(tenths / 10).\(tenths % 10)ms"

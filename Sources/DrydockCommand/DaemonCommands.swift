@@ -38,7 +38,7 @@ struct Status: ParsableCommand {
 }
 
 extension AdminStatus.Service {
-    /// What is under way or waits, where there is something, and a breaker that is not closed.
+    /// The calls in progress or waiting, if there are any, and the breaker if it is not closed.
     fileprivate var load: String {
         var parts: [String] = []
         if let fetches, fetches > 0 { parts.append("\(fetches) fetches") }
@@ -49,12 +49,12 @@ extension AdminStatus.Service {
         return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
     }
 
-    /// Where requests go.
+    /// The target of requests.
     fileprivate var goal: String { isPartlyDemo == true ? "demo and \(target)" : isDemo ? "demo" : target }
 }
 
 extension AdminClock {
-    /// `2h ahead, 2026-01-31T12:00:00Z`.
+    /// The clock as a line, such as `2h ahead, 2026-01-31T12:00:00Z`.
     var line: String { ahead == 0 ? "the system's, \(time)" : "\(Lifetimes.text(ahead)) ahead, \(time)" }
 }
 

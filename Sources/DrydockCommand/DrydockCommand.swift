@@ -5,7 +5,7 @@ import DrydockDaemon
 import Glibc
 import ServiceCore
 
-/// `drydock`.
+/// The command `drydock` with its subcommands.
 struct DrydockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "drydock",

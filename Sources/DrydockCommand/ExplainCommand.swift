@@ -1,4 +1,4 @@
-// `drydock explain`: what would become of a request, and which rule says so.
+// `drydock explain`: the answer that a request would get, and the rule that decides it.
 
 import ArgumentParser
 import DrydockDaemon

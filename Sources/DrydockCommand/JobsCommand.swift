@@ -1,4 +1,4 @@
-// `drydock jobs`: the batches that the daemon knows, what can be done with them, and how one is followed until it ends.
+// `drydock jobs`: the batches that the daemon knows, the orders for them, and following one until it ends.
 
 import ArgumentParser
 import DrydockDaemon
@@ -73,20 +73,20 @@ struct Jobs: ParsableCommand {
 
 // A job and its items as the command line prints them.
 extension AdminJob {
-    /// Sizes are being looked for, or have been.
+    /// True if the job looks for sizes, or has found them.
     var isCheck: Bool { state == "checking" || state == "checked" }
-    /// Every item is done, or has its size.
+    /// True if every item is done, or has its size.
     var isGood: Bool { (state == "done" || state == "checked") && totals.failed == 0 }
 
     var progress: BatchProgress { BatchProgress(totals) }
-    /// How far it is.
+    /// The progress of the job.
     var sentence: String { isCheck ? progress.checkSentence : progress.sentence }
-    /// `3  prefetch  running  12 of 30 items, 1.2 of 3.0 MiB  catalogue`.
+    /// The job as a line: `3  prefetch  running  12 of 30 items, 1.2 of 3.0 MiB  catalogue`.
     var line: String { ([id, kind, state, sentence] + [name].compactMap { $0 }).joined(separator: "  ") }
 }
 
 extension AdminJob.Item {
-    /// The line of a call of a group: `done  200  api /login`; what failed or was skipped, with the reason.
+    /// The call of a group as a line, such as `done  200  api /login`; with the reason if it failed or was skipped.
     var callLine: String {
         var parts = [outcome == "skipped" ? "skipped" : state]
         if let status { parts.append("\(status)") }
@@ -95,7 +95,7 @@ extension AdminJob.Item {
         return parts.joined(separator: "  ")
     }
 
-    /// The job as one line for people; its state first.
+    /// The item as one line for people, with its state first.
     var line: String {
         var parts = [outcome ?? check.map { state == "queued" ? $0 : state } ?? state]
         if let size { parts.append(Format.size(Int(size))) }
@@ -109,7 +109,7 @@ extension AdminJob.Item {
 
 // MARK: - Following a job
 
-/// A flag that the user has pressed Ctrl-C; set by a signal handler, which may only touch atomics.
+/// True if the user has pressed Ctrl-C; set by a signal handler, which may only access atomics.
 private let interrupted = Atomic<Bool>(false)
 
 struct JobFollower {
@@ -119,7 +119,7 @@ struct JobFollower {
     init(client: AdminClient) { self.client = client }
 
     /// Waits for the end of a job.
-    /// - Returns: nil where Ctrl-C ended the waiting.
+    /// - Returns: nil if Ctrl-C ended the wait.
     func follow(_ id: String) throws -> AdminJob? {
         signal(SIGINT) { _ in interrupted.store(true, ordering: .relaxed) }
         defer { signal(SIGINT, SIG_DFL) }
@@ -137,7 +137,7 @@ struct JobFollower {
                     job.isCheck
                     ? job.progress.checkBar(columns: Self.columns)
                     : job.progress.bar(columns: Self.columns, seconds: Date().timeIntervalSince(began), since: before)
-                // Back to the first column, and what the line before had more than this one is erased.
+                // The line begins at the first column, and the rest of a longer previous line is erased.
                 write("\r\(line)\u{1B}[K")
             } else if job.sentence != told, job.isEnd || Date().timeIntervalSince(lastLine) >= 1 {
                 told = job.sentence
@@ -152,7 +152,7 @@ struct JobFollower {
         }
     }
 
-    /// The job with its items, as the daemon says it.
+    /// The job with its items, as the daemon sends it.
     func whole(_ id: String) throws -> AdminClient.Answer {
         try client.request("GET", .job, id: id).successful()
     }

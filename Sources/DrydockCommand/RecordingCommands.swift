@@ -1,4 +1,4 @@
-// `drydock record` and `drydock drift`: recordings of what is stored, and whether origins still answer as they were
+// `drydock record` and `drydock drift`: recordings of stored responses, and a check that origins still answer as
 // recorded.
 
 import ArgumentParser
@@ -79,7 +79,7 @@ struct Drift: ParsableCommand {
             """
     )
 
-    /// The exit code where an answer of an origin is another than the recorded one.
+    /// The exit code if an origin's answer differs from the recorded one.
     static let drifted: Int32 = 4
 
     @Argument(help: "Only the recordings of this service.")
@@ -119,7 +119,7 @@ struct Drift: ParsableCommand {
 }
 
 extension AdminDrift {
-    /// A line for each recording that is not the same, and the counts.
+    /// A line for each recording that differs, and the counts.
     fileprivate var text: String {
         var lines = recordings.flatMap(\.lines)
         var counts = "\(same) the same, \(changed) changed, \(gone) gone, \(unreachable) unreachable"
@@ -131,7 +131,7 @@ extension AdminDrift {
 }
 
 extension AdminDrift.Recording {
-    /// `changed      api  GET /users/7`, and a line for each difference.
+    /// The recording as a line, such as `changed      api  GET /users/7`, and a line for each difference.
     fileprivate var lines: [String] {
         let word = state.rawValue.replacing("-", with: " ")
         let padded = word + String(repeating: " ", count: max(0, 11 - word.count))

@@ -1,4 +1,4 @@
-// `drydock run`: has the daemon make the calls of a group, and reports what became of each.
+// `drydock run`: has the daemon make the calls of a group, and reports the outcome of each.
 
 import ArgumentParser
 import DrydockDaemon

@@ -1,4 +1,4 @@
-// `drydock seed`: stored responses into a folder that anything can read, and a folder into the store.
+// `drydock seed`: exports stored responses into a folder in a common form, and imports a folder into the store.
 
 import ArgumentParser
 import DrydockDaemon
@@ -69,12 +69,12 @@ struct Seed: ParsableCommand {
         }
     }
 
-    /// The daemon has a working folder of its own.
+    /// The absolute path, since the daemon has another working folder.
     static func absolute(_ path: String) -> String {
         path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
     }
 
-    /// Orders an export, and prints what came of it.
+    /// Orders an export, and prints its result.
     static func export(_ path: AdminPath, _ query: [AdminQuery.Item], _ options: AdminOptions) throws {
         let answer = try order(path, query, options)
         let result = try answer.decode(AdminSeedExport.self)
@@ -88,7 +88,7 @@ struct Seed: ParsableCommand {
         if let error = result.firstError { throw Failure(message: error) }
     }
 
-    /// An order that takes its time.
+    /// Sends an order that may take long.
     private static func order(
         _ path: AdminPath,
         _ query: [AdminQuery.Item],

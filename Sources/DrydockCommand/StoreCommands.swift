@@ -1,4 +1,5 @@
-// `drydock list`, `purge`, `pin`, `unpin` and `pins`: what is stored, what is removed, and what stays.
+// `drydock list`, `purge`, `pin`, `unpin` and `pins`: the stored responses, their removal, and their protection from
+// it.
 
 import ArgumentParser
 import Configuration
@@ -42,7 +43,7 @@ struct List: ParsableCommand {
     var after: String?
     @OptionGroup var options: AdminOptions
 
-    /// Entries that are counted behind the last one that is printed.
+    /// The most entries that are counted after the last one that is printed.
     private static let maximumCounted = 10_000
 
     func validate() throws {
@@ -79,7 +80,7 @@ struct List: ParsableCommand {
             return page.entries
         }
         repeat {
-            // A page never splits a URL, so that it may hold more than was asked for.
+            // A page never splits a URL, so it may have more entries than were asked for.
             let entries = try page(limit - found.count)
             if !options.json { for entry in entries { print(line(entry)) } }
             found += entries

@@ -1,4 +1,4 @@
-// `drydock demo`: demo mode while the daemon runs.
+// `drydock demo`: controls demo mode while the daemon runs.
 
 import ArgumentParser
 import Configuration
@@ -156,7 +156,7 @@ extension Demo {
 }
 
 extension AdminDraw {
-    /// What each rule draws, and where that is not what was said.
+    /// The draws of each rule, and the place at which a draw differs from the given one.
     fileprivate var text: String {
         members.flatMap { member in
             var lines = [member.drawn ?? "nothing"]
@@ -207,7 +207,7 @@ struct DemoChange: ParsableArguments {
 }
 
 extension AdminDemo {
-    /// A line for each that has demo answers, and for each change.
+    /// A line for each endpoint or service with demo answers, and for each change.
     fileprivate var text: String {
         var lines = answers.map { "\($0.isOn ? "on " : "off")  \($0.service)\($0.endpoint.map { "/\($0)" } ?? "")" }
         if lines.isEmpty { lines.append("no service has demo answers") }
@@ -217,7 +217,7 @@ extension AdminDemo {
 }
 
 extension AdminDemo.Override {
-    /// `shop/order latency=2s, 9m left`
+    /// The change as a line, such as `shop/order latency=2s, 9m left`.
     var line: String {
         let scope = service.map { $0 + (endpoint.map { "/\($0)" } ?? "") } ?? "all services"
         return "\(scope) \(key)=\(value)" + (left.map { ", \(Format.duration($0)) left" } ?? "")
@@ -225,7 +225,8 @@ extension AdminDemo.Override {
 }
 
 extension AdminDemo.Latency {
-    /// `learned of shop/order: 1204 answers, median 80ms, p90 210ms, p99 900ms`
+    /// The learned latencies as a line, such as `learned of shop/order: 1204 answers, median 80ms, p90 210ms, p99
+    /// 900ms`.
     fileprivate var line: String {
         let figures = [("median", median), ("p90", p90), ("p99", p99)].compactMap { name, value in
             value.map { ", \(name) \(Format.milliseconds($0))" }

@@ -1,4 +1,4 @@
-// `drydock journal` and `verify`: what was asked and answered, and whether a request came as often as expected.
+// `drydock journal` and `verify`: the requests and their answers, and a check that a request came as often as expected.
 
 import ArgumentParser
 import DrydockDaemon
@@ -51,7 +51,7 @@ struct Journal: ParsableCommand {
 
     private func tail(_ query: [AdminQuery.Item]) throws {
         let client = try options.client
-        // Whoever reads, or presses Ctrl-C, has had enough, and nothing has gone wrong.
+        // A reader that closes the pipe, or Ctrl-C, ends the command without a failure.
         for number in [SIGINT, SIGTERM, SIGPIPE] { signal(number) { _ in _exit(0) } }
         var rest: [UInt8] = []
         try client.stream(.journal, query: query + [("follow", nil)]) { bytes in
@@ -77,7 +77,8 @@ struct Journal: ParsableCommand {
 }
 
 extension AdminJournalEntry {
-    /// `2026-01-31T12:00:00.123Z  17  POST /shop/orders 201 demo 0.4ms shop/order [endpoint=order; …]`
+    /// The entry as a line: `2026-01-31T12:00:00.123Z  17  POST /shop/orders 201 demo 0.4ms shop/order [endpoint=order;
+    /// …]`.
     var line: String {
         var line = "\(time)  \(number)  \(method) \(target) \(status) \(source) \(durationMs)ms"
         if let service { line += " \(service)\(endpoint.map { "/\($0)" } ?? "")" }
@@ -89,7 +90,7 @@ extension AdminJournalEntry {
 
 // MARK: - `drydock verify`
 
-/// `drydock verify`: whether a request came as often as expected, for the end of a test.
+/// `drydock verify`: checks that a request came as often as expected, for the end of a test.
 struct Verify: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check how often a request came, by the journal; the exit code is 1 unless it is as expected.",
@@ -138,7 +139,7 @@ struct Verify: ParsableCommand {
         _ = try wanted
     }
 
-    /// The question as the daemon takes it.
+    /// The expectation as a document for the daemon.
     private var wanted: AdminVerification {
         get throws {
             var wanted = AdminVerification()

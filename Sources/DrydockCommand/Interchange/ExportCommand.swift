@@ -1,4 +1,4 @@
-// `drydock export`: demo answers and recordings of a configuration, for other tools.
+// `drydock export`: writes demo answers and recordings of a configuration for other tools.
 
 import ArgumentParser
 import Configuration
@@ -65,7 +65,7 @@ struct ExportSource {
     private(set) var rules: [ExportedRule] = []
     private(set) var notes: [ExportNote] = []
 
-    /// Endpoints come before their service, and of endpoints those with fewer parameters.
+    /// Endpoints come before their service, and endpoints with fewer parameters before others.
     mutating func add(_ service: ServiceConfiguration) throws {
         let place = Place(service)
         if service.match.host != nil {
@@ -94,14 +94,14 @@ struct ExportSource {
         for folder in folders.compactMap(\.self) where seen.insert(folder).inserted {
             recorded += try recordings("\(folder)/\(service.name)", place)
         }
-        // A recording is for its query alone, and a stub for requests with more, too.
+        // A recording is for its exact query, while a stub also matches requests with more items.
         rules += recorded.enumerated().sorted {
             ($1.element.queryItems, $0.offset) < ($0.element.queryItems, $1.offset)
         }
         .map(\.element)
     }
 
-    /// Where a service answers, and where its answers come from.
+    /// The addresses at which a service answers, and of its origin.
     private struct Place {
         let service: String
         let baseURL: String
@@ -147,7 +147,7 @@ struct ExportSource {
             }
             set(rule.latency, of: &exported)
             rules.append(exported)
-            // What stands behind it never answers.
+            // The rules after an unconditional one never answer.
             if rule.isUnconditional { return }
         }
     }
@@ -167,7 +167,8 @@ struct ExportSource {
         }
     }
 
-    /// - Returns: nil for a rule that no file can have, with a note.
+    /// The answers of a rule.
+    /// - Returns: nil, with a note, for a rule that no file can express.
     private mutating func answers(_ rule: DemoRuleConfiguration, _ name: String) throws -> [ExportedAnswer]? {
         func leaveOut(_ reason: String) { notes.append(ExportNote(name, .leftOut, reason)) }
         if let gate = rule.gate, gate.outage != nil || !gate.turn.isEmpty {
@@ -237,7 +238,7 @@ struct ExportSource {
             }
             var content: [UInt8] = []
             if let file = recorded.content {
-                // A file of another folder is none of the recording's.
+                // A file in another folder does not belong to the recording.
                 guard !file.contains("/"), let read = try? ImportFiles.read("\(folder)/\(file)") else {
                     let reason = "its content '\(file)' cannot be read"
                     notes.append(ExportNote("\(place.service)/\(name)", .leftOut, reason))
@@ -259,7 +260,7 @@ struct ExportSource {
 }
 
 extension EndpointPath {
-    /// How many segments may be anything; the rest of a path counts most.
+    /// The number of segments that match any value; the rest of a path counts most.
     fileprivate var freedom: Int {
         segments.reduce(0) { count, segment in
             switch segment {

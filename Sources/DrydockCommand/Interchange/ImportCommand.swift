@@ -1,4 +1,4 @@
-// `drydock import`: a configuration and its bodies, out of the files of another tool.
+// `drydock import`: makes a configuration and its bodies from the files of another tool.
 
 import ArgumentParser
 import Configuration
@@ -79,7 +79,7 @@ struct Import: ParsableCommand {
         print("\(proof.asked) requests of the source asked again, \(proof.notes.count) answered by other rules")
     }
 
-    /// Writes everything, or nothing where a file is in the way.
+    /// Writes all files, or none if one exists already.
     /// - Returns: the path of the configuration.
     private func write(_ imported: ImportedConfiguration) throws -> String {
         let folder = to ?? ImportFiles.stem(of: source)
@@ -109,7 +109,7 @@ struct Import: ParsableCommand {
 
 extension ImportFormat: ExpressibleByArgument {}
 
-/// What an import says to a program.
+/// The report of an import for programs.
 private struct ImportReport: Encodable {
     private struct Note: Encodable {
         let file: String
@@ -161,16 +161,16 @@ private struct ImportReport: Encodable {
 
 // MARK: - The files that are read
 
-/// Files of a source, which are read within bounds.
+/// The files of a source, which are read within limits.
 struct ImportFiles {
-    /// Mapping files of one folder.
+    /// The most mapping files of one folder.
     private static let most = 10_000
 
     let sources: [ImportSource]
-    /// Where `bodyFileName` of WireMock is looked for.
+    /// The folder in which `bodyFileName` of WireMock is looked up.
     private let bodies: String
 
-    /// - Throws: `Failure` where the source is not there, or cannot be read.
+    /// - Throws: `Failure` if the source does not exist, or cannot be read.
     init(_ path: String) throws {
         let manager = FileManager.default
         var isFolder = false
@@ -204,11 +204,11 @@ struct ImportFiles {
         self.sources = sources
     }
 
-    /// A file below the folder of bodies; nil where there is none, and for a name that leads out of it.
+    /// A file below the folder of bodies; nil if there is none, or if the name leads out of it.
     func body(_ name: String) -> [UInt8]? {
         guard !name.split(separator: "/").contains(".."), !name.isEmpty else { return nil }
         let path = "\(bodies)/\(name)"
-        // A link may lead out of a folder that somebody else has packed.
+        // A link may lead out of a folder that another person has packed.
         func real(_ path: String) -> String { URL(filePath: path).resolvingSymlinksInPath().path() }
         guard real(path).hasPrefix(real(bodies) + "/") else { return nil }
         return try? Self.read(path)
@@ -217,7 +217,7 @@ struct ImportFiles {
     /// The last part of a path.
     static func name(of path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
 
-    /// `./shop` for `/home/ann/shop.har`.
+    /// The default target of a source, such as `./shop` for `/home/ann/shop.har`.
     static func stem(of path: String) -> String {
         let name = name(of: path)
         guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return "./\(name)-drydock" }
@@ -229,7 +229,8 @@ struct ImportFiles {
         return end == path.startIndex ? "/" : String(path[..<end])
     }
 
-    /// - Throws: `Failure` for a file that cannot be read, or is longer than an import reads.
+    /// Reads a file.
+    /// - Throws: `Failure` if it cannot be read, or is longer than an import reads.
     static func read(_ path: String) throws -> [UInt8] {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         guard attributes?[.type] as? FileAttributeType != .typeDirectory else {
