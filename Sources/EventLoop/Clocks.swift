@@ -5,13 +5,13 @@ import Synchronization
 
 /// Monotonic time in nanoseconds; for deadlines and waits.
 package enum Monotonic {
-    /// Exact time (about 20 ns a call).
+    /// The exact time (about 20 ns a call).
     package static func now() -> UInt64 { read(CLOCK_MONOTONIC) }
 
-    /// Time as of the kernel's last tick, up to 4 ms old (about 5 ns a call); for idle bookkeeping.
+    /// The time of the kernel's last tick, up to 4 ms old (about 5 ns a call); for idle bookkeeping.
     package static func coarse() -> UInt64 { read(CLOCK_MONOTONIC_COARSE) }
 
-    /// CPU time of all threads of the process so far.
+    /// The CPU time of all threads of the process so far.
     package static func cpu() -> UInt64 { read(CLOCK_PROCESS_CPUTIME_ID) }
 
     private static func read(_ clock: clockid_t) -> UInt64 {
@@ -36,15 +36,15 @@ package final class WallClock: Sendable {
         return Int64(time.tv_sec) &+ offset.load(ordering: .relaxed)
     }
 
-    /// Seconds that the clock is ahead of the system's.
+    /// The seconds by which the clock is ahead of the system's.
     package var ahead: Int64 { offset.load(ordering: .relaxed) }
 
-    /// Monotonic nanoseconds, and what the clock was moved forward by: the time of outages.
+    /// The monotonic nanoseconds plus the time by which the clock was moved forward; used for outages.
     package var elapsed: UInt64 { Monotonic.now() &+ UInt64(max(0, ahead)) &* 1_000_000_000 }
 
     /// Moves the clock forward by `seconds`, for tests of lifetimes.
     package func advance(seconds: Int64) { offset.wrappingAdd(seconds, ordering: .relaxed) }
 
-    /// Back to the system's time.
+    /// Returns to the system's time.
     package func reset() { offset.store(0, ordering: .relaxed) }
 }

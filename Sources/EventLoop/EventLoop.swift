@@ -16,18 +16,18 @@ package actor EventLoop {
     nonisolated let queue: JobQueue
     nonisolated let thread: LoopThread
     private nonisolated let serialExecutor: LoopSerialExecutor
-    /// Tasks that are started with this preference are resumed on the loop's thread, without a hop through the pool.
+    /// The executor for tasks: those that prefer it are resumed on the loop's thread, without a hop through the pool.
     package nonisolated let taskExecutor: LoopTaskExecutor
-    /// Connections that live on this loop: the accepting loop reads it to find the least busy one.
+    /// The number of connections on this loop: the accepting loop reads it to find the least busy one.
     package nonisolated let connections = LoadCounter()
-    /// The base; valid from `start` until the thread has left the loop.
+    /// The libevent base; valid from `start` until the thread has left the loop.
     let base: LoopBase
     private let sleepers = Sleepers()
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { serialExecutor.asUnownedSerialExecutor() }
 
     /// Starts a loop on a thread of its own.
-    /// - Throws: `SystemError` where the kernel refuses a descriptor or a thread.
+    /// - Throws: `SystemError` if the kernel refuses a descriptor or a thread.
     package static func start(index: Int = 0) throws(SystemError) -> EventLoop {
         let loop = try EventLoop(index: index)
         try loop.launch()
@@ -48,7 +48,7 @@ package actor EventLoop {
     /// True on the loop's own thread.
     package nonisolated var isCurrent: Bool { thread.isCurrent }
 
-    /// Ends the process on any thread but the loop's own.
+    /// Checks the thread: ends the process on any but the loop's own.
     nonisolated func checkThread() { serialExecutor.checkIsolated() }
 
     /// Whether the loop's thread waits for a disk; any thread.
@@ -59,7 +59,8 @@ package actor EventLoop {
         queue.append(.work(work))
     }
 
-    /// Asks the loop to end after the jobs that are queued now, and waits for its thread. Not on the loop itself.
+    /// Asks the loop to end after the jobs that are queued now, and waits for its thread. Must not be called on the
+    /// loop itself.
     package nonisolated func stop() {
         precondition(!isCurrent, "a loop cannot wait for itself")
         base.stop(queue: queue)
@@ -111,11 +112,12 @@ package actor EventLoop {
         )
     }
 
-    /// The next task that is started on the loop's thread waits for ``runHeldTask()``.
+    /// Holds back the next task that is started on the loop's thread, until ``runHeldTask()``.
     package func holdNextTask() { queue.holdsNext = true }
 
-    /// Runs the held task up to its first wait before this returns; for callbacks of the loop, outside any task. A task
-    /// that prefers the loop's executor would have to wait for a turn of the loop otherwise, even an immediate one.
+    /// Runs the held task up to its first wait before this returns; for callbacks of the loop, outside any task.
+    /// Without it a task that prefers the loop's executor would wait for a turn of the loop, even one that could run at
+    /// once.
     package func runHeldTask() {
         if let job = queue.takeHeld() { run(job) }
     }
@@ -133,7 +135,7 @@ package final class LoadCounter: Sendable {
 
 /// A loop-bound object that other threads may send work to.
 ///
-/// `@unchecked Sendable`: `value` is touched on `loop` only, by `run`, `submit` and `take`.
+/// `@unchecked Sendable`: `value` is accessed on `loop` only, by `run`, `submit` and `take`.
 package final class LoopBox<Value>: @unchecked Sendable {  // protected as the comment above says
     package nonisolated let loop: EventLoop
     private var value: Value?
@@ -144,7 +146,7 @@ package final class LoopBox<Value>: @unchecked Sendable {  // protected as the c
         value = try make(loop)
     }
 
-    /// Holds an object of the loop.
+    /// Holds an object that belongs to the loop.
     package init(_ value: Value, on loop: isolated EventLoop) {
         self.loop = loop
         self.value = value
@@ -171,7 +173,7 @@ package final class LoopBox<Value>: @unchecked Sendable {  // protected as the c
         }
     }
 
-    /// The object, for code on its loop.
+    /// The object, for code on its loop; nil if it has been taken out.
     package func value(on loop: isolated EventLoop) -> Value? {
         precondition(loop === self.loop, "a loop-bound object was asked for on another loop")
         return value
@@ -190,8 +192,8 @@ package final class LoopBox<Value>: @unchecked Sendable {  // protected as the c
 package struct LoopGroup: Sendable {
     package let loops: [EventLoop]
 
-    /// - Parameter count: how many; nil is one per processor.
-    /// - Throws: `SystemError` where a loop cannot be started; those before it are stopped.
+    /// - Parameter count: the number of loops; nil for one per processor.
+    /// - Throws: `SystemError` if a loop cannot be started; those before it are stopped.
     package static func start(count: Int?) throws(SystemError) -> LoopGroup {
         var loops: [EventLoop] = []
         for index in 0..<max(1, count ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))) {

@@ -1,11 +1,12 @@
-// Folders on the way to a file, made where they are missing.
+// The folders above a file, made if they are missing.
 
 package import Glibc
 
 package enum Folders {
-    /// Makes a folder, and those above it; one that is there stays as it is. It blocks: not on a loop.
+    /// Makes a folder and those above it; one that exists stays as it is. It blocks, so it must not be called on a
+    /// loop.
     /// - Parameter mode: its permissions, before the umask; those above it get the same.
-    /// - Throws: what the system refuses, with the folder.
+    /// - Throws: the system's error, with the folder.
     package static func make(_ path: String, mode: mode_t) throws(SystemError) {
         do throws(SystemError) {
             try makeLast(path, mode: mode)
@@ -16,17 +17,17 @@ package enum Folders {
         }
     }
 
-    /// Makes a folder, but none above it: if one of them is missing, the call fails. For a store's folder, which has to
-    /// be marked before anything else is made in it.
+    /// Makes a folder, but none above it: if one of them is missing, the call fails. It is for a store's folder, which
+    /// has to be marked before anything else is made in it.
     package static func makeLast(_ path: String, mode: mode_t) throws(SystemError) {
         if mkdir(path, mode) == 0 { return }
         let code = errno
-        // Another may have made it meanwhile; a file of that name is not a folder.
+        // Another process may have made the folder meanwhile; a file of that name is not one.
         if code == EEXIST, isFolder(path) { return }
         throw SystemError("mkdir \(path)", code: code == EEXIST ? ENOTDIR : code)
     }
 
-    /// Nil where the path has one component.
+    /// The path of the folder above; nil if the path has one component.
     private static func above(_ path: String) -> String? {
         let parts = path.split(separator: "/")
         guard parts.count > 1 else { return nil }

@@ -1,9 +1,9 @@
-// What a loop is told by the kernel: the readiness of descriptors, and Unix signals.
+// The events of the kernel for a loop: the readiness of descriptors, and Unix signals.
 
 import CLibevent
 import Glibc
 
-/// What a descriptor is ready for.
+/// The readiness of a descriptor.
 public struct IOReadiness: OptionSet, Sendable {
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -11,7 +11,7 @@ public struct IOReadiness: OptionSet, Sendable {
     public static let read = IOReadiness(rawValue: 1)
     public static let write = IOReadiness(rawValue: 2)
 
-    /// The compiler's own is called through tables where another module asks.
+    /// Compares raw values; the compiler's own implementation is called through tables from other modules.
     @inlinable public static func == (left: IOReadiness, right: IOReadiness) -> Bool {
         left.rawValue == right.rawValue
     }
@@ -21,7 +21,8 @@ public struct IOReadiness: OptionSet, Sendable {
 
 /// The owner of a descriptor.
 package protocol IOHandler: AnyObject {
-    /// The loop's thread, from libevent, outside any task. Level-triggered: called again while it stays ready.
+    /// Handles readiness on the loop's thread, from libevent, outside any task. Level-triggered: called again while it
+    /// stays ready.
     func ready(_ readiness: IOReadiness)
 }
 
@@ -30,8 +31,8 @@ package final class IOEvent {
     package let descriptor: Int32
     private let readEvent: UnsafeMutablePointer<event>
     private let writeEvent: UnsafeMutablePointer<event>
-    // Unowned and unchecked: whoever makes this object keeps the handler alive until `cancel()`, or until the object's
-    // own release, which cancels it.
+    // Unowned and unchecked: the creator of this object keeps the handler alive until `cancel()`, or until it releases
+    // this object, which cancels it.
     private unowned(unsafe) let handler: any IOHandler
     private var interest: IOReadiness = []
 
@@ -62,7 +63,7 @@ package final class IOEvent {
                 Int16(flag | EV_PERSIST),
                 { _, what, context in
                     guard let context else { return }
-                    // The reference taken here keeps the handler through a call that may end it and this event.
+                    // This call retains the handler, which may release itself and this event.
                     let handler = Unmanaged<IOEvent>.fromOpaque(context)._withUnsafeGuaranteedRef { $0.handler }
                     handler.ready(Int32(what) & EV_READ != 0 ? .read : .write)
                 },
@@ -84,7 +85,7 @@ package final class IOEvent {
         interest = wanted
     }
 
-    /// Watches nothing any more.
+    /// Stops watching.
     package func cancel() { watch([]) }
 
     private func update(_ flag: IOReadiness, _ pointer: UnsafeMutablePointer<event>, _ wanted: IOReadiness) {
@@ -117,7 +118,7 @@ package final class SignalWatch {
             signal,
             Int16(EV_SIGNAL | EV_PERSIST),
             { _, _, context in
-                // Unretained: `deinit` removes the event before the object goes.
+                // Unretained: `deinit` removes the event before the object is freed.
                 guard let context else { return }
                 Unmanaged<SignalWatch>.fromOpaque(context).takeUnretainedValue().handler()
             },
@@ -131,8 +132,8 @@ package final class SignalWatch {
         storage.deallocate()
     }
 
-    /// A write to a peer that has gone is an error of the call, not the end of the process; unless the program has a
-    /// handler of its own for it.
+    /// Makes a write to a closed peer an error of the call rather than the end of the process, unless the program has
+    /// its own handler for the signal.
     package static func ignoreBrokenPipes() {
         var current = sigaction()
         guard sigaction(SIGPIPE, nil, &current) == 0, current.__sigaction_handler.sa_handler == nil else { return }

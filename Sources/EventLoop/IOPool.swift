@@ -1,5 +1,5 @@
-// Threads for what blocks and must not run on a loop: a few for file I/O and name resolution, and one for a piece of
-// work of its own.
+// Threads for blocking work, which must not run on a loop: a few for file I/O and name resolution, and one for a single
+// piece of work.
 
 import CLinux
 import Glibc
@@ -12,12 +12,12 @@ package final class IOPool: Sendable {
     private final class State: @unchecked Sendable {  // protected by `mutex`, which `condition` releases while it waits
         var mutex = pthread_mutex_t()
         var condition = pthread_cond_t()
-        /// Nil where a thread has taken the work.
+        /// The queued work; nil at places from which a thread has taken it.
         var work: [(@Sendable () -> Void)?] = []
         var first = 0
         var isStopping = false
         var threads: [pthread_t] = []
-        /// The kernel's numbers of the threads that run.
+        /// The kernel's numbers of the running threads.
         var numbers: [Int32] = []
         let finished = Atomic<Int>(0)
         let name: String
@@ -39,8 +39,8 @@ package final class IOPool: Sendable {
             pthread_mutex_unlock(&mutex)
         }
 
-        /// Takes the next work out, so that the caller has the only reference to it: what the work holds is let go of
-        /// without the mutex, since that may submit more.
+        /// Takes the next work out, so that the caller has the only reference to it: the objects that the work holds
+        /// are released without the mutex, since that may submit more.
         func next() -> (@Sendable () -> Void)? {
             pthread_mutex_lock(&mutex)
             defer { pthread_mutex_unlock(&mutex) }
@@ -61,14 +61,14 @@ package final class IOPool: Sendable {
 
     private let state: State
 
-    /// What ps shows.
+    /// The name of the threads in ps.
     package var name: String { state.name }
 
-    /// How many pieces of work have been done; any thread.
+    /// The number of pieces of work that have been done; any thread.
     package var finished: Int { state.finished.load(ordering: .relaxed) }
 
-    /// Whether a thread computes, or waits for a disk, rather than for another thread or for work; any thread. It
-    /// reads files of the kernel's.
+    /// Whether a thread computes, or waits for a disk, rather than for another thread or for work; any thread. It reads
+    /// files in /proc.
     package var isAtWork: Bool {
         pthread_mutex_lock(&state.mutex)
         let numbers = state.numbers
@@ -77,9 +77,9 @@ package final class IOPool: Sendable {
     }
 
     /// - Parameters:
-    ///   - threads: how many; at least one.
-    ///   - name: what ps shows.
-    /// - Throws: `SystemError` where a thread cannot be made.
+    ///   - threads: the number of threads; at least one.
+    ///   - name: the name of the threads in ps.
+    /// - Throws: `SystemError` if a thread cannot be made.
     package init(threads: Int = 4, name: String = "io") throws(SystemError) {
         state = State(name: name)
         for _ in 0..<max(1, threads) {
@@ -109,7 +109,7 @@ package final class IOPool: Sendable {
         }
     }
 
-    /// Any thread.
+    /// Queues work; any thread.
     /// - Returns: false after ``stop()``: the work is dropped.
     @discardableResult
     package func submit(_ work: @escaping @Sendable () -> Void) -> Bool {
@@ -122,7 +122,7 @@ package final class IOPool: Sendable {
     }
 
     /// Runs `work` on the pool and suspends the caller until it is done.
-    /// - Throws: what `work` throws; `CancellationError` after ``stop()``.
+    /// - Throws: the error of `work`; `CancellationError` after ``stop()``.
     package func run<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         let outcome = Outcome<Value>()
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
@@ -137,21 +137,23 @@ package final class IOPool: Sendable {
 
     /// Carries a result from a thread of the pool to the waiting task.
     ///
-    /// Sendable: under a mutex, so that race detectors see the hand-over, too: they do not see into continuations.
+    /// Sendable: the result is under a mutex, so that race detectors see the hand-over, too: they do not see it in
+    /// continuations.
     private final class Outcome<Value: Sendable>: Sendable {
         private let result = Mutex<Result<Value, any Error>?>(nil)
 
         func set(_ result: Result<Value, any Error>) { self.result.withLock { $0 = result } }
 
-        /// - Throws: what the work threw.
+        /// Takes the result.
+        /// - Throws: the error of the work.
         func take() throws -> Value {
             guard let result = result.withLock({ $0 }) else { throw CancellationError() }
             return try result.get()
         }
     }
 
-    /// Finishes the submitted jobs, then ends the threads and waits for them; called on one of
-    /// them, it waits for the others.
+    /// Finishes the submitted jobs, then ends the threads and waits for them; called on one of them, it waits for the
+    /// others.
     package func stop() {
         pthread_mutex_lock(&state.mutex)
         state.isStopping = true
@@ -160,7 +162,7 @@ package final class IOPool: Sendable {
         pthread_mutex_unlock(&state.mutex)
         pthread_cond_broadcast(&state.condition)
         for thread in threads {
-            // The last reference to the pool's owner may go on a thread of the pool, which cannot wait for itself.
+            // The owner of the pool may be released on a thread of the pool, which cannot wait for itself.
             if pthread_equal(thread, pthread_self()) != 0 { pthread_detach(thread) } else { pthread_join(thread, nil) }
         }
     }
@@ -168,7 +170,7 @@ package final class IOPool: Sendable {
 
 // MARK: - A thread of its own
 
-/// A thread for one piece of work that blocks and must not run on a loop or in the pool of tasks.
+/// A thread for one piece of blocking work that must not run on a loop or in the pool of tasks.
 package enum DetachedThread {
     private final class Work: Sendable {
         let run: @Sendable () -> Void
@@ -185,7 +187,7 @@ package enum DetachedThread {
         }
     }
 
-    /// Runs `work` on a detached thread; on the caller's where no thread can be made.
+    /// Runs `work` on a detached thread; on the caller's if no thread can be made.
     package static func run(_ work: @escaping @Sendable () -> Void) {
         var handle = pthread_t()
         let context = Unmanaged.passRetained(Work(work)).toOpaque()
@@ -209,7 +211,7 @@ package enum DetachedThread {
 
 // MARK: - What a thread does
 
-/// The state of a thread, as /proc/self/task/NUMBER/stat tells it.
+/// The state of a thread, from /proc/self/task/NUMBER/stat.
 package enum ThreadState: Sendable, Equatable {
     /// The thread computes, or waits for a processor.
     case running
@@ -218,14 +220,14 @@ package enum ThreadState: Sendable, Equatable {
     /// The thread waits for anything else: for a lock, a socket, a pipe, a time.
     case waiting
 
-    /// Nil if there is no such thread, or /proc cannot be read. No disk access.
+    /// The state of the thread; nil if there is no such thread, or /proc cannot be read. No disk access.
     package static func of(_ number: Int32) -> ThreadState? {
         let file = open("/proc/self/task/\(number)/stat", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = read(file, &bytes, bytes.count)
-        // NUMBER (NAME) STATE: the name may have parentheses, the state has none.
+        // The format is NUMBER (NAME) STATE: the name may have parentheses, the state has none.
         guard count > 0, let end = bytes[..<count].lastIndex(of: UInt8(ascii: ")")), end + 2 < count else { return nil }
         switch bytes[end + 2] {
         case UInt8(ascii: "R"): return .running

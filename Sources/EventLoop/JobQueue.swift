@@ -1,11 +1,11 @@
 // The queue through which other threads, and Swift's tasks, reach a loop: one lock, and at most one wake-up per drain.
-// From other threads that is an eventfd; on the loop itself its event is made active, without a system call.
+// Other threads wake the loop by an eventfd; on the loop itself the event is activated without a system call.
 
 import CLinux
 import Glibc
 package import Synchronization
 
-/// One thing for a loop to run.
+/// One job of a loop.
 enum LoopJob: Sendable {
     /// A job of the actor.
     case serial(UnownedJob)
@@ -15,26 +15,28 @@ enum LoopJob: Sendable {
     case work(@Sendable (isolated EventLoop) -> Void)
 }
 
-/// Sendable: `pending` is under its mutex, what is `nonisolated(unsafe)` says what protects it, the
-/// other members never change.
+/// The jobs for a loop.
+///
+/// Sendable: `pending` is under its mutex, each `nonisolated(unsafe)` member tells what protects it, the other members
+/// are constant.
 final class JobQueue: Sendable {
     struct Pending {
         var jobs: [LoopJob] = []
-        /// A wake-up is pending, so no other one is needed.
+        /// Whether a wake-up is pending, so that no other one is needed.
         var isWaking = false
     }
 
     let pending = Mutex(Pending())
-    /// Readable when there are jobs; written by any thread, read by the loop.
+    /// The eventfd, readable when there are jobs; written by any thread, read by the loop.
     let wakeDescriptor: Int32
     private let thread: LoopThread
-    /// Has the loop drain the queue behind the callbacks that are due already.
-    // Set before the loop's thread begins and called on that thread alone.
+    /// Makes the loop drain the queue after the callbacks that are due already. Set before the loop's thread begins and
+    /// called on that thread only.
     nonisolated(unsafe) var wakeHere: (() -> Void)?
-    /// The next job that comes on the loop's own thread is held back for `takeHeld()`.
-    // Touched on the loop's thread alone.
+    /// Whether the next job that comes on the loop's own thread is held back for `takeHeld()`. Accessed on the loop's
+    /// thread only.
     nonisolated(unsafe) var holdsNext = false
-    // Touched on the loop's thread alone.
+    // Accessed on the loop's thread only.
     private nonisolated(unsafe) var held: UnownedJob?
 
     init(thread: LoopThread) throws(SystemError) {
@@ -45,7 +47,7 @@ final class JobQueue: Sendable {
 
     deinit { close(wakeDescriptor) }
 
-    /// Any thread.
+    /// Adds a job; any thread.
     func append(_ job: LoopJob) {
         if thread.isCurrent, holdsNext, hold(job) { return }
         let mustWake = pending.withLock { pending in
@@ -67,14 +69,14 @@ final class JobQueue: Sendable {
         }
     }
 
-    /// The job that came since `holdsNext` was set; the loop's thread.
+    /// Takes the job that came since `holdsNext` was set; the loop's thread.
     func takeHeld() -> UnownedJob? {
         holdsNext = false
         defer { held = nil }
         return held
     }
 
-    /// Swaps the pending jobs against `drained`, whose capacity is kept; the loop's thread.
+    /// Swaps the pending jobs with `drained`, whose capacity is kept; the loop's thread.
     func take(into drained: inout [LoopJob]) {
         pending.withLock { pending in
             swap(&pending.jobs, &drained)
@@ -94,9 +96,9 @@ final class JobQueue: Sendable {
     }
 }
 
-/// The serial executor of the actor `EventLoop`: a façade over the loop's queue.
+/// The serial executor of the actor `EventLoop`, which adds jobs to the loop's queue.
 ///
-/// Sendable: the queue and the thread cell are.
+/// Sendable: the queue and the thread are.
 final class LoopSerialExecutor: SerialExecutor {
     let queue: JobQueue
     let thread: LoopThread
@@ -117,7 +119,7 @@ final class LoopSerialExecutor: SerialExecutor {
 
 /// The task executor of a loop: keeps the resumption of continuations on the loop's thread.
 ///
-/// A type of its own: one type that is both kinds of executor makes the runtime re-enqueue jobs.
+/// It is a separate type: one type that is both kinds of executor makes the runtime enqueue jobs again.
 package final class LoopTaskExecutor: TaskExecutor {
     let queue: JobQueue
 
@@ -126,9 +128,9 @@ package final class LoopTaskExecutor: TaskExecutor {
     package func enqueue(_ job: UnownedJob) { queue.append(.task(job)) }
 }
 
-/// Which thread a loop runs on.
+/// The thread of a loop.
 ///
-/// Sendable: atomics, which the loop's thread writes when it begins and when it ends.
+/// Sendable: it has only atomics, which the loop's thread writes when it begins and when it ends.
 final class LoopThread: Sendable {
     private let identifier = Atomic<UInt>(0)
     private let kernelNumber = Atomic<Int32>(0)
@@ -141,7 +143,7 @@ final class LoopThread: Sendable {
     /// The kernel's number of the thread; zero before it runs.
     var number: Int32 { kernelNumber.load(ordering: .relaxed) }
 
-    /// The thread ends: another one may get its number.
+    /// Forgets the thread when it ends, since another one may get its number.
     func leave() { identifier.store(0, ordering: .releasing) }
 
     var isCurrent: Bool { identifier.load(ordering: .acquiring) == UInt(pthread_self()) }
@@ -149,7 +151,7 @@ final class LoopThread: Sendable {
 
 // MARK: - Exchange under a mutex
 
-// Puts a value into the place of another without letting go of the other under the mutex.
+// Replaces a value under a mutex without releasing the old one there.
 extension Mutex where Value: Sendable {
     /// Replaces the value and returns the old one. The caller releases it outside the mutex, because its deinit may run
     /// code that takes the same mutex.

@@ -1,4 +1,4 @@
-// Listening sockets, and the loop that accepts on them.
+// Listening sockets, and accepting connections on a loop.
 
 import CLinux
 import Glibc
@@ -7,11 +7,11 @@ import Glibc
 package struct ListeningSocket: Sendable {
     package let descriptor: Int32
     package let address: SocketAddress
-    /// The socket's file was made by this process, which removes it; the file of an inherited socket belongs to
+    /// Whether this process made the socket's file, which it removes then; the file of an inherited socket belongs to
     /// the process that passed it.
     package private(set) var ownsFile = false
 
-    /// Binds a numeric address. No SO_REUSEPORT: a second daemon must fail because the address is in use.
+    /// Binds a numeric address, without SO_REUSEPORT: a second daemon must fail because the address is in use.
     /// - Throws: `SystemError` naming the address.
     package static func bind(_ address: SocketAddress, backlog: Int32 = 1024) throws(SystemError) -> ListeningSocket {
         let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
@@ -33,15 +33,14 @@ package struct ListeningSocket: Sendable {
         return try adopt(descriptor)
     }
 
-    /// Binds a unix socket at `path`. A socket file that nobody listens on any more is
-    /// replaced; a live one is an error.
+    /// Binds a unix socket at `path`. A socket file without a listener is replaced; one with a listener is an error.
     /// - Parameter mode: the file's permissions.
     /// - Throws: `SystemError` naming the path.
     package static func bind(unixPath path: String, mode: UInt32) throws(SystemError) -> ListeningSocket {
         guard let address = SocketAddress(unixPath: path) else {
             throw SystemError("listen on unix:\(path)", code: ENAMETOOLONG)
         }
-        // If two daemons start at once, the second must not take the first one's file for a stale one.
+        // If two daemons start at once, the second must not take the first one's file for one without a listener.
         let slash = path.lastIndex(of: "/") ?? path.startIndex
         let folder = open(slash == path.startIndex ? "/" : String(path[..<slash]), O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folder >= 0 { lockForAWhile(folder) }
@@ -59,19 +58,20 @@ package struct ListeningSocket: Sendable {
         return listening
     }
 
-    /// Waits two seconds at most, because any process that can read a folder can hold its lock.
+    /// Locks the folder. Waits two seconds at most, because any process that can read a folder can hold its lock.
     private static func lockForAWhile(_ folder: Int32) {
         for _ in 0..<200 where flock(folder, LOCK_EX | LOCK_NB) != 0 { usleep(10_000) }
     }
 
-    /// Its file was made by this process, and somebody has removed it: nobody can connect any more. Blocks.
+    /// Whether this process made the socket's file, and it has been removed, so that no client can connect any more.
+    /// Blocks.
     package var isLost: Bool {
         var information = stat()
         return ownsFile && lstat(address.host, &information) != 0 && [ENOENT, ENOTDIR].contains(errno)
     }
 
     /// Closes the socket and removes its file; for sockets that no ``Listener`` has taken.
-    /// - Parameter keepsFile: what has its name is another's.
+    /// - Parameter keepsFile: whether to leave the file, because another process has made one of this name.
     package func discard(keepsFile: Bool = false) {
         close(descriptor)
         if ownsFile, !keepsFile { unlink(address.host) }
@@ -102,7 +102,7 @@ package struct ListeningSocket: Sendable {
     }
 }
 
-/// Accepts until the kernel has no more; loop-bound.
+/// Accepts connections until the kernel has no more; loop-bound.
 package final class Listener: IOHandler {
     package let socket: ListeningSocket
     private let accepted: (_ descriptor: Int32, _ peer: SocketAddress) -> Void
@@ -111,7 +111,7 @@ package final class Listener: IOHandler {
     private var retry: LoopTimer?
 
     /// - Parameters:
-    ///   - accepted: owns the descriptor from then on.
+    ///   - accepted: called with a descriptor, which it owns from then on.
     ///   - failed: called for a failure that is not the peer's, such as too many open files;
     ///     accepting continues 100 ms later.
     package init(
@@ -129,8 +129,8 @@ package final class Listener: IOHandler {
         event.watch(.read)
     }
 
-    /// Stops accepting and closes the socket; the file of a unix socket that was bound here goes, too.
-    /// - Parameter keepsFile: what has its name is another's.
+    /// Stops accepting and closes the socket; the file of a unix socket that was bound here is removed, too.
+    /// - Parameter keepsFile: whether to leave the file, because another process has made one of this name.
     package func close(keepsFile: Bool = false) {
         guard let event else { return }
         event.cancel()
@@ -143,7 +143,7 @@ package final class Listener: IOHandler {
     package func ready(_ readiness: IOReadiness) {
         var peer = sockaddr_storage()
         var length = socklen_t(0)
-        // Bounded, so that a flood of connections does not starve those that are there.
+        // The number is limited, so that a flood of connections does not starve the present ones.
         for _ in 0..<128 {
             let descriptor = c_linux_accept(socket.descriptor, &peer, &length)
             guard descriptor >= 0 else { return stopped(errno) }

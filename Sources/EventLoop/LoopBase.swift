@@ -7,11 +7,11 @@ import Synchronization
 
 /// Owns the `event_base`.
 ///
-/// `@unchecked Sendable`: `raw`, `timers`, `wakeEvent` and `batch` are touched by the loop's thread
-/// alone, from `launch` until the thread ends; `threadHandle` is written before `launch` returns and read
-/// by `stop`, which runs once.
+/// `@unchecked Sendable`: `raw`, `timers`, `wakeEvent` and `batch` are accessed by the loop's thread only, from
+/// `launch` until the thread ends; `threadHandle` is written before `launch` returns and read by `stop`, which runs
+/// once.
 final class LoopBase: @unchecked Sendable {  // protected as the comment above says
-    /// The `event_base`.
+    /// The libevent base.
     let raw: OpaquePointer
     let timers: TimerQueue
     private let wakeEvent: UnsafeMutablePointer<event>
@@ -23,9 +23,9 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
     init(queue: JobQueue) throws(SystemError) {
         guard let config = event_config_new() else { throw SystemError("event_config_new", code: ENOMEM) }
         defer { event_config_free(config) }
-        // One thread owns the base, so that its lock is dead weight.
+        // One thread owns the base, so it needs no lock.
         event_config_set_flag(config, Int32(EVENT_BASE_FLAG_NOLOCK.rawValue))
-        // A limit on callbacks that activate others, so that the kernel is asked for new events in time.
+        // The number of callbacks in a row is limited, so that the kernel is asked for new events in time.
         event_config_set_max_dispatch_interval(config, nil, Self.callbacksPerTurn, 0)
         guard let raw = event_base_new_with_config(config) else { throw SystemError("event_base_new") }
         self.raw = raw
@@ -46,7 +46,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
             Unmanaged.passUnretained(self).toOpaque()
         )
         event_add(wakeEvent, nil)
-        // The event lives as long as this object, which outlives its thread.
+        // The event is valid as long as this object, which outlives its thread.
         nonisolated(unsafe) let wakeEvent = wakeEvent
         queue.wakeHere = { event_active(wakeEvent, Int32(EV_TIMEOUT), 1) }
     }
@@ -87,7 +87,7 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
         start.waitUntilRunning()
     }
 
-    /// Any thread but the loop's; later calls do nothing.
+    /// Ends the loop; any thread but the loop's. Later calls do nothing.
     func stop(queue: JobQueue) {
         let isFirst = stopped.withLock { stopped in
             defer { stopped = true }
@@ -100,12 +100,13 @@ final class LoopBase: @unchecked Sendable {  // protected as the comment above s
 
     fileprivate func run(loop: EventLoop) {
         event_base_loop(raw, Int32(EVLOOP_NO_EXIT_ON_EMPTY))
-        // Jobs that the last jobs enqueued still run, within a bound, so that ending tasks release their objects.
+        // Jobs that the last jobs enqueued still run, up to a limit, so that ending tasks release their objects.
         for _ in 0..<64 { loop.drain(&batch) }
         loop.thread.leave()
     }
 
-    /// - Parameter isFromOutside: the eventfd was written.
+    /// Drains the queue.
+    /// - Parameter isFromOutside: whether the eventfd was written.
     private func wokenUp(isFromOutside: Bool) {
         guard let loop else { return }
         if isFromOutside { loop.queue.acknowledge() }
@@ -121,7 +122,7 @@ private final class ThreadStart: Sendable {
     let loop: EventLoop
     let name: String
     let ready: @Sendable (EventLoop) -> Void
-    // Protected by the semaphore's own rules: initialised before the thread exists.
+    // A semaphore protects itself; it is initialized before the thread exists.
     nonisolated(unsafe) private let gate: UnsafeMutablePointer<sem_t>
 
     init(base: LoopBase, loop: EventLoop, name: String, ready: @escaping @Sendable (EventLoop) -> Void) {

@@ -1,11 +1,11 @@
-// Timers on a loop, one-shot or repeating, never early, behind one timer of the kernel's; and the tasks that wait for a
+// Timers on a loop, one-shot or repeating, never early, behind one timer of the kernel; and the tasks that wait for a
 // time.
 
 import CLibevent
 import CLinux
 import Glibc
 
-/// Loop-bound. It may be started again while it runs (the old time is dropped) and cancelled at any time.
+/// A timer; loop-bound. It may be started again while it runs (the old time is dropped) and cancelled at any time.
 package final class LoopTimer {
     private let queue: TimerQueue
     /// The event that fires in this turn; it is activated and never added, so libevent keeps no timer for it.
@@ -13,7 +13,7 @@ package final class LoopTimer {
     private let handler: () -> Void
     private var interval: UInt64?
     private var isActive = false
-    /// Its position in the queue, which only the queue changes.
+    /// The position in the queue, which only the queue changes; nil if the timer does not run.
     var place: Int?
 
     /// - Parameter handler: called on the loop; it should not capture the timer's owner strongly.
@@ -21,8 +21,8 @@ package final class LoopTimer {
         self.init(base: loop.base, handler: handler)
     }
 
-    /// The same for objects that are bound to the loop and not isolated to it, such as those that libevent calls: on
-    /// another thread than the loop's, this ends the process.
+    /// Makes a timer for objects that are bound to the loop and not isolated to it, such as those that libevent calls:
+    /// on another thread than the loop's, this ends the process.
     /// - Parameter handler: called on the loop; it should not capture the timer's owner strongly.
     package convenience init(onThreadOf loop: EventLoop, handler: @escaping () -> Void) {
         loop.checkThread()
@@ -41,7 +41,7 @@ package final class LoopTimer {
             -1,
             0,
             { _, _, context in
-                // Unretained: `deinit` removes the event before the object goes.
+                // Unretained: `deinit` removes the event before the object is freed.
                 guard let context else { return }
                 Unmanaged<LoopTimer>.fromOpaque(context).takeUnretainedValue().activated()
             },
@@ -84,7 +84,7 @@ package final class LoopTimer {
         isActive = false
         leave()
         let now = Monotonic.now()
-        // Saturates: an infinite wait must not wrap around into the past.
+        // The sum saturates: an infinite wait must not wrap around into the past.
         queue.add(self, at: now &+ min(nanoseconds, .max - now))
     }
 
@@ -100,7 +100,7 @@ package final class LoopTimer {
         handler()
     }
 
-    /// Its time has come; the queue has let it go.
+    /// Fires the timer, which the queue has removed.
     func fired() {
         if let interval { wait(interval) }
         handler()
@@ -111,15 +111,15 @@ package final class LoopTimer {
 
 // MARK: - The queue of timers
 
-/// The timers of one loop behind one timer of the kernel's, which is set only if an earlier one is wanted. Loop-bound,
-/// one per base. libevent knows no time itself: it would tell the kernel of its next timer with every turn.
+/// The timers of one loop behind one timer of the kernel, which is set only if an earlier time is needed. Loop-bound,
+/// one per base. libevent has no timers of its own here: it would tell the kernel of the next one with every turn.
 final class TimerQueue {
-    /// What waits for its time; the queue does not hold it.
+    /// A timer that waits for its time; the queue does not hold it.
     private struct Entry {
         let deadline: UInt64
         /// The order of timers with the same deadline: the lower number fires first.
         let number: UInt64
-        // Unretained: a timer leaves the queue before it goes.
+        // Unretained: a timer leaves the queue before it is freed.
         let timer: Unmanaged<LoopTimer>
 
         func isBefore(_ other: Entry) -> Bool { (deadline, number) < (other.deadline, other.number) }
@@ -129,12 +129,12 @@ final class TimerQueue {
     private var entries: [Entry] = []
     private var last: UInt64 = 0
     private let descriptor: Int32
-    // The descriptor's event; freed in deinit, after `close`.
+    // The event of the descriptor; freed in deinit, after `close`.
     private let storage: UnsafeMutablePointer<event>
-    /// When the kernel's timer fires, at the latest; `.max`: it is not set.
+    /// The latest time at which the kernel's timer fires; `.max` if it is not set.
     private var setTo = UInt64.max
 
-    /// - Parameter base: outlives this object.
+    /// - Parameter base: the libevent base, which outlives this object.
     init(base: OpaquePointer) throws(SystemError) {
         descriptor = c_linux_timer()
         guard descriptor >= 0 else { throw SystemError("timerfd_create") }
@@ -157,12 +157,13 @@ final class TimerQueue {
 
     deinit { storage.deallocate() }
 
-    /// Frees the kernel's timer before the base goes, which this object may outlive.
+    /// Frees the kernel's timer before the base is freed, which this object may outlive.
     func close() {
         event_del(storage)
         Glibc.close(descriptor)
     }
 
+    /// Adds a timer.
     /// - Parameter deadline: monotonic nanoseconds.
     func add(_ timer: LoopTimer, at deadline: UInt64) {
         last += 1
@@ -171,6 +172,7 @@ final class TimerQueue {
         if deadline < setTo { set(deadline) }
     }
 
+    /// Removes a timer.
     /// - Parameter place: from ``LoopTimer/place``, which the caller clears.
     func remove(at place: Int) {
         let moved = entries.removeLast()
@@ -195,7 +197,7 @@ final class TimerQueue {
         let now = Monotonic.now()
         let newest = last
         while let first = entries.first, first.deadline <= now, first.number <= newest {
-            // Retained from here on, because its handler may release it.
+            // The timer is retained from here on, because its handler may release it.
             let timer = first.timer.takeUnretainedValue()
             remove(at: 0)
             timer.place = nil
@@ -240,7 +242,7 @@ final class TimerQueue {
 
 // MARK: - Tasks that wait
 
-/// The tasks of one loop that wait for a time. Loop-bound: the actor that owns it is its only user.
+/// The tasks of one loop that wait for a time. Loop-bound: only the actor that owns it uses it.
 final class Sleepers {
     private struct Sleeper {
         let timer: LoopTimer

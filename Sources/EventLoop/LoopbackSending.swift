@@ -1,17 +1,17 @@
-// How a large body in memory gets to a client on this machine at the least cost: copied, or by `sendfile` from memory
+// The cheapest way of sending a large body in memory to a client on this machine: copied, or by `sendfile` from memory
 // that is also a file. Processors differ.
 
 import CLinux
 import Glibc
 import Synchronization
 
-/// What a body of ``length`` bytes takes over a loopback connection, in nanoseconds of CPU time of both ends.
+/// The nanoseconds of CPU time, of both ends, for sending a body of ``length`` bytes over a loopback connection.
 ///
-/// `sendfile` hands pages over, each of which both ends count; a copy needs no page's count. Which is cheaper depends on how far
-/// apart the two cores are, so it is measured. For a client on another machine the network card reads the pages:
-/// there `sendfile` always saves the copy.
+/// `sendfile` passes pages, whose reference counts both ends change; a copy changes none. The cheaper way depends on
+/// the distance of the two cores, so it is measured. For a client on another machine the network card reads the pages,
+/// so there `sendfile` always saves the copy.
 package struct LoopbackSending: Sendable, Equatable {
-    /// The length of what is sent in one measurement, in bytes.
+    /// The length of the body in one measurement, in bytes.
     package static let length = 256 << 10
     /// The number of measurements of each kind; the first eight are for the caches and the clock of the processor.
     private static let rounds = 72
@@ -24,11 +24,11 @@ package struct LoopbackSending: Sendable, Equatable {
         self.sentAsFile = sentAsFile
     }
 
-    /// A difference of less than a twentieth may be chance, and changes nothing.
+    /// Whether copies are cheaper. A difference of less than a twentieth may be chance, and changes nothing.
     package var prefersCopies: Bool { copied + copied / 20 < sentAsFile }
 
-    /// Sends bodies to itself; blocks for some milliseconds, and for ten seconds at most.
-    /// - Throws: `SystemError` where there is no loopback, or no file in memory.
+    /// Measures both ways; blocks for some milliseconds, and for ten seconds at most.
+    /// - Throws: `SystemError` if there is no loopback, or no file in memory.
     package static func measure() throws(SystemError) -> LoopbackSending {
         guard let file = MemoryFile(count: length) else { throw SystemError("make a file in memory") }
         let (near, far) = try connectedPair()
@@ -39,7 +39,8 @@ package struct LoopbackSending: Sendable, Equatable {
         var times: (copied: [UInt64], sentAsFile: [UInt64]) = ([], [])
         var received: UInt64 = 0
         for round in 0..<2 * rounds {
-            // Two of a kind in turn: the second finds the caches as the first of its kind left them.
+            // Each kind is measured twice in turn: the second measurement finds the caches as the first one of its kind
+            // left them.
             let isCopied = round / 2 % 2 == 0
             let began = threadTime()
             try isCopied ? copy(body, to: near) : send(file, to: near)
@@ -97,7 +98,7 @@ package struct LoopbackSending: Sendable, Equatable {
         }
     }
 
-    /// The CPU time of the other end's thread so far, which it tells when it has a whole body.
+    /// The CPU time of the other end's thread so far, which it sends after it has received a whole body.
     private static func confirmation(on descriptor: Int32) throws(SystemError) -> UInt64 {
         var total: UInt64 = 0
         guard recv(descriptor, &total, 8, Int32(MSG_WAITALL)) == 8 else { throw SystemError("receive over loopback") }
@@ -118,7 +119,7 @@ package struct LoopbackSending: Sendable, Equatable {
         }
     }
 
-    /// CPU time of this thread, nanoseconds.
+    /// The CPU time of this thread in nanoseconds.
     private static func threadTime() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -128,23 +129,23 @@ package struct LoopbackSending: Sendable, Equatable {
 
 // MARK: - Memory that is also a file
 
-/// Memory that is also a file, so that `sendfile` sends its bytes without a copy: a file without a
-/// name (memfd_create(2)), mapped as a whole, and unmapped and closed with its last user.
+/// Memory that is also a file, so that `sendfile` sends its bytes without a copy: an anonymous file (memfd_create(2)),
+/// mapped as a whole, and unmapped and closed with its last reference.
 ///
-/// Sendable: nothing of it changes. Its user's rules apply to its bytes.
+/// Sendable: its members are constant. The user of its bytes has to protect them.
 package final class MemoryFile: Sendable {
     package let descriptor: Int32
-    /// Valid as long as the file is held, as many bytes as it has. The mapping never moves.
+    /// The mapped memory, which has as many bytes as the file; valid as long as the file is held, and never moved.
     package nonisolated(unsafe) let base: UnsafeMutableRawPointer
     private let count: Int
 
     private static let open = Atomic<Int>(0)
 
-    /// Files at the same time: a quarter of the descriptors that the process may have (RLIMIT_NOFILE); the rest is for
-    /// connections.
+    /// The most files at the same time: a quarter of the descriptors that the process may have (RLIMIT_NOFILE); the
+    /// rest is for connections.
     package static let limit = DescriptorLimit.current.memoryFiles
 
-    /// Nil if the limit is reached, or the kernel refuses: the caller then uses heap memory.
+    /// Makes a file; nil if the limit is reached, or the kernel refuses: the caller then uses heap memory.
     package init?(count: Int, limit: Int = MemoryFile.limit) {
         guard count > 0 else { return nil }
         guard Self.open.add(1, ordering: .relaxed).oldValue < limit else {
@@ -152,7 +153,7 @@ package final class MemoryFile: Sendable {
             return nil
         }
         let descriptor = c_linux_memory_file(count)
-        // All pages at once: a fault for each would cost more than the copy that is saved.
+        // All pages are mapped at once: a page fault for each would cost more than the saved copy.
         let base =
             descriptor < 0
             ? MAP_FAILED : mmap(nil, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0)
@@ -166,7 +167,7 @@ package final class MemoryFile: Sendable {
         self.count = count
     }
 
-    /// Where bytes of it begin.
+    /// The offset in the file at which the bytes begin.
     package func offset(of bytes: UnsafeRawBufferPointer) -> Int64 {
         bytes.baseAddress.map { Int64($0 - UnsafeRawPointer(base)) } ?? 0
     }

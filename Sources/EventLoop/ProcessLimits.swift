@@ -1,30 +1,30 @@
-// What this process may have and has: descriptors, and who gets how many of them; resident memory, and how freed memory
-// returns.
+// The limits of this process and their use: descriptors and their division; resident memory, and the return of freed
+// memory.
 
 import CLinux
 import Glibc
 
-/// A limit of open files (RLIMIT_NOFILE), and how it is divided.
+/// A limit of open files (RLIMIT_NOFILE), and its division.
 package struct DescriptorLimit: Sendable, Equatable {
-    /// Kept for what the daemon needs whatever clients do: its loops, its logs, the files of the disk tier's index, and
-    /// the admin socket with those who use it.
+    /// The descriptors for the daemon's own needs, whatever clients do: its loops, its logs, the files of the disk
+    /// tier's index, and the admin socket with its clients.
     package static let reserve = 64
 
-    /// The limit in descriptors; 0 if the kernel does not say.
+    /// The limit in descriptors; 0 if the kernel does not report it.
     package let count: Int
 
-    /// - Parameter count: of descriptors.
+    /// - Parameter count: the number of descriptors.
     package init(_ count: Int) { self.count = max(0, count) }
 
-    /// RLIMIT_NOFILE as it is now. Any thread.
+    /// The present RLIMIT_NOFILE. Any thread.
     package static var current: DescriptorLimit {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return DescriptorLimit(0) }
         return DescriptorLimit(Int(clamping: limit.rlim_cur))
     }
 
-    /// Raises the limit of this process as far as it may without privileges: to the hard limit. Before anybody has asked
-    /// for a share of it; what cannot be raised stays.
+    /// Raises the limit of this process as far as is possible without privileges, to the hard limit. Call it before a
+    /// share of the limit is used; a limit that cannot be raised stays.
     package static func raise() {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -35,23 +35,23 @@ package struct DescriptorLimit: Sendable, Equatable {
 
     // MARK: - Who gets how many
 
-    /// Bodies in memory that are files at the same time.
+    /// The most bodies in memory that are files at the same time.
     package var memoryFiles: Int { count / 4 }
 
-    /// Files of the disk tier that stay open.
+    /// The most files of the disk tier that stay open.
     package var storedFiles: Int { min(256, count / 16) }
 
-    /// Connections that are answered only by why they are refused.
+    /// The most connections that are only answered with a refusal.
     package var refusals: Int { count == 0 ? .max : max(16, count / 32) }
 
-    /// Connections of clients: each may need a second descriptor, for its origin.
+    /// The most connections of clients: each may need a second descriptor, for its origin.
     package var connections: Int {
         count == 0 ? .max : max(1, (count - memoryFiles - storedFiles - refusals - Self.reserve) / 2)
     }
 
-    /// A limit that has room for so many connections of clients, a little more than the least one.
+    /// A limit with room for this many connections of clients, a little more than the least one.
     package static func needed(for connections: Int) -> Int {
-        // What is left of a limit after its quarter and its 32nd is 23 of 32 parts.
+        // After its quarter and its 32nd, 23 of 32 parts of a limit are left.
         let used = 2 * min(max(1, connections), .max >> 8) + reserve + 256
         return (used * 32 + 22) / 23
     }
@@ -59,17 +59,18 @@ package struct DescriptorLimit: Sendable, Equatable {
 
 // MARK: - Memory
 
-/// The memory of this process: how much is resident, and how freed memory returns to the kernel.
+/// The memory of this process: the resident bytes, and the return of freed memory to the kernel.
 package enum ProcessMemory {
-    /// Gives free pages of the heap back. Takes milliseconds for each hundred MiB: not on a loop.
+    /// Returns free pages of the heap to the kernel. Takes milliseconds for each hundred MiB, so it must not be called
+    /// on a loop.
     package static func giveBack() { c_linux_trim() }
 
-    /// Lets the heap keep some freed memory: otherwise the pages of transfer buffers would return to the kernel and
-    /// come back with each request. For the daemon's own process only.
+    /// Lets the heap keep some freed memory: otherwise the pages of transfer buffers would be returned to the kernel
+    /// and mapped again with each request. Only for the daemon's own process.
     package static func keepSome() { c_linux_keep_freed(8 << 20, 1 << 20) }
 
-    /// Resident bytes that no file of a disk backs (RssAnon, and RssShmem for ``MemoryFile``); 0 where the kernel does
-    /// not say. Reads a file of /proc.
+    /// The resident bytes that no file on a disk backs (RssAnon, and RssShmem for ``MemoryFile``); 0 if the kernel does
+    /// not report them. Reads a file of /proc.
     package static var anonymous: Int {
         let file = open("/proc/self/status", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }

@@ -1,5 +1,5 @@
-// The system calls on descriptors that the daemon makes on its loops, as results instead of errno, and the typed error
-// of one that failed.
+// The system calls on descriptors that the daemon makes on its loops, with results instead of errno, and the typed
+// error of one that failed.
 
 import CLinux
 package import Glibc
@@ -8,11 +8,11 @@ package import Glibc
 package enum IOResult: Equatable {
     /// The number of bytes that were read or written; at least one.
     case bytes(Int)
-    /// Nothing now: wait for readiness.
+    /// There is nothing now: wait for readiness.
     case wouldBlock
-    /// The other side has finished (reads only).
+    /// The other side has finished; only for reads.
     case end
-    /// The connection is of no more use; `errno`.
+    /// The connection cannot be used any more; the value is `errno`.
     case failed(Int32)
 }
 
@@ -23,8 +23,7 @@ package enum Socket {
     }
 
     /// Writes up to `count` buffers with one call.
-    /// - Parameter isBeforeFile: a file follows, and these bytes wait for those of the file, to
-    ///   leave with them (MSG_MORE).
+    /// - Parameter isBeforeFile: whether a file follows, for whose bytes these wait, to be sent together (MSG_MORE).
     package static func write(
         _ descriptor: Int32,
         _ vectors: UnsafeMutablePointer<iovec>,
@@ -38,8 +37,8 @@ package enum Socket {
         return result(isRead: false) { sendmsg(descriptor, &message, Int32(MSG_MORE | MSG_NOSIGNAL)) }
     }
 
-    /// Writes one buffer to a socket. `send` has less of a way through the kernel than `write`,
-    /// and `writev` the longest.
+    /// Writes one buffer to a socket. `send` takes a shorter path through the kernel than `write`, and `writev` the
+    /// longest.
     package static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         result(isRead: false) { send(descriptor, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL)) }
     }
@@ -55,13 +54,13 @@ package enum Socket {
     /// Ends the sending direction, so that the peer reads what was sent and then the end.
     package static func finishWriting(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
 
-    /// Answers leave at once (TCP_NODELAY); no effect on a unix socket.
+    /// Makes the kernel send bytes at once (TCP_NODELAY); no effect on a unix socket.
     package static func setNoDelay(_ descriptor: Int32) {
         var one: Int32 = 1
         _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, 4)
     }
 
-    /// The pending error of a socket (SO_ERROR), zero where there is none; tells how a `connect` ended.
+    /// The pending error of a socket (SO_ERROR), which is also the result of a `connect`; zero if there is none.
     package static func pendingError(_ descriptor: Int32) -> Int32 {
         var error: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -70,8 +69,9 @@ package enum Socket {
     }
 
     /// Begins a non-blocking connect.
-    /// - Throws: `SystemError` where it fails at once.
-    /// - Returns: a descriptor that becomes writable when the connect has ended; ask ``pendingError(_:)`` then.
+    /// - Throws: `SystemError` if it fails at once.
+    /// - Returns: a descriptor that becomes writable when the connect has ended; then ``pendingError(_:)`` has the
+    ///   result.
     package static func connect(to address: SocketAddress) throws(SystemError) -> Int32 {
         let descriptor = socket(
             address.family,
@@ -104,9 +104,9 @@ package enum Socket {
 
 // MARK: - Errors
 
-/// A system call that failed.
+/// The error of a system call.
 package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The call and what it was made on, such as `bind 127.0.0.1:8080`.
+    /// The call and its target, such as `bind 127.0.0.1:8080`.
     package let operation: String
     /// The value of `errno` right after the call.
     package let code: Int32
@@ -122,16 +122,16 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
 
 // MARK: - From socket to socket
 
-/// A pipe that is filled from one socket and emptied into another, within one callback: between
-/// these it is empty. Loop-bound.
+/// A pipe that is filled from one socket and emptied into another within one callback, so that it is empty between
+/// callbacks. Loop-bound.
 package final class SocketPipe {
-    /// The size of the pipe in bytes; a part of the pages may be filled in part.
+    /// The size of the pipe in bytes; some pages may be partly filled.
     private static let size: Int32 = 1 << 20
 
     private let entry: Int32
     private let exit: Int32
 
-    /// Nil if the kernel refuses a pipe.
+    /// Makes a pipe; nil if the kernel refuses one.
     package init?() {
         var ends: [Int32] = [-1, -1]
         guard c_linux_pipe(&ends, Self.size) == 0 else { return nil }
@@ -144,8 +144,8 @@ package final class SocketPipe {
         close(exit)
     }
 
-    /// Takes what waits in a socket, at most `count` bytes. Nil where the kernel cannot do that with such a socket, or
-    /// has no memory for it: it is to be read.
+    /// Moves the bytes that wait in a socket into the pipe, at most `count`. Nil if the kernel cannot do that with this
+    /// socket, or has no memory for it: then the caller has to read them.
     package func fill(from socket: Int32, count: Int) -> IOResult? {
         let result = Socket.result(isRead: true) { c_linux_splice(socket, entry, count) }
         switch result {
@@ -159,7 +159,7 @@ package final class SocketPipe {
         Socket.result(isRead: false) { c_linux_splice(exit, socket, count) }
     }
 
-    /// Reads `count` bytes that a socket did not take; fewer only if the pipe has fewer.
+    /// Reads `count` bytes that a socket did not accept; fewer only if the pipe has fewer.
     package func read(_ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count {

@@ -1,4 +1,4 @@
-// An IPv4, IPv6 or unix socket address as a value, with the questions that access rules ask of it.
+// An IPv4, IPv6 or unix socket address as a value, with the properties that access rules need.
 
 package import Glibc
 
@@ -10,7 +10,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         bytes = Array(UnsafeRawBufferPointer(start: pointer, count: Int(length)))
     }
 
-    /// The address of a unix socket; nil where the path is longer than the kernel takes (107 bytes).
+    /// The address of a unix socket; nil if the path is longer than the kernel accepts (107 bytes).
     package init?(unixPath path: String) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
@@ -21,7 +21,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         bytes = withUnsafeBytes(of: &address) { Array($0) }
     }
 
-    /// A numeric IPv4 or IPv6 address (without brackets); nil for anything else.
+    /// Reads a numeric IPv4 or IPv6 address (without brackets); nil for anything else.
     package init?(numericHost host: String, port: UInt16) {
         var v4 = sockaddr_in()
         var v6 = sockaddr_in6()
@@ -60,7 +60,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return UInt16(bytes[2]) << 8 | UInt16(bytes[3])
     }
 
-    /// The address proper: 4 or 16 bytes; an IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) counts as IPv4.
+    /// The bytes of the IP address: 4 or 16; an IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) counts as IPv4.
     package var ipBytes: [UInt8] {
         switch family {
         case AF_INET where bytes.count >= 8: return Array(bytes[4..<8])
@@ -72,7 +72,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// 127.0.0.0/8, ::1, and every unix socket.
+    /// Whether the address is in 127.0.0.0/8, is ::1, or is a unix socket.
     package var isLoopback: Bool {
         let ip = ipBytes
         if ip.count == 4 { return ip[0] == 127 }
@@ -80,7 +80,7 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return isUnix
     }
 
-    /// An address that forward mode refuses unless a rule names it: loopback, private (RFC 1918, RFC 4193), shared
+    /// Whether forward mode refuses the address unless a rule names it: loopback, private (RFC 1918, RFC 4193), shared
     /// (RFC 6598), link-local, unspecified, multicast and reserved addresses.
     package var isInternal: Bool {
         let ip = ipBytes
@@ -99,18 +99,18 @@ package struct SocketAddress: Sendable, Hashable, CustomStringConvertible {
         return Self.embedsIPv4(ip)
     }
 
-    /// Beginnings of the addresses that lead to wherever an IPv4 address in them leads, where a gateway or
-    /// the kernel takes them so.
+    /// The prefixes of IPv6 addresses that contain an IPv4 address, to which a gateway or the kernel may send their
+    /// packets.
     private static let embedding: [[UInt8]] = [
-        // IPv4-compatible, ::/96 (RFC 4291 section 2.5.5.1); the unspecified address and loopback, too.
+        // This is IPv4-compatible, ::/96 (RFC 4291 section 2.5.5.1), with the unspecified address and loopback.
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        // IPv4-translated, ::ffff:0:0:0/96 (RFC 2765 section 2.1).
+        // This is IPv4-translated, ::ffff:0:0:0/96 (RFC 2765 section 2.1).
         [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0],
-        // NAT64, 64:ff9b::/96 and 64:ff9b:1::/48 (RFC 6052, RFC 8215).
+        // These are NAT64, 64:ff9b::/96 and 64:ff9b:1::/48 (RFC 6052, RFC 8215).
         [0, 0x64, 0xff, 0x9b],
-        // 6to4, 2002::/16 (RFC 3056).
+        // This is 6to4, 2002::/16 (RFC 3056).
         [0x20, 0x02],
-        // Teredo, 2001::/32 (RFC 4380).
+        // This is Teredo, 2001::/32 (RFC 4380).
         [0x20, 0x01, 0, 0],
     ]
 
