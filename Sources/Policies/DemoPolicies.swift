@@ -1,32 +1,32 @@
-// How demo mode answers: turns, sequences, scenarios and outages of rules, how long answers take, and what becomes of
-// requests without a rule or against a document.
+// The policies of demo mode: turns, sequences, scenarios and outages of rules, latencies, and the treatment of requests
+// without a rule or against a document.
 
-/// Which requests are counted together.
+/// The requests that are counted together.
 package enum CountScope: String, Sendable, CaseIterable {
-    /// Requests with the same method and target are counted, each target for itself: connections that race change
+    /// Requests with the same method and target are counted, each target separately: connections that race change
     /// nothing.
     case request
-    /// All that reach the rule, in the order in which they come.
+    /// All requests that reach the rule are counted, in the order in which they come.
     case rule
 }
 
-/// What answers when a sequence has been played.
+/// The answer after the last one of a sequence.
 package enum SequenceEnd: String, Sendable, CaseIterable {
-    /// The sequence, from its beginning.
+    /// The sequence starts again.
     case `repeat`
-    /// Its last answer, again and again.
+    /// The last answer is repeated.
     case last
-    /// A 404.
+    /// The answer is a 404.
     case notFound = "404"
 }
 
-/// For which of the counted requests a rule is; what is nil restricts nothing.
+/// The counted requests that a rule applies to; a nil member restricts nothing.
 package struct RuleTurn: Sendable, Equatable {
-    /// The rule is for the request with this number alone; the first is 1.
+    /// The number of the only request that the rule applies to; the first is 1.
     package var nth: Int?
-    /// The rule is for this many requests, from the first on.
+    /// The number of requests that the rule applies to, from the first on.
     package var first: Int?
-    /// The rule is for each request whose number this divides.
+    /// The divisor of the numbers of the requests that the rule applies to.
     package var every: Int?
 
     package init(nth: Int? = nil, first: Int? = nil, every: Int? = nil) {
@@ -44,9 +44,9 @@ package struct ScenarioStep: Sendable, Equatable {
     package static let initial = "started"
 
     package var scenario: String
-    /// Default: started.
+    /// The state in which the rule answers; default `started`.
     package var state: String
-    /// The state after the answer; nil leaves it.
+    /// The state after the answer; nil to keep the state.
     package var next: String?
 
     package init(scenario: String, state: String = ScenarioStep.initial, next: String? = nil) {
@@ -56,17 +56,17 @@ package struct ScenarioStep: Sendable, Equatable {
     }
 }
 
-/// When a rule answers: in windows of time, of requests, or of both.
+/// The windows in which a rule answers: of time, of requests, or of both.
 package struct RuleOutage: Sendable, Equatable {
-    /// Nanoseconds from the start of the daemon, or from the last reset. Default: 0.
+    /// The start of the window, in nanoseconds from the start of the daemon or the last reset. Default 0.
     package var after: UInt64
-    /// Nanoseconds that a window lasts; nil: for ever.
+    /// The length of a window in nanoseconds; nil for no end.
     package var duration: UInt64?
-    /// Nanoseconds from one window to the next; nil: there is one.
+    /// The nanoseconds from one window to the next; nil for only one.
     package var every: UInt64?
-    /// How many requests come before the window. Default: 0.
+    /// The number of requests before the window. Default 0.
     package var afterRequests: Int
-    /// How many requests are in it; nil: all that come.
+    /// The number of requests in the window; nil for all that come.
     package var requests: Int?
 
     package init(
@@ -84,7 +84,7 @@ package struct RuleOutage: Sendable, Equatable {
     }
 }
 
-/// What a rule asks of the requests before: all of it must hold.
+/// The conditions of a rule on earlier requests; all of them must hold.
 package struct RuleGate: Sendable, Equatable {
     package var step: ScenarioStep?
     package var outage: RuleOutage?
@@ -106,19 +106,19 @@ package struct LatencyPolicy: Sendable, Hashable {
     package enum Shape: Sendable, Hashable {
         /// Each latency of the range is as likely as any other; both ends included.
         case uniform(ClosedRange<UInt64>)
-        /// The bell curve; what would be less than nothing is nothing.
+        /// The normal distribution; a negative value is 0.
         case normal(mean: UInt64, deviation: UInt64)
-        /// The long tail of a network: half of the latencies are below `median`, and one of a hundred is above `p99`.
+        /// The long tail of a network: half of the latencies are below `median`, and one in a hundred is above `p99`.
         case lognormal(median: UInt64, p99: UInt64)
-        /// What was measured: points of the distribution with rising percentiles and latencies; at least one.
+        /// Measured latencies: points of the distribution with rising percentiles and latencies; at least one.
         case percentiles([Point])
-        /// What an origin took, as far as it is known when a plan is made.
+        /// The latencies of an origin, as far as they are known when a plan is made.
         case learned(LearnedLatencyPolicy)
     }
 
     /// A percentile: this share of the latencies, in percent, is at most the latency.
     package struct Point: Sendable, Hashable {
-        /// 0...100.
+        /// The percentile, 0...100.
         package var percentile: Double
         package var latency: UInt64
 
@@ -129,7 +129,7 @@ package struct LatencyPolicy: Sendable, Hashable {
     }
 
     package var shape: Shape
-    /// Longer ones are this long; nil: as they are.
+    /// The limit of latencies in nanoseconds; nil for none.
     package var max: UInt64?
 
     package init(_ shape: Shape, max: UInt64? = nil) {
@@ -137,18 +137,17 @@ package struct LatencyPolicy: Sendable, Hashable {
         self.max = max
     }
 
-    /// No wait.
+    /// The policy without latency.
     package static let none = LatencyPolicy(.uniform(0...0))
 }
 
-/// The latencies that an origin had before.
+/// The earlier latencies of an origin.
 package struct LearnedLatencyPolicy: Sendable, Hashable {
-    /// The service, or `SERVICE/ENDPOINT`, whose latencies are learned; nil stands for the place where the policy
-    /// stands.
+    /// The service, or `SERVICE/ENDPOINT`, whose latencies are learned; nil for the one that has the policy.
     package var source: String?
-    /// The factor by which each of them is longer. Default: 1.
+    /// The factor for each latency. Default 1.
     package var times: Double
-    /// What stands in for them while there are none, in nanoseconds. Default: nothing.
+    /// The latency in nanoseconds while none is known. Default 0.
     package var otherwise: UInt64
 
     package init(of source: String? = nil, times: Double = 1, otherwise: UInt64 = 0) {
@@ -160,9 +159,9 @@ package struct LearnedLatencyPolicy: Sendable, Hashable {
 
 // MARK: - Requests without a rule
 
-/// What becomes of a request in demo mode that no rule answers.
+/// The treatment of a request in demo mode that no rule answers.
 package enum UnmatchedPolicy: String, Sendable, CaseIterable {
-    /// The request gets a 404, which says what the nearest rules want: nothing reaches an origin by mistake.
+    /// The request gets a 404, which lists the conditions of the nearest rules: nothing reaches an origin by mistake.
     case notFound = "404"
     /// The request goes on as if demo mode were off.
     case pass
@@ -170,9 +169,9 @@ package enum UnmatchedPolicy: String, Sendable, CaseIterable {
 
 // MARK: - Requests against a document
 
-/// What becomes of a request that is not as a document describes it.
+/// The treatment of a request that differs from its document.
 package enum ExaminationPolicy: String, Sendable, CaseIterable {
-    /// The request is answered; the log, a metric and a field of the answer say what is wrong.
+    /// The request is answered; the log, a metric and a field of the answer report the differences.
     case report
     /// The request gets a 400.
     case refuse

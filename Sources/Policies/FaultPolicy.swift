@@ -1,33 +1,33 @@
-// What goes wrong on purpose, as a configuration chooses it: between an answer and its client, and in the content of
-// demo answers.
+// Deliberate faults, as a configuration chooses them: between an answer and its client, and in the content of demo
+// answers.
 
-/// One rule of `faults`: when it acts, and what it does then. Times are nanoseconds.
+/// One rule of `faults`: its conditions and its effects. Times are nanoseconds.
 package struct FaultPolicy: Sendable, Equatable {
-    /// The rule's name, which is part of every draw's key, and stands in Drydock-Demo.
+    /// The rule's name, which is part of every draw's key, and is in Drydock-Demo.
     package var name: String
-    /// Another seed gives other draws for the same requests.
+    /// The seed: another one gives other draws for the same requests.
     package var seed: UInt64
     /// The share of requests that it acts on, 0...1.
     package var chance: Double
-    /// Which answers it acts on.
+    /// The sources of the answers that it acts on.
     package var points: Set<FaultPoint>
-    /// Whether the origin is asked where the rule leaves nothing of its answer.
+    /// Whether the origin is asked if the rule leaves no part of its answer.
     package var origin: FaultOrigin
-    /// How many of the first requests of a path the rule acts on; nil means all.
+    /// The number of first requests of a path that the rule acts on; nil for all.
     package var first: Int?
-    /// The rule acts on each request of a path whose number this divides; nil means all.
+    /// The divisor of the numbers of a path's requests that the rule acts on; nil for all.
     package var every: Int?
-    /// How much later the answer begins; nil: it does not.
+    /// The delay of the answer's beginning; nil for none.
     package var latency: LatencyPolicy?
-    /// The status that is sent in place of the answer; nil: the answer's own.
+    /// The status of a substitute answer; nil for the original answer.
     package var status: Int?
     /// With `status`: the range from which the value of Retry-After is drawn; nil if there is no such field.
     package var retryAfter: ClosedRange<UInt64>?
     /// With `status`: the absolute path of the body; nil for an empty one.
     package var file: String?
-    /// What happens to the bytes; nil: nothing.
+    /// The fault of the bytes; nil for none.
     package var wire: WireFault?
-    /// How slowly the body goes out; nil: as fast as the client reads.
+    /// The pace of the body; nil for as fast as the client reads.
     package var pace: Pace?
 
     package init(
@@ -60,55 +60,56 @@ package struct FaultPolicy: Sendable, Equatable {
         self.pace = pace
     }
 
-    /// The client sees nothing of the answer that there would be.
+    /// True if the client sees no part of the original answer.
     package var leavesNothing: Bool { status != nil || wire?.leavesNothing ?? false }
 
-    /// Where the rule acts, the origin is not asked.
+    /// True if the origin is not asked when the rule acts.
     package var sparesOrigin: Bool { origin == .spare && leavesNothing && points.contains(.miss) }
 }
 
-/// Whether an origin is asked whose answer nobody would see.
+/// Whether an origin is asked for an answer that no client would see.
 package enum FaultOrigin: String, Sendable, Hashable, CaseIterable {
-    /// The origin is not asked: what a client repeats after the fault is done once.
+    /// The origin is not asked: a request that a client repeats after the fault is processed once.
     case spare
-    /// The origin is asked: the answer is lost on its way, and a client that repeats its request has it done twice.
+    /// The origin is asked: the answer is lost on its way, and a request that a client repeats is processed twice.
     case ask
 }
 
-/// Where an answer comes from, as far as faults tell answers apart.
+/// The source of an answer, as far as faults distinguish answers.
 package enum FaultPoint: String, Sendable, Hashable, CaseIterable {
-    /// Stored, and fresh.
+    /// The answer is stored and fresh.
     case hit
-    /// Stored and stale, or what stands in for an answer of the origin.
+    /// The answer is stored and stale, or replaces an answer of the origin.
     case stale
-    /// The answer comes from the origin, or says why the origin has given none.
+    /// The answer comes from the origin, or is the error if the origin has given none.
     case miss
-    /// Stored, after the origin has said that it still holds.
+    /// The answer is stored, and the origin has just validated it.
     case revalidate
     case demo
 }
 
-/// What goes wrong with the bytes of an answer over HTTP/1.1. After each of them the connection ends.
+/// A fault in the bytes of an answer over HTTP/1.1. Each of them ends the connection.
 package enum WireFault: Sendable, Hashable {
-    /// The connection is reset after so many bytes of content; nil: before the first byte of the answer.
+    /// The connection is reset after this many bytes of content; nil for before the first byte of the answer.
     case reset(after: Int?)
     /// The connection ends without a byte.
     case empty
-    /// The connection ends after so many bytes of content, whatever the head has promised.
+    /// The connection ends after this many bytes of content, whatever length the head declares.
     case close(after: Int)
-    /// After this many bytes of content comes a chunk whose size is no number.
+    /// A chunk whose size is not a number comes after this many bytes of content.
     case badChunk(after: Int)
-    /// The head stops in its middle, for so many nanoseconds, and the connection ends; nil: until the client leaves.
+    /// The head stops in its middle for this many nanoseconds, and then the connection ends; nil to wait until the
+    /// client leaves.
     case stalledHead(for: UInt64?)
-    /// The content stops after so many bytes, for so many nanoseconds, and the connection ends; nil: until the client
-    /// leaves.
+    /// The content stops after this many bytes for this many nanoseconds, and then the connection ends; nil to wait
+    /// until the client leaves.
     case stalledBody(after: Int, for: UInt64?)
-    /// Bytes that are no HTTP, in place of the answer or behind its status line.
+    /// Bytes that are not HTTP come in place of the answer or after its status line.
     case garbage(afterStatusLine: Bool)
-    /// Content-Length says so many bytes more than there are, or fewer.
+    /// Content-Length is larger than the content by this many bytes, or smaller if negative.
     case wrongLength(by: Int)
 
-    /// Nothing of the answer goes out, not even its status.
+    /// True if no byte of the original answer is sent, not even its status.
     package var leavesNothing: Bool {
         switch self {
         case .reset(after: nil), .empty, .garbage(afterStatusLine: false): true
@@ -116,7 +117,7 @@ package enum WireFault: Sendable, Hashable {
         }
     }
 
-    /// Its kind as configuration, logs and metrics name it.
+    /// The kind, as configuration, logs and metrics name it.
     package var kind: Kind {
         switch self {
         case .reset: .reset
@@ -140,21 +141,21 @@ package enum WireFault: Sendable, Hashable {
     }
 }
 
-/// How slowly the body of an answer goes out.
+/// The pace at which the body of an answer is sent.
 package enum Pace: Sendable, Hashable {
     /// The number of bytes a second, at least 1.
     case rate(Int)
-    /// The number of pieces, at least 1, and the nanoseconds after which the last of them goes out.
+    /// The number of pieces, at least 1, and the nanoseconds after which the last of them is sent.
     case dribble(chunks: Int, over: UInt64)
 }
 
-/// Rules of faults that every configuration may name.
+/// Rules of faults that any configuration may name.
 package enum FaultPreset: String, Sendable, CaseIterable {
     case flakyMobile = "flaky-mobile"
     case overloaded
     case thirdGeneration = "3g"
 
-    /// The rules of all of them, by their names.
+    /// The rules of all presets, by their names.
     package static var all: [String: [FaultPolicy]] {
         Dictionary(uniqueKeysWithValues: allCases.map { ($0.rawValue, $0.rules) })
     }
@@ -181,7 +182,7 @@ package enum FaultPreset: String, Sendable, CaseIterable {
         }
     }
 
-    /// The latency of a preset; median and 99th percentile in milliseconds.
+    /// The latency of a preset, from its median and 99th percentile in milliseconds.
     private static func latency(_ median: UInt64, p99: UInt64) -> LatencyPolicy {
         LatencyPolicy(.lognormal(median: median * 1_000_000, p99: p99 * 1_000_000))
     }
@@ -189,20 +190,20 @@ package enum FaultPreset: String, Sendable, CaseIterable {
 
 // MARK: - Demo answers that misbehave
 
-/// One thing that a demo rule gets wrong, and in which of its answers.
+/// One misbehaviour of a demo rule, and the answers that show it.
 package struct Misbehaviour: Sendable, Equatable {
-    /// The raw value is the word of configurations and of Drydock-Demo. New kinds stand at the end: the place of a kind
-    /// is a part of what it draws.
+    /// The raw value is the word of configurations and of Drydock-Demo. New kinds are added at the end: the place of a
+    /// kind is part of its draws.
     package enum Kind: String, Sendable, CaseIterable {
-        /// Content-Length of an answer to HEAD is that of the answer to GET, and one byte more.
+        /// Content-Length of an answer to HEAD is one more than that of the answer to GET.
         case headLength = "head_length"
-        /// The entity tag of an answer to HEAD is not that of the answer to GET.
+        /// The entity tag of an answer to HEAD differs from that of the answer to GET.
         case headETag = "head_etag"
-        /// A success of GET is a 404 to HEAD.
+        /// The answer to HEAD is a 404, although that to GET is a success.
         case headStatus = "head_status"
         /// The entity tag is one that no other answer has.
         case etagFlips = "etag_flips"
-        /// 200 with the whole content, where the conditions of the request ask for a 304.
+        /// The answer is a 200 with the whole content, although the conditions of the request ask for a 304.
         case no304 = "no_304"
         /// A 304 has no validator.
         case bare304 = "bare_304"
@@ -210,19 +211,19 @@ package struct Misbehaviour: Sendable, Equatable {
         case varyStar = "vary_star"
         /// Date is not the time of the answer.
         case date
-        /// There is an Age, though no cache had the answer.
+        /// There is an Age, although no cache had the answer.
         case age
 
-        /// The number in a configuration that it needs.
+        /// Whether the kind needs a number of seconds in a configuration.
         package var takesTime: Bool { self == .date || self == .age }
     }
 
     package var kind: Kind
-    /// The share of answers that it is in, 0...1.
+    /// The share of answers that show it, 0...1.
     package var chance: Double
-    /// The misbehaviour is in each answer whose number this divides, counted by method and target; nil means all.
+    /// The divisor of the numbers of the answers that show it, counted by method and target; nil for all.
     package var every: Int?
-    /// With `date`, how far the field is ahead; with `age`, what the field says; otherwise 0.
+    /// The seconds by which Date is ahead (`date`), or the value of Age (`age`); 0 for other kinds.
     package var seconds: Int64
 
     package init(_ kind: Kind, chance: Double = 1, every: Int? = nil, seconds: Int64 = 0) {

@@ -1,10 +1,12 @@
-// How fetches are made: who gets the next slot, how requests share a fetch, and whether redirects are followed.
+// The policies of fetches: the order of waiting fetches, the sharing of a fetch by requests, and whether redirects are
+// followed.
 
-/// How requests for one key wait for each other.
+/// The limits of requests for one key that wait for each other.
 package struct CollapseLimits: Sendable, Equatable {
-    /// How long a request waits for the head of another's fetch, in nanoseconds; then it fetches for itself.
+    /// The longest time in nanoseconds for which a request waits for the head of another one's fetch; then it fetches
+    /// for itself.
     package var wait: UInt64
-    /// How many wait; the next fetches for itself.
+    /// The most requests that wait; the next one fetches for itself.
     package var waiters: Int
 
     package init(wait: UInt64 = 30_000_000_000, waiters: Int = 10_000) {
@@ -13,7 +15,7 @@ package struct CollapseLimits: Sendable, Equatable {
     }
 }
 
-/// What happens to a shared fetch when its last client has left.
+/// The treatment of a shared fetch when its last client has left.
 package enum ClientAbort: Sendable, Equatable {
     /// The fetch continues, for later requests.
     case finish
@@ -23,9 +25,10 @@ package enum ClientAbort: Sendable, Equatable {
     /// length is unknown.
     case finishIf(Double)
 
+    /// Whether the fetch continues.
     /// - Parameters:
-    ///   - received: bytes of the body so far.
-    ///   - length: of the whole body; nil where it is unknown.
+    ///   - received: the bytes of the body so far.
+    ///   - length: the length of the whole body in bytes; nil if it is unknown.
     package func goesOn(received: Int64, length: Int64?) -> Bool {
         switch self {
         case .finish: true
@@ -39,19 +42,19 @@ package enum ClientAbort: Sendable, Equatable {
 
 /// The classes of fetches, the most urgent first.
 package enum FetchPriority: UInt8, Sendable, CaseIterable, Comparable {
-    /// A client waits for it.
+    /// A client waits for the fetch.
     case client
-    /// The fetch validates a stored response behind an answer (`stale-while-revalidate`).
+    /// The fetch validates a stored response in the background (`stale-while-revalidate`).
     case revalidation
-    /// The fetch looks for the size of an item of a batch.
+    /// The fetch finds the size of an item of a batch.
     case sizeCheck
     /// The fetch downloads an item of a batch.
     case prefetch
 
-    /// The more urgent one is the greater.
+    /// Compares by urgency: the more urgent class is the greater.
     package static func < (left: FetchPriority, right: FetchPriority) -> Bool { left.rawValue > right.rawValue }
 
-    /// The name as metrics and documents write it.
+    /// The name in metrics and documents.
     package var name: String {
         switch self {
         case .client: "client"
@@ -64,20 +67,20 @@ package enum FetchPriority: UInt8, Sendable, CaseIterable, Comparable {
 
 // MARK: - Redirects
 
-/// The two ways, as a configuration says them.
+/// The treatment of redirects, as a configuration names it.
 package enum RedirectMode: String, Sendable, CaseIterable {
-    /// The client gets the redirect, with its `Location` rewritten to the service's place.
+    /// The client gets the redirect, with its `Location` rewritten to the path of the service.
     case pass
-    /// The client gets what the redirect leads to.
+    /// The client gets the answer that the redirect leads to.
     case follow
 }
 
-/// How redirects are followed.
+/// The rules for redirects that are followed.
 package struct RedirectPolicy: Sendable, Equatable {
-    /// Redirects that are followed for one request; 0: they are passed on.
+    /// The most redirects that are followed for one request; 0 to forward them to the client.
     package var limit: Int
-    /// `HOST` or `HOST:PORT` patterns of the origins that a redirect may lead to, besides those that are configured as
-    /// the `base_url` of a service. As in forward mode, only a pattern that names one host allows an internal address.
+    /// The `HOST` or `HOST:PORT` patterns of the origins that a redirect may lead to, besides those that are the
+    /// `base_url` of a service. As in forward mode, only a pattern that names one host allows an internal address.
     package var allow: [String]
 
     package init(limit: Int = 0, allow: [String] = ["*"]) {

@@ -1,28 +1,28 @@
-// What a group of calls or a batch says of itself: how its calls follow one another, what a failure means for the rest,
-// and the texts in which answers are put.
+// The policies of a group of calls or a batch: the order of its calls, the effect of a failure on the others, and texts
+// that contain values of earlier answers.
 
-/// How the calls of a group follow one another; the raw value is what files say.
+/// The order of the calls of a group; the raw value is the word in files.
 package enum GroupMode: String, Sendable, CaseIterable {
-    /// One after the other, in order.
+    /// The calls are made one after the other, in order.
     case serial
-    /// All at once.
+    /// All calls are made at once.
     case concurrent
 }
 
-/// What the failure of a call means for the others of its group; the raw value is what files say.
+/// The effect of a call's failure on the others of its group; the raw value is the word in files.
 package enum GroupFailurePolicy: String, Sendable, CaseIterable {
-    /// No further call is begun; those under way end as they may.
+    /// No further call is begun; those in progress continue to their end.
     case stop
     case `continue`
-    /// The rest is not begun, and calls under way are cancelled, too.
+    /// No further call is begun, and those in progress are cancelled.
     case cancel
 }
 
-/// A text with places for values that earlier answers gave: `Bearer $(token)`. `$$(` is a plain `$(`.
+/// A text with placeholders for values of earlier answers: `Bearer $(token)`. `$$(` stands for a plain `$(`.
 package struct PlaceholderText: Sendable, Equatable {
     package enum Piece: Sendable, Equatable {
         case text(String)
-        /// The place of the value of this name.
+        /// A placeholder for the value of this name.
         case value(String)
     }
 
@@ -30,7 +30,7 @@ package struct PlaceholderText: Sendable, Equatable {
 
     package init(_ pieces: [Piece]) { self.pieces = pieces }
 
-    /// What does not have the form `$(NAME)`, with a name of letters, digits, `_` and `-`, is text.
+    /// Reads a text. A part is text unless it has the form `$(NAME)`, with a name of letters, digits, `_` and `-`.
     package init(_ text: String) {
         pieces = []
         var rest = text[...]
@@ -54,7 +54,7 @@ package struct PlaceholderText: Sendable, Equatable {
         if !plain.isEmpty { pieces.append(.text(plain)) }
     }
 
-    /// The name in `(NAME)…`; nil where the text does not begin so.
+    /// The name in `(NAME)…`; nil if the text does not begin so.
     private static func name(_ text: Substring) -> String? {
         guard text.first == "(", let end = text.firstIndex(of: ")") else { return nil }
         let name = String(text[..<end].dropFirst())
@@ -70,7 +70,7 @@ package struct PlaceholderText: Sendable, Equatable {
             }
     }
 
-    /// The names of the values that it has places for, in order.
+    /// The names of the placeholders, in order.
     package var names: [String] {
         pieces.compactMap { piece in
             guard case .value(let name) = piece else { return nil }
@@ -78,7 +78,7 @@ package struct PlaceholderText: Sendable, Equatable {
         }
     }
 
-    /// The text with a value in each place.
+    /// The text with a value for each placeholder.
     package func filled<Failure: Error>(_ value: (String) throws(Failure) -> String) throws(Failure) -> String {
         var result = ""
         for piece in pieces {
@@ -90,7 +90,7 @@ package struct PlaceholderText: Sendable, Equatable {
         return result
     }
 
-    /// All but unreserved characters becomes `%` and two digits (RFC 3986 section 2.3).
+    /// The text with all but unreserved characters as `%` and two digits (RFC 3986 section 2.3).
     package static func percentEncoded(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {
@@ -103,19 +103,20 @@ package struct PlaceholderText: Sendable, Equatable {
         return result
     }
 
-    /// The text as it is shown: with the names of the places and no values.
+    /// The text for display, with the names of the placeholders and no values.
     package var shown: String { filled { "$(\($0))" } }
 }
 
-/// Where in an answer a value is: `status`, `header.NAME` or `body.KEY.KEY`.
+/// The place of a value in an answer: `status`, `header.NAME` or `body.KEY.KEY`.
 package enum TakenPath: Sendable, Equatable {
     case status
-    /// The first line of a field.
+    /// The first line of a field with this name.
     case field(String)
-    /// A value within a JSON body, by keys of objects and positions in arrays; empty for the whole.
+    /// A value within a JSON body, by keys of objects and positions in arrays; empty for the whole body.
     case body([String])
 
-    /// - Returns: nil where the words name no place.
+    /// Reads a path.
+    /// - Returns: nil if the words do not name a place.
     package init?(words: String) {
         if words == "status" {
             self = .status
@@ -133,12 +134,12 @@ package enum TakenPath: Sendable, Equatable {
     }
 }
 
-/// Whether a call is made, by a value that an earlier answer gave.
+/// The condition for a call, on a value that an earlier answer gave.
 package struct ValueCondition: Sendable, Equatable {
     package var name: String
-    /// The text that the value is compared with; a value that was not taken is an empty text.
+    /// The text to compare with the value; a missing value is an empty text.
     package var text: String
-    /// The call is made if the two are the same; else if they differ.
+    /// Whether the call is made if the two are equal, or if they differ.
     package var wantsEqual: Bool
 
     package init(name: String, text: String, wantsEqual: Bool) {
@@ -150,11 +151,11 @@ package struct ValueCondition: Sendable, Equatable {
 
 // MARK: - Failures in a batch
 
-/// What the failure of an item means for the others; the raw value is what options and documents say.
+/// The effect of an item's failure on the others; the raw value is the word in options and documents.
 package enum BatchFailurePolicy: String, Sendable, Codable, CaseIterable {
     case `continue`
-    /// No further item is begun; those under way end as they may, and the rest stays queued.
+    /// No further item is begun; those in progress continue to their end, and the rest stays queued.
     case stop
-    /// The rest is not begun, and items under way are cancelled, too.
+    /// No further item is begun, and those in progress are cancelled.
     case cancelRest = "cancel-rest"
 }

@@ -1,23 +1,23 @@
-// How parameters are written into queries and contents.
+// The form of parameters in queries and contents.
 
-/// Where the parameters of an endpoint go.
+/// The place of an endpoint's parameters.
 package enum ParameterPlacement: String, Sendable, CaseIterable {
     case query, body
 }
 
-/// How a list is written in a query and a form.
+/// The form of a list in a query and a form.
 package enum FormArrays: String, Sendable, CaseIterable {
-    /// `a[]=1&a[]=2`
+    /// The name has brackets, as in `a[]=1&a[]=2`.
     case brackets
-    /// `a=1&a=2`
+    /// The name is repeated, as in `a=1&a=2`.
     case repeated
 }
 
-/// How true and false are written in a query and a form.
+/// The form of true and false in a query and a form.
 package enum FormBooleans: String, Sendable, CaseIterable {
-    /// `true` and `false`
+    /// The words `true` and `false`.
     case words
-    /// `1` and `0`
+    /// The digits `1` and `0`.
     case digits
 }
 
@@ -26,7 +26,7 @@ package enum ParameterOrder: String, Sendable, CaseIterable {
     case given, sorted
 }
 
-/// How a tree becomes items of a query or a form.
+/// The style in which a tree becomes items of a query or a form.
 package struct FormStyle: Sendable, Hashable {
     package var arrays: FormArrays
     package var booleans: FormBooleans
@@ -45,27 +45,27 @@ package struct FormStyle: Sendable, Hashable {
     package var isSorted: Bool { order == .sorted }
 }
 
-/// What the content of a request is sent as.
+/// The format of a request's content.
 package enum ContentEncodingFormat: String, Sendable, CaseIterable {
     case json, form, multipart, plist
 }
 
-/// How members of objects are named.
+/// The style of the names of members.
 package enum NameStyle: String, Sendable, CaseIterable {
     case snake, camel
 }
 
-/// How a time is sent.
+/// The form in which a time is sent.
 package enum DateForm: Sendable, Hashable {
-    /// Whole seconds, or milliseconds, since 1970, as a number.
+    /// A number of whole seconds, or milliseconds, since 1970.
     case seconds, milliseconds
-    /// `2024-05-06T07:08:09Z`
+    /// ISO 8601, such as `2024-05-06T07:08:09Z`.
     case iso8601
-    /// By a pattern with `%Y %m %d %H %M %S` and `%%`, in UTC.
+    /// A pattern with `%Y %m %d %H %M %S` and `%%`, in UTC.
     case pattern(String)
 
-    /// `seconds`, `milliseconds`, `iso8601` or a pattern; nil for a text that has none of these directives, or another
-    /// one.
+    /// Reads `seconds`, `milliseconds`, `iso8601` or a pattern; nil for a text without these directives, or with
+    /// another one.
     package init?(_ text: String) {
         switch text {
         case "seconds": self = .seconds

@@ -1,28 +1,28 @@
-// How many requests a service or an endpoint answers in a time.
+// The number of requests that a service or an endpoint answers in a time.
 
 /// A quota of requests in fixed windows of time.
 package struct RateLimitPolicy: Sendable, Equatable {
-    /// What counts.
+    /// The requests that count.
     package enum Counted: String, Sendable, CaseIterable {
         case all
-        /// Requests that reach the origin: what is answered from the store, or by demo mode, is free.
+        /// Only requests that reach the origin count, and not answers from the store or demo mode.
         case origin
     }
 
-    /// Whose requests are counted together.
+    /// The clients whose requests are counted together.
     package enum Client: String, Sendable, CaseIterable {
-        /// The requests of one client address.
+        /// The requests of one client address are counted together.
         case client
         case all
     }
 
-    /// What has the quota: an endpoint's name; empty: the service.
+    /// The name of the endpoint with the quota; empty for the service.
     package var scope: String
-    /// Requests in a window, at least 1.
+    /// The number of requests in a window, at least 1.
     package var limit: Int
-    /// Whole seconds, in nanoseconds.
+    /// The length of a window in nanoseconds; a whole number of seconds.
     package var window: UInt64
-    /// What a request gets that is one too many.
+    /// The status of the answer to a request beyond the quota.
     package var status: Int
     package var count: Counted
     package var by: Client

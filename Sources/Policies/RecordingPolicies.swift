@@ -1,6 +1,6 @@
-// Where the answers of a route come from, what of them is written into recordings, and what a seed folder is used for.
+// The sources of a route's answers, the parts of them that are recorded, and the use of a seed folder.
 
-/// Where the answers of a route come from (`source`).
+/// The source of a route's answers (`source`).
 package enum AnswerSource: String, Sendable, CaseIterable {
     /// Answers come from the origin, through the store.
     case live
@@ -12,7 +12,7 @@ package enum AnswerSource: String, Sendable, CaseIterable {
     case replay
 }
 
-/// A place that answers may come from (`from`), in the order in which places are asked where nothing else is said.
+/// A source of answers (`from`); the cases are in the order in which sources are asked by default.
 package enum AnswerRung: String, Sendable, CaseIterable {
     /// A pinned seed.
     case seed
@@ -31,35 +31,35 @@ package enum AnswerRung: String, Sendable, CaseIterable {
     package static let ofCache: [AnswerRung] = [.seed, .fresh, .live, .stale]
 }
 
-/// What answers where an origin that is to be recorded fails (`recordings.on_failure`).
+/// The answer if an origin that is to be recorded fails (`recordings.on_failure`).
 package enum RecordingFallback: String, Sendable, CaseIterable {
-    /// The failure, as of any origin.
+    /// The answer is the failure.
     case error
-    /// The recording of the same request, if there is one.
+    /// The answer is the recording of the same request, if there is one.
     case replay
 }
 
-/// What tells recordings of one route apart, and what of an answer is not written.
+/// The rules that distinguish the recordings of a route, and the parts of an answer that are not written.
 package struct RecordingRules: Sendable, Hashable {
-    /// Names of request fields whose values tell recordings apart, in lower case and sorted.
+    /// The names of request fields whose values distinguish recordings, in lower case and sorted.
     package var fields: [String]
-    /// Whether the content of a request tells recordings apart.
+    /// Whether the content of a request distinguishes recordings.
     package var matchesBody: Bool
     /// Whether a request with credentials has another recording than one without them.
     package var matchesCredentials = true
-    /// Whether the fields that an answer names in Vary tell its recordings apart.
+    /// Whether the fields that an answer names in Vary distinguish its recordings.
     package var matchesVary = true
-    /// Names of query items that make no difference; one may end with `*`.
+    /// The names of query items that are ignored; one may end with `*`.
     package var ignoredQuery: [String]
-    /// Names of fields of answers whose values are not written, in lower case, besides those that are secret by name.
+    /// The names of fields of answers whose values are not written, in lower case, besides those with secret names.
     package var redactedFields: [String]
-    /// Names of query items whose values are not written, besides those that are secret by name.
+    /// The names of query items whose values are not written, besides those with secret names.
     package var redactedQuery: [String]
-    /// Members of JSON documents, by their names from the root, whose values are not written.
+    /// The members of JSON documents whose values are not written, each by the names on its path from the root.
     package var redactedMembers: [[String]]
-    /// Names whose values are written, although they look like secrets.
+    /// The names whose values are written, although they look like secrets.
     package var shown: [String] = []
-    /// Bytes of content that a recording has at most.
+    /// The most bytes of a recording's content.
     package var maximumSize: Int
     package var onFailure: RecordingFallback
 
@@ -86,17 +86,17 @@ package struct RecordingRules: Sendable, Hashable {
 
 // MARK: - Seed folders
 
-/// How the files of a seed folder are named.
+/// The names of the files of a seed folder.
 package enum SeedLayout: String, Sendable, CaseIterable {
-    /// `HOST[:PORT]/PATH[?QUERY]`, beside it `….head.json` with what the file itself cannot say.
+    /// `HOST[:PORT]/PATH[?QUERY]`, with `….head.json` beside it for the properties that the file itself does not have.
     case url
     /// `MD5(URL up to the last slash)_LAST`, with the dates in property lists: the folders of the old download manager.
     case docker
 }
 
-/// What a seed folder is used for.
+/// The use of a seed folder.
 package enum SeedMode: String, Sendable, CaseIterable {
-    /// Looked at first, before memory and disk; its answers are never checked and never too old.
+    /// The seeds are used first, before memory and disk; they are never validated and never too old.
     case pinned
     /// Seeds that are not stored are copied into the store as stale, so that the first use validates them.
     case `import`

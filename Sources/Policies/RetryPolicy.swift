@@ -1,18 +1,17 @@
-// What is done about an origin that fails: when a fetch is made again, when the origin is left alone for a while, and
-// whether calls wait for it.
+// The treatment of an origin that fails: repeated fetches, the pause after failures, and calls that wait for it.
 
 /// A failure after which a fetch may be made again.
 package enum RetryCause: Hashable, Sendable {
-    /// The connection could not be made, or ended before the head of the answer.
+    /// The connection could not be opened, or ended before the head of the answer.
     case connect
     /// A deadline passed before the head of the answer.
     case timeout
-    /// The body is not what the route expects, or ended too early.
+    /// The body does not meet the expectation of the route, or ended too early.
     case content
-    /// A status, 400 to 599.
+    /// The answer has this status, 400 to 599.
     case status(Int)
 
-    /// Reads a cause as a configuration says it: a word, or a status.
+    /// Reads a cause in the form of a configuration: a word, or a status.
     package init?(_ text: String) {
         switch text {
         case "connect": self = .connect
@@ -26,7 +25,7 @@ package enum RetryCause: Hashable, Sendable {
 }
 
 extension RetryPreset {
-    /// Waits, causes and methods. Neither library had a budget: there are as many retries as the count says.
+    /// The waits, causes and methods of the preset. Neither library had a budget: the count alone limits retries.
     package var policy: RetryPolicy {
         switch self {
         case .docker:
@@ -44,36 +43,37 @@ extension RetryPreset {
     }
 }
 
-/// Which methods a retry may repeat where the origin may have acted on the first attempt.
+/// The methods that a retry may repeat if the origin may have acted on the first attempt.
 package enum RetryMethods: String, Sendable, CaseIterable {
-    /// GET, HEAD, PUT, DELETE, OPTIONS and TRACE (RFC 9110 section 9.2.2).
+    /// The methods GET, HEAD, PUT, DELETE, OPTIONS and TRACE (RFC 9110 section 9.2.2).
     case idempotent
     case any
 }
 
-/// The habits of the libraries that Drydock grew out of.
+/// The behaviour of the libraries that preceded Drydock.
 package enum RetryPreset: String, Sendable, CaseIterable {
-    /// 3 s before each attempt, and only where no answer came.
+    /// A retry waits 3 s, and is made only if no answer came.
     case docker
     /// Retries follow at once, after every failure, whatever the method is.
     case mm
 }
 
-/// How a fetch is repeated.
+/// The policy for repeating a fetch.
 package struct RetryPolicy: Sendable, Equatable {
-    /// Attempts after the first; 0: none.
+    /// The most attempts after the first; 0 for none.
     package var count: Int
-    /// Nanoseconds before the first retry.
+    /// The nanoseconds before the first retry.
     package var delay: UInt64
-    /// The factor by which the wait grows with each further retry; 1 keeps it as it is.
+    /// The factor by which the wait grows with each further retry; 1 to keep it.
     package var backoff: Int
-    /// Share of a wait, 0 to 1, by which it is drawn shorter, so that many do not come back at once.
+    /// The share of a wait, 0 to 1, by which it is randomly shortened, so that clients do not retry at the same time.
     package var jitter: Double
     package var causes: Set<RetryCause>
-    /// The longest Retry-After, in nanoseconds, that is waited for; an answer that asks for more is final.
+    /// The longest Retry-After to wait for, in nanoseconds; an answer that asks for more is final.
     package var maxRetryAfter: UInt64
     package var methods: RetryMethods
-    /// Retries as a share of requests, 0 to 1, beside one in each second; nil: as many as ``count`` says.
+    /// The share of requests, 0 to 1, that may be retries, besides one in each second; nil if only ``count`` limits
+    /// them.
     package var budget: Double?
 
     package init(
@@ -98,10 +98,10 @@ package struct RetryPolicy: Sendable, Equatable {
 
     /// The wait before a retry, in nanoseconds.
     /// - Parameters:
-    ///   - retry: 1 for the first.
-    ///   - draw: 0 to 1; how much of the jitter is taken off.
+    ///   - retry: the number of the retry; 1 for the first.
+    ///   - draw: 0 to 1; the part of the jitter that is taken off.
     package func wait(beforeRetry retry: Int, draw: Double) -> UInt64 {
-        // Beyond a day nobody waits; the bound keeps the product from overflowing.
+        // No wait is longer than a day; the limit keeps the product from overflowing.
         var wait = Double(delay)
         for _ in 1..<max(1, retry) { wait = min(wait * Double(backoff), 86_400e9) }
         return UInt64(wait * (1 - jitter * draw))
@@ -110,13 +110,13 @@ package struct RetryPolicy: Sendable, Equatable {
 
 // MARK: - Leaving an origin alone
 
-/// When the circuit breaker of an origin opens, and for how long.
+/// The conditions for opening the circuit breaker of an origin, and for how long.
 package struct BreakerPolicy: Sendable, Equatable {
-    /// Failures in a row that open it, at least 1.
+    /// The number of failures in a row that open it, at least 1.
     package var failures: Int
-    /// Nanoseconds within which they must come.
+    /// The nanoseconds within which they must occur.
     package var window: UInt64
-    /// Nanoseconds that it stays open before one request may probe the origin.
+    /// The nanoseconds for which it stays open before one request may probe the origin.
     package var open: UInt64
 
     package init(failures: Int = 5, window: UInt64 = 10_000_000_000, open: UInt64 = 30_000_000_000) {
@@ -128,13 +128,13 @@ package struct BreakerPolicy: Sendable, Equatable {
 
 // MARK: - Waiting for an origin
 
-/// Whether calls wait for an origin that is away, and for how long; the bounds are those of one service.
+/// The limits of calls that wait for an origin that cannot be reached, for one service.
 package struct ParkPolicy: Sendable, Equatable {
-    /// Nanoseconds that a call may wait in all.
+    /// The longest wait of a call in nanoseconds.
     package var time: UInt64
-    /// Calls that may wait at the same time, at least 1.
+    /// The most calls that wait at the same time, at least 1.
     package var calls: Int
-    /// Bytes that they may take together: heads, contents, and 32 KiB for each call.
+    /// The most bytes of the waiting calls together: heads, contents, and 32 KiB for each call.
     package var size: Int
 
     package init(time: UInt64, calls: Int = 1000, size: Int = 64 << 20) {

@@ -1,8 +1,8 @@
 // The target of an endpoint on its origin, with parameters in it: `/v2/people/:id?expand=:expand`.
 
-/// A path and perhaps a query in which `:name` stands for a parameter. A name consists of letters, digits, `_` and `.`;
-/// a dot makes it a path into the content of the request. A backslash takes the meaning from `:`, `.` and `\`, and ends
-/// a name: `/people/:id\.json`. `*` at the end of the path is the rest of the client's path.
+/// A path, perhaps with a query, in which `:name` stands for a parameter. A name has letters, digits, `_` and `.`; a
+/// dot makes it a path into the content of the request. A backslash removes the meaning of `:`, `.` and `\`, and ends a
+/// name: `/people/:id\.json`. `*` at the end of the path is the rest of the client's path.
 package struct TargetTemplate: Sendable, Hashable, CustomStringConvertible {
     package enum Piece: Sendable, Hashable {
         /// A text that is sent as it is.
@@ -11,14 +11,14 @@ package struct TargetTemplate: Sendable, Hashable, CustomStringConvertible {
         case rest
     }
 
-    /// Why a text is no template.
+    /// The reason why a text is not a template.
     package struct Malformed: Error, Sendable, Equatable {
         package let message: String
     }
 
-    /// The template as the file writes it.
+    /// The template as it is in the file.
     package let description: String
-    /// Begins with a literal that begins with a slash.
+    /// The pieces of the path; the first one is a literal that begins with a slash.
     package let path: [Piece]
     /// The pieces of the query; nil without a question mark.
     package let query: [Piece]?
@@ -88,7 +88,7 @@ package struct TargetTemplate: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The names of its parameters, in order; one that occurs twice is there twice.
+    /// The names of the parameters, in order; one that occurs twice is there twice.
     package var parameters: [String] {
         (path + (query ?? [])).compactMap { if case .parameter(let name) = $0 { name } else { nil } }
     }
