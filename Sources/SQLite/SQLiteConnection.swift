@@ -1,19 +1,20 @@
-// A connection to a SQLite database: one transaction at a time, from any thread that may block, and what it offers
-// meanwhile.
+// A connection to a SQLite database: one transaction at a time, from any thread that may block, and the statements for
+// it.
 
 import CSQLite
 import Synchronization
 
-/// Sendable: everything is under `session`, a lock that keeps whole transactions apart. It is taken only on
-/// threads that may wait for a disk, and what runs under it uses the session alone: no other lock is taken
-/// there, and no work submitted.
+/// A connection to a database.
+///
+/// Sendable: everything is under `session`, a lock that separates whole transactions. It is taken only on threads that
+/// may wait for a disk, and code under it uses only the session: it takes no other lock and submits no work.
 package final class SQLiteConnection: Sendable {
     private let session: Mutex<SQLiteSession>
 
-    /// Opens a database, or makes one where there is none; blocks.
+    /// Opens a database, or makes one if it does not exist; blocks.
     /// - Parameters:
     ///   - path: a file; nil for a database in memory.
-    ///   - busyMilliseconds: how long a statement waits for other connections; 0, the default: it fails at once.
+    ///   - busyMilliseconds: the longest wait of a statement for other connections; 0, the default, to fail at once.
     ///   - prepare: settings, before anything else is done; not in a transaction.
     package init(
         path: String?,
@@ -25,23 +26,23 @@ package final class SQLiteConnection: Sendable {
         self.session = Mutex(session)
     }
 
-    /// A transaction that sees one state of the database, and refuses to write; blocks.
+    /// Runs a transaction that sees one state of the database, and refuses to write; blocks.
     package func read<Value: Sendable>(
         _ body: @Sendable (SQLiteSession) throws(SQLiteError) -> Value
     ) throws(SQLiteError) -> Value {
         try session.withLock { session throws(SQLiteError) in try session.transaction(isReading: true, body) }
     }
 
-    /// A transaction that is the only one to write from its beginning; blocks.
-    /// - Throws: `SQLiteError`, and then nothing of it has been written.
+    /// Runs a transaction that is the only one to write from its beginning; blocks.
+    /// - Throws: `SQLiteError`, and then nothing of the transaction has been written.
     package func write<Value: Sendable>(
         _ body: @Sendable (SQLiteSession) throws(SQLiteError) -> Value
     ) throws(SQLiteError) -> Value {
         try session.withLock { session throws(SQLiteError) in try session.transaction(isReading: false, body) }
     }
 
-    /// Writes back what is in the log, and removes the files beside the database where it is the last connection;
-    /// blocks. Later calls throw `.misuse`. Without a call, it is closed with its last reference.
+    /// Writes the log back, and removes the files beside the database if this is the last connection; blocks. Later
+    /// calls throw `.misuse`. Without a call, it is closed with its last reference.
     package func close() throws(SQLiteError) {
         try session.withLock { session throws(SQLiteError) in try session.close() }
     }
@@ -49,19 +50,19 @@ package final class SQLiteConnection: Sendable {
 
 // MARK: - What a transaction may do
 
-/// What a connection offers to the transaction that has it: statements, which it keeps for their next use.
+/// The side of a connection that a transaction uses: statements, which are kept for their next use.
 /// ``SQLiteConnection`` lends it while its lock is held.
 ///
-/// Not Sendable: it is neither kept nor used elsewhere.
+/// Not Sendable: a transaction must not keep it.
 package final class SQLiteSession {
     private let path: String
-    /// Nil once it is closed.
+    /// The connection; nil once it is closed.
     private var connection: OpaquePointer?
-    /// Compiled, and not in use: by their SQL.
+    /// The compiled statements that are not in use, by their SQL.
     private var statements: [String: SQLiteStatement] = [:]
     private var isReading = false
 
-    /// - Parameter busyMilliseconds: how long a statement waits for other connections; 0: not at all.
+    /// - Parameter busyMilliseconds: the longest wait of a statement for other connections; 0 for none.
     init(path: String, busyMilliseconds: Int32) throws(SQLiteError) {
         self.path = path
         connection = try Self.open(path)
@@ -70,13 +71,13 @@ package final class SQLiteSession {
 
     private static func open(_ path: String) throws(SQLiteError) -> OpaquePointer {
         var connection: OpaquePointer?
-        // SQLITE_OPEN_NOMUTEX: the lock of SQLiteConnection keeps others out, so SQLite needs none of its own.
+        // SQLITE_OPEN_NOMUTEX: the lock of SQLiteConnection suffices, so SQLite needs none of its own.
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
         let code = sqlite3_open_v2(path, &connection, flags, nil)
         guard code == SQLITE_OK, let connection else {
             let message = connection.map { sqlite3_errmsg($0) } ?? sqlite3_errstr(code)
             let text = message.map { String(cString: $0) } ?? ""
-            // There is one to close even where it could not be opened.
+            // A connection that could not be opened has to be closed, too.
             sqlite3_close_v2(connection)
             throw SQLiteError(extendedCode: code, message: text, path: path)
         }
@@ -94,22 +95,22 @@ package final class SQLiteSession {
     /// Runs one statement and calls `row` with each of its rows.
     /// - Parameters:
     ///   - values: one for each parameter.
-    ///   - isKept: it stays compiled for the next time: not for SQL whose text varies.
-    /// - Throws: `SQLiteError`; `.misuse` where the text has more than one statement, or none.
+    ///   - isKept: whether it stays compiled for the next time; false for SQL whose text varies.
+    /// - Throws: `SQLiteError`; `.misuse` if the text has more than one statement, or none.
     package func query(
         _ sql: String,
         _ values: [SQLiteValue] = [],
         isKept: Bool = true,
         _ row: (borrowing SQLiteRow) throws(SQLiteError) -> Void
     ) throws(SQLiteError) {
-        // Out of the cache while it runs: the same SQL within `row` gets a statement of its own.
+        // The statement leaves the cache while it runs: the same SQL within `row` gets a statement of its own.
         let kept = statements.removeValue(forKey: sql)
         let statement = if let kept { kept } else { try prepare(sql, isKept: isKept) }
         defer { if isKept { statements[sql] = statement } }
         try run(statement, values, row)
     }
 
-    /// Runs one statement, whatever rows it has.
+    /// Runs one statement, and ignores its rows.
     package func execute(_ sql: String, _ values: [SQLiteValue] = [], isKept: Bool = true) throws(SQLiteError) {
         try query(sql, values, isKept: isKept) { _ in }
     }
@@ -121,7 +122,7 @@ package final class SQLiteSession {
         }
     }
 
-    /// The first column of the first row; nil where there is no row, or NULL in it.
+    /// The integer in the first column of the first row; nil if there is no row, or the column is NULL.
     package func integer(
         _ sql: String,
         _ values: [SQLiteValue] = [],
@@ -134,8 +135,8 @@ package final class SQLiteSession {
         return found ?? nil
     }
 
-    /// Readers go on while a transaction writes, which is written to a log beside the database first.
-    /// - Throws: also where SQLite stays with its other journal.
+    /// Turns the write-ahead log on, with which readers continue while a transaction writes.
+    /// - Throws: an error also if SQLite keeps its other journal.
     package func useWriteAheadLog() throws(SQLiteError) {
         let sql = "PRAGMA journal_mode = WAL"
         var mode: String?
@@ -168,8 +169,9 @@ package final class SQLiteSession {
 
     // MARK: - Transactions
 
-    /// Ends with a commit, or where anything is thrown with a rollback.
-    /// - Parameter isReading: it takes no lock that keeps others from writing, and refuses statements that write.
+    /// Runs a transaction, which ends with a commit, or with a rollback if anything is thrown.
+    /// - Parameter isReading: whether it takes no lock that keeps others from writing, and refuses statements that
+    ///   write.
     func transaction<Value>(
         isReading: Bool,
         _ body: (SQLiteSession) throws(SQLiteError) -> Value
@@ -183,7 +185,7 @@ package final class SQLiteSession {
             try execute("COMMIT TRANSACTION")
             return value
         } catch {
-            // A full disk, among others, has ended it already. The first error is the one that says why.
+            // A full disk, for example, has ended the transaction already. The first error is the cause, and is thrown.
             if sqlite3_get_autocommit(connection) == 0 { try? execute("ROLLBACK TRANSACTION") }
             throw error
         }
@@ -196,7 +198,7 @@ package final class SQLiteSession {
         return connection
     }
 
-    /// Does nothing where it is closed already.
+    /// Closes the connection; does nothing if it is closed already.
     func close() throws(SQLiteError) {
         guard let connection else { return }
         // SQLite refuses to close a connection with statements.
@@ -211,7 +213,7 @@ package final class SQLiteSession {
 
 // MARK: - Errors
 
-/// A call of SQLite that failed.
+/// The error of a call of SQLite.
 package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A primary result code, such as `SQLITE_CORRUPT`.
     package struct Code: RawRepresentable, Sendable, Equatable {
@@ -229,10 +231,10 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
         package static let notADatabase = Code(rawValue: SQLITE_NOTADB)
     }
 
-    /// What SQLite returned: the primary code in the low byte, and details above it.
+    /// The result code of SQLite: the primary code in the low byte, and details above it.
     package let extendedCode: Int32
     package let message: String
-    /// Its bound values are not part of it; nil where it was no statement that failed.
+    /// The SQL of the statement that failed, without its bound values; nil if it was no statement.
     package let sql: String?
     /// The file of the database.
     package let path: String

@@ -3,12 +3,14 @@
 
 import CSQLite
 
-/// Not Sendable: it belongs to a session, and is used and let go of where that is.
+/// A prepared statement.
+///
+/// Not Sendable: it belongs to a session, which uses and releases it.
 final class SQLiteStatement {
     let sql: String
     private let path: String
-    /// The connection and the statement; both belong to the session, which lets go of its statements before it closes
-    /// the connection.
+    /// The connection and the statement; both belong to the session, which releases its statements before it closes the
+    /// connection.
     private let connection: OpaquePointer
     private let statement: OpaquePointer
     /// Whether the statement changes nothing in the database.
@@ -24,8 +26,8 @@ final class SQLiteStatement {
 
     /// Compiles each statement of a text.
     /// - Parameters:
-    ///   - isKept: it will be used often.
-    ///   - use: called with each of them, before the next one is compiled: that may need what this one makes.
+    ///   - isKept: whether it will be used often.
+    ///   - use: called with each statement before the next one is compiled, which may depend on its effect.
     static func prepare(
         _ sql: String,
         of connection: OpaquePointer,
@@ -40,7 +42,7 @@ final class SQLiteStatement {
             var statement: OpaquePointer?
             var text = rest
             let (code, count) = text.withUTF8 { bytes in
-                // The tail points into the same bytes. An empty text has none, and the loop has ended before that.
+                // The tail points into the same bytes. An empty text has no tail, but then the loop has ended before.
                 bytes.withMemoryRebound(to: CChar.self) { bytes in
                     var tail: UnsafePointer<CChar>?
                     let length = Int32(clamping: bytes.count)
@@ -50,16 +52,16 @@ final class SQLiteStatement {
             }
             guard code == SQLITE_OK else { throw SQLiteError(connection, code, sql: sql, path: path) }
             rest = Substring(rest.utf8.dropFirst(count))
-            // White space and comments are no statement.
+            // White space and comments are not a statement.
             guard let statement else { continue }
             try use(SQLiteStatement(statement, connection, sql, path: path))
         }
     }
 
-    /// Runs it from its beginning to its end; afterwards it can be run again, whatever happened.
+    /// Runs the statement from its beginning to its end; afterwards it can be run again, also after an error.
     func run(_ values: [SQLiteValue], _ row: (borrowing SQLiteRow) throws(SQLiteError) -> Void) throws(SQLiteError) {
         defer {
-            // Returns the error that the last step has returned: that has been thrown already.
+            // The reset returns the error of the last step, which has been thrown already.
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
         }
@@ -75,7 +77,7 @@ final class SQLiteStatement {
 
     private func bind(_ values: [SQLiteValue]) throws(SQLiteError) {
         let count = Int(sqlite3_bind_parameter_count(statement))
-        // SQLite takes what is not bound as NULL.
+        // SQLite uses NULL for a parameter that is not bound.
         guard values.count == count else {
             throw SQLiteError(.misuse, "\(values.count) values for \(count) parameters", sql: sql, path: path)
         }
@@ -102,7 +104,7 @@ final class SQLiteStatement {
 @available(*, unavailable) extension SQLiteStatement: Sendable {}
 
 extension SQLiteError {
-    /// What the connection says about the call that has just failed on it.
+    /// The connection's description of the call that has just failed.
     init(_ connection: OpaquePointer, _ code: Int32, sql: String?, path: String) {
         self.init(extendedCode: code, message: String(cString: sqlite3_errmsg(connection)), sql: sql, path: path)
     }
@@ -114,18 +116,18 @@ extension SQLiteError {
 package enum SQLiteValue: Sendable, Equatable {
     case null
     case integer(Int64)
-    /// SQLite stores NaN as NULL.
+    /// A number; SQLite stores NaN as NULL.
     case real(Double)
-    /// All of it, a NUL included.
+    /// The whole text, with any NUL in it.
     case text(String)
     case blob([UInt8])
 }
 
-/// The row at which a statement is. It is lent for one call and cannot be kept: the next row takes its place.
+/// The current row of a statement. It is lent for one call and cannot be kept: the next row takes its place.
 ///
-/// A column that has another type is converted as SQLite does it: nothing that a file holds can make a read fail.
+/// A column of another type is converted as by SQLite: no content of a file can make a read fail.
 package struct SQLiteRow: ~Copyable {
-    /// A statement that is at a row; its session finalizes it after the call that lends the row.
+    /// A statement with a current row; its session finalizes it after the call that lends the row.
     private let statement: OpaquePointer
     private let columnCount: Int32
 
@@ -136,16 +138,17 @@ package struct SQLiteRow: ~Copyable {
 
     package func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, place(column)) == SQLITE_NULL }
 
-    /// 0 for NULL.
+    /// The integer in a column; 0 for NULL.
     package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, place(column)) }
 
-    /// 0 for NULL.
+    /// The number in a column; 0 for NULL.
     package func real(_ column: Int) -> Double { sqlite3_column_double(statement, place(column)) }
 
-    /// Nil for NULL. What is no UTF-8 is repaired.
+    /// The text in a column; nil for NULL. Bytes that are not UTF-8 are repaired.
     package func text(_ column: Int) -> String? {
         let place = place(column)
-        // SQLite's until the next call for this column, and then copied already; the order of the two calls matters.
+        // SQLite owns the bytes until the next call for this column, before which they are copied; the order of the two
+        // calls matters.
         guard let bytes = sqlite3_column_text(statement, place) else { return nil }
         let count = Int(sqlite3_column_bytes(statement, place))
         return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
@@ -155,13 +158,13 @@ package struct SQLiteRow: ~Copyable {
     package func blob(_ column: Int) -> [UInt8]? {
         if isNull(column) { return nil }
         let place = place(column)
-        // As above; null for no bytes.
+        // SQLite owns these bytes, too; the pointer is null if there are none.
         let bytes = sqlite3_column_blob(statement, place)
         let count = Int(sqlite3_column_bytes(statement, place))
         return Array(UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count))
     }
 
-    /// The columns are those of the caller's own SQL; SQLite says nothing about what is read beyond them.
+    /// Checks that the row has the column, since SQLite does not detect a column beyond the last.
     private func place(_ column: Int) -> Int32 {
         precondition(column >= 0 && column < Int(columnCount), "no such column")
         return Int32(truncatingIfNeeded: column)
