@@ -1,15 +1,14 @@
-// From a text to the tree of its only document: the events of libyaml's parser one after the other, each with its
-// place.
+// Builds the tree of the only document of a text from the events of libyaml's parser, each with its place.
 
 import CLibyaml
 
 extension Node {
-    /// The root of the only document of a text in UTF-8; nil where there is none, as in a text of comments.
+    /// The root of the only document of a text in UTF-8; nil if there is none, as in a text of comments.
     ///
-    /// Tags are taken and not kept: the style of a scalar tells text from what can be a number.
+    /// Tags are accepted and ignored: the style of a scalar distinguishes text from possible numbers.
     ///
-    /// - Throws: the first thing that is wrong, in the order of the text. libyaml reads some kilobytes ahead, so that a
-    ///   character that YAML takes nowhere can come before it.
+    /// - Throws: the first mistake in the order of the text. libyaml reads some kilobytes ahead, so that a character
+    ///   that YAML never allows can be reported before it.
     package static func read(_ bytes: [UInt8], limits: Limits) throws(YAMLError) -> Node? {
         var composer = try Composer(bytes, limits)
         return try composer.document()
@@ -18,7 +17,7 @@ extension Node {
 
 /// Builds one tree and keeps its anchors.
 private struct Composer: ~Copyable {
-    /// What an anchor names, and what a copy of it would add to a tree.
+    /// The node of an anchor, and the size of a copy of it.
     private struct Anchored {
         let node: Node
         let values: Int
@@ -27,9 +26,9 @@ private struct Composer: ~Copyable {
 
     private var parser: EventParser
     private let limits: Limits
-    /// An anchor can be set anew; an alias means the latest before it that is complete.
+    /// The anchors by their names. An anchor can be set again; an alias means the latest complete one before it.
     private var anchors: [String: Anchored] = [:]
-    /// How many values the tree has so far.
+    /// The number of values in the tree so far.
     private var values = 0
 
     init(_ bytes: [UInt8], _ limits: Limits) throws(YAMLError) {
@@ -38,11 +37,11 @@ private struct Composer: ~Copyable {
     }
 
     mutating func document() throws(YAMLError) -> Node? {
-        // The start of the stream.
+        // This event is the start of the stream.
         _ = try parser.next()
         guard case .documentStart = try parser.next().kind else { return nil }
         let root = try node(parser.next(), within: 0).node
-        // The end of the document.
+        // This event is the end of the document.
         _ = try parser.next()
         let further = try parser.next()
         guard case .streamEnd = further.kind else {
@@ -51,7 +50,7 @@ private struct Composer: ~Copyable {
         return root
     }
 
-    /// The node that an event begins, within so many sequences and mappings, and how many levels it has itself.
+    /// The node that an event begins, within this many sequences and mappings, and the number of its own levels.
     private mutating func node(_ event: Event, within level: Int) throws(YAMLError) -> (node: Node, levels: Int) {
         let before = values
         let content: Node.Content
@@ -78,7 +77,7 @@ private struct Composer: ~Copyable {
             }
             (content, name) = (.mapping(pairs), anchor)
         case .streamStart, .streamEnd, .documentStart, .documentEnd, .end:
-            // libyaml puts a scalar or an error where a node is missing.
+            // libyaml reports a scalar or an error if a node is missing.
             throw YAMLError(.structure, "did not find expected node content", event.mark)
         }
         let node = Node(mark: event.mark, content: content)
@@ -134,16 +133,16 @@ struct Event {
         case scalar(String, Node.Style, anchor: String?)
         case sequenceStart(anchor: String?)
         case mappingStart(anchor: String?)
-        /// A sequence or a mapping ends.
+        /// The end of a sequence or a mapping.
         case end
     }
     let kind: Kind
     let mark: Mark
 }
 
-/// Reads UTF-8 to its end, or to its first error. Tags are taken and not told.
+/// Reads UTF-8 to its end, or to its first error. Tags are accepted and not reported.
 struct EventParser: ~Copyable {
-    // Both belong to this value alone and are freed with it. libyaml keeps pointers to them, so that neither may move.
+    // Both belong to this value only and are freed with it. libyaml keeps pointers to them, so neither may move.
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let input: UnsafeMutableBufferPointer<UInt8>
 
@@ -158,7 +157,7 @@ struct EventParser: ~Copyable {
         input = .allocate(capacity: text.count)
         _ = input.initialize(from: text)
         self.parser = parser
-        // Otherwise it looks for UTF-16, too.
+        // Without this call libyaml would look for UTF-16, too.
         yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
         yaml_parser_set_input_string(parser, input.baseAddress, input.count)
     }
@@ -169,9 +168,9 @@ struct EventParser: ~Copyable {
         input.deallocate()
     }
 
-    /// The next event; not to be asked behind the end of the stream or an error.
+    /// The next event; must not be called after the end of the stream or an error.
     mutating func next() throws(YAMLError) -> Event {
-        // A failed call leaves nothing in it to delete.
+        // A failed call leaves nothing in the event that would have to be deleted.
         var event = yaml_event_t()
         guard yaml_parser_parse(parser, &event) == 1 else { throw failure() }
         defer { yaml_event_delete(&event) }
@@ -202,12 +201,12 @@ struct EventParser: ~Copyable {
             case YAML_FOLDED_SCALAR_STYLE: .folded
             default: .plain
             }
-        // It may contain NUL, by an escape; libyaml has checked its UTF-8. The event lives longer than this call.
+        // The text may contain NUL, by an escape; libyaml has checked its UTF-8. The event outlives this call.
         let bytes = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
         return .scalar(String(decoding: bytes, as: UTF8.self), style, anchor: text(scalar.anchor))
     }
 
-    // The event that a pointer belongs to lives longer than this call.
+    // The text at a pointer, whose event outlives this call.
     private static func text(_ pointer: UnsafePointer<yaml_char_t>?) -> String? { pointer.map { String(cString: $0) } }
 
     private func failure() -> YAMLError {
@@ -223,7 +222,7 @@ struct EventParser: ~Copyable {
         }
     }
 
-    /// Where a byte stands: libyaml tells no line of a character that it does not take.
+    /// The place of a byte: libyaml reports no line for a character that it does not accept.
     private func mark(at offset: Int) -> Mark {
         var (line, column) = (1, 1)
         var last: Unicode.Scalar?

@@ -1,8 +1,8 @@
-// A YAML document as a tree in which every node knows its line and column, and what keeps a text from being read as
+// A YAML document as a tree in which every node has its line and column, and the mistakes that keep a text from being
 // one.
 
-/// A place in a text: line and column count from 1, columns in Unicode scalars, and lines end as YAML 1.1 says (LF, CR,
-/// CRLF, U+0085, U+2028, U+2029). A byte order mark at the beginning counts as nothing.
+/// A place in a text: line and column count from 1, columns in Unicode scalars, and lines end as in YAML 1.1 (LF, CR,
+/// CRLF, U+0085, U+2028, U+2029). A byte order mark at the beginning is not counted.
 package struct Mark: Sendable, Hashable, CustomStringConvertible {
     package let line: Int
     package let column: Int
@@ -12,21 +12,21 @@ package struct Mark: Sendable, Hashable, CustomStringConvertible {
         self.column = column
     }
 
-    /// `LINE:COLUMN`.
+    /// The place as `LINE:COLUMN`.
     package var description: String { "\(line):\(column)" }
 }
 
 /// A scalar, a sequence, a mapping, or an alias of one of these.
 package struct Node: Sendable {
-    /// How a scalar is written.
+    /// The style of a scalar in the text.
     package enum Style: Sendable {
-        /// The scalar has no quotes: only such a scalar can mean a number, a boolean or nothing.
+        /// The scalar has no quotes: only such a scalar can mean a number, a boolean or null.
         case plain
         case singleQuoted
         case doubleQuoted
-        /// A block behind `|`.
+        /// The scalar is a block after `|`.
         case literal
-        /// A block behind `>`.
+        /// The scalar is a block after `>`.
         case folded
     }
 
@@ -35,20 +35,21 @@ package struct Node: Sendable {
         case sequence([Node])
         /// The pairs in the order of the text. A key may occur twice, and `<<` is a key like any other.
         case mapping([(key: Node, value: Node)])
-        /// What the anchor names, with its own place. It is shared and not copied.
+        /// An alias of the node with the anchor, which keeps its own place and is shared rather than copied.
         indirect case alias(of: Node)
     }
 
-    /// Where the node begins; one with an anchor or a tag begins there, an alias at its `*`.
+    /// The place where the node begins; one with an anchor or a tag begins there, an alias at its `*`.
     package let mark: Mark
     package let content: Content
 }
 
-/// What a tree holds at most, each alias counted as a copy of what it names: whoever walks a tree needs no other limit.
+/// The limits of a tree, in which each alias counts as a copy of its node, so that a walk over the tree needs no other
+/// limit.
 package struct Limits: Sendable {
-    /// Sequences and mappings around one another.
+    /// The most levels of nested sequences and mappings.
     package var levels: Int
-    /// Scalars (keys, too), sequences and mappings.
+    /// The most scalars (including keys), sequences and mappings.
     package var values: Int
 
     package init(levels: Int, values: Int) {
@@ -59,37 +60,37 @@ package struct Limits: Sendable {
 
 // MARK: - Errors
 
-/// The first thing that is wrong with a text.
+/// The first mistake in a text.
 package struct YAMLError: Error, Sendable, Equatable, CustomStringConvertible {
     package enum Kind: Sendable, Equatable {
-        /// A byte that is no UTF-8, or a character that YAML takes nowhere.
+        /// A byte is not UTF-8, or a character is one that YAML never allows.
         case character
-        /// Characters that begin or end nothing, such as a quote that is never closed.
+        /// Characters do not form a token, such as a quote that is never closed.
         case token
-        /// Tokens in an order that YAML does not have, such as a bracket that is never closed.
+        /// Tokens are in an order that YAML does not allow, such as a bracket that is never closed.
         case structure
-        /// An alias with no anchor before it.
+        /// An alias has no anchor before it.
         case unknownAlias
         /// A second document begins.
         case secondDocument
-        /// More ``Limits/levels`` than were asked for.
+        /// There are more ``Limits/levels`` than were asked for.
         case tooManyLevels
-        /// More ``Limits/values`` than were asked for.
+        /// There are more ``Limits/values`` than were asked for.
         case tooManyValues
-        /// There is no memory to read on.
+        /// There is no memory to continue.
         case memory
     }
 
-    /// What was being read, and where that began.
+    /// The part that was being parsed, and the place where it began.
     package struct Context: Sendable, Equatable {
         package let text: String
         package let mark: Mark
     }
 
     package let kind: Kind
-    /// What is wrong, in libyaml's words.
+    /// The mistake, in libyaml's words.
     package let problem: String
-    /// The place of the mistake. At the end of a text that does not end its last line, this can be the line behind it.
+    /// The place of the mistake. At the end of a text without a final line end, this can be the line after it.
     package let mark: Mark
     package let context: Context?
 
@@ -100,7 +101,7 @@ package struct YAMLError: Error, Sendable, Equatable, CustomStringConvertible {
         self.context = context
     }
 
-    /// `LINE:COLUMN: problem`, and what was being read.
+    /// The error as `LINE:COLUMN: problem`, and the part that was being parsed.
     package var description: String {
         "\(mark): \(problem)" + (context.map { " \($0.text) that began at \($0.mark)" } ?? "")
     }
