@@ -1,22 +1,22 @@
-// The mark of a folder that Drydock keeps a store in: CACHEDIR.TAG and a version file. A folder of
-// anybody else's is never touched.
+// The mark of a folder that has a store of Drydock: CACHEDIR.TAG and a version file. A folder that belongs to another
+// program is never changed.
 
 package import EventLoop
 import Glibc
 
-/// The kind of a store: who reads it.
+/// The kind of a store, by its readers.
 package enum StoreKind: String, Sendable, CaseIterable {
     /// A daemon's store, whose responses answer every client.
     case shared
-    /// One program, through the library.
+    /// The store of one program, through the library.
     case `private`
 }
 
-/// Why a folder is not taken for a store; nothing in it has been changed.
+/// The reason why a folder is not used as a store; nothing in it has been changed.
 package enum FolderRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     /// The folder is not empty and has no mark; `found` is the first name in it.
     case foreign(path: String, found: String)
-    /// A newer version of Drydock wrote it.
+    /// A newer version of Drydock wrote the store.
     case newer(path: String, format: Int)
     /// The folder belongs to the other kind of store, which is `kind`.
     case otherKind(path: String, kind: StoreKind)
@@ -35,11 +35,11 @@ package enum FolderRefusal: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// Why a folder cannot hold a store.
+/// The reason why a folder cannot hold a store.
 package enum FolderError: Error, Sendable, Equatable {
     /// The folder belongs to another program, or to another version; nothing in it was changed.
     case notTaken(FolderRefusal)
-    /// It, or one of the files of its mark, cannot be made, read or written.
+    /// The folder, or one of the files of its mark, cannot be made, read or written.
     case unusable(SystemError)
 }
 
@@ -56,9 +56,9 @@ package enum FolderMark {
     package enum State: Sendable, Equatable {
         /// The folder is missing, or has no content.
         case empty
-        /// A store of version 0.1.0, which wrote no mark.
+        /// The folder has a store of version 0.1.0, which wrote no mark.
         case unmarked
-        /// A store that was written in this format, or in an older one.
+        /// The folder has a store in this format, or in an older one.
         case marked(format: Int)
 
         /// The line for the log that a folder without a mark was taken over; nil for other folders.
@@ -69,15 +69,15 @@ package enum FolderMark {
     }
 
     /// Inspects a folder without changing it.
-    /// - Parameter newest: the format that the caller knows; another one in tests.
-    /// - Throws: `FolderError.notTaken`, and `.unusable` where it cannot be read or is no folder.
+    /// - Parameter newest: the newest format that the caller knows; another one in tests.
+    /// - Throws: `FolderError.notTaken`, and `.unusable` if it cannot be read or is not a folder.
     package static func inspect(
         _ path: String,
         _ kind: StoreKind,
         newest: Int = format
     ) throws(FolderError) -> State {
         let names = try names(path)
-        // A mark that may not be read is another user's, and may well be that of such a store.
+        // A mark that this process may not read belongs to another user, possibly to a store.
         if names.isSuperset(of: Self.names) {
             for name in Self.names where access("\(path)/\(name)", R_OK) != 0 && errno == EACCES {
                 throw .unusable(SystemError("open \(path)/\(name)", code: EACCES))
@@ -92,7 +92,7 @@ package enum FolderMark {
         if let version, version.kind != nil, tag?.starts(with: signature) ?? false {
             return .marked(format: version.format)
         }
-        // `lost+found`, which fsck keeps in the root of a file system, is no content.
+        // `lost+found`, which fsck keeps in the root of a file system, does not count as content.
         let others = names.filter { !ownNames.contains($0) && $0 != "lost+found" }.sorted()
         if others.isEmpty, isPartOfMark(path, names) { return .empty }
         if isUnmarkedStore(path, names) {
@@ -103,9 +103,9 @@ package enum FolderMark {
         throw .notTaken(.foreign(path: path, found: others.first ?? names.sorted().first ?? ""))
     }
 
-    /// Marks a folder where it has no mark yet; it must exist.
-    /// - Returns: the format that its files are in.
-    /// - Throws: as ``inspect(_:_:newest:)``, and `.unusable` where the mark cannot be written.
+    /// Marks a folder if it has no mark yet; it must exist.
+    /// - Returns: the format of its files.
+    /// - Throws: the errors of ``inspect(_:_:newest:)``, and `.unusable` if the mark cannot be written.
     package static func claim(_ path: String, _ kind: StoreKind, newest: Int = format) throws(FolderError) -> State {
         let state = try inspect(path, kind, newest: newest)
         switch state {
@@ -116,8 +116,8 @@ package enum FolderMark {
         return state
     }
 
-    /// Marks a folder that is in use, and from which somebody has removed the mark.
-    /// - Throws: `FolderError.notTaken` where there is something in it now that no store has.
+    /// Marks a folder in use whose mark has been removed.
+    /// - Throws: `FolderError.notTaken` if it has a file now that no store has.
     package static func restore(_ path: String, _ kind: StoreKind, format: Int) throws(FolderError) {
         if case .marked = try? inspect(path, kind, newest: format) { return }
         if let found = try names(path).subtracting(ownNames).subtracting(storeNames).sorted().first {
@@ -126,7 +126,7 @@ package enum FolderMark {
         try write(path, kind, format: format)
     }
 
-    /// Writes both files, the version last: a folder that has it has the other one, too.
+    /// Writes both files, the version last: a folder that has this one has the other one, too.
     package static func write(_ path: String, _ kind: StoreKind, format: Int) throws(FolderError) {
         do throws(SystemError) {
             try WholeFile.replace("\(path)/\(tagName)", with: signature + comment)
@@ -141,14 +141,14 @@ package enum FolderMark {
     private static let tagName = "CACHEDIR.TAG"
     private static let versionName = "version"
     package static let names = [tagName, versionName]
-    /// The names of the files of the mark, and those under which `WholeFile` writes them first.
+    /// The names of the files of the mark, and the names under which `WholeFile` writes them first.
     private static let ownNames: Set<String> = [tagName, "\(tagName).new", versionName, "\(versionName).new"]
     /// The other names of a store, and the folder that fsck keeps in the root of a file system.
     private static let storeNames: Set<String> = [
         "files", "index.sqlite", "index.sqlite-journal", "index.sqlite-shm", "index.sqlite-wal", "jobs", "lock",
         "lost+found", "objects", "pins", "pins.new", "rules", "rules.new", "secret", "secret.new", "tmp", "trash",
     ]
-    /// What every CACHEDIR.TAG begins with (https://bford.info/cachedir/).
+    /// The first line of every CACHEDIR.TAG (https://bford.info/cachedir/).
     private static let signature = Array("Signature: 8a477f597d28d172789f06886806bc55".utf8)
     private static let comment = Array(
         """
@@ -160,7 +160,7 @@ package enum FolderMark {
     )
     private static let versionStart = Array("drydock ".utf8)
 
-    /// What the version file says; the kind is nil where this version has no such kind.
+    /// The contents of the version file; the kind is nil if this version does not know it.
     private static func version(_ path: String) -> (format: Int, kind: StoreKind?)? {
         guard let bytes = read("\(path)/\(versionName)", atMost: 1024), bytes.last == UInt8(ascii: "\n") else {
             return nil
@@ -170,7 +170,7 @@ package enum FolderMark {
         return (format, words.count == 3 ? StoreKind(rawValue: String(words[2])) : nil)
     }
 
-    /// Whether the files of the mark that are there were written by ``write(_:_:format:)``, whole or not.
+    /// Whether ``write(_:_:format:)`` wrote the present files of the mark, completely or in part.
     private static func isPartOfMark(_ path: String, _ names: Set<String>) -> Bool {
         ownNames.intersection(names).allSatisfy { name in
             guard let bytes = read("\(path)/\(name)", atMost: 1024) else { return false }
@@ -203,7 +203,7 @@ package enum FolderMark {
 
     // MARK: - Reading
 
-    /// Empty where there is no folder.
+    /// The names in a folder; empty if it does not exist.
     private static func names(_ path: String) throws(FolderError) -> Set<String> {
         guard let folder = opendir(path) else {
             if errno == ENOENT { return [] }
@@ -215,7 +215,7 @@ package enum FolderMark {
 
     /// The first bytes of a regular file; nil if it is not one, or cannot be read.
     private static func read(_ path: String, atMost limit: Int) -> [UInt8]? {
-        // A FIFO must not make anybody wait.
+        // O_NONBLOCK keeps the process from waiting for a FIFO.
         let file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         if file < 0 { return nil }
         defer { close(file) }

@@ -1,17 +1,17 @@
-// Tells that something in the folders of some files has changed, by inotify.
+// Reports changes in the folders of some files, by inotify.
 
 package import EventLoop
 import Glibc
 
-/// Watches folders on a loop; loop-bound. It says that something changed, and not what: whoever asked looks at the files,
-/// so that a file that is written, moved into place or reached through a symbolic link is one case.
+/// Watches folders on a loop; loop-bound. It reports only that something changed: the caller looks at the files, so
+/// that a file that is written, moved into place or reached through a symbolic link needs no separate case.
 package final class FolderWatch: IOHandler {
-    /// Nanoseconds that changes have to come to an end: an editor makes several for one.
+    /// The nanoseconds without changes before a report: an editor makes several changes for one.
     package static let settling: UInt64 = 50_000_000
 
     private struct Folder {
         let path: String
-        /// The names whose changes count; nil means all.
+        /// The names whose changes count; nil for all.
         var names: Set<String>?
     }
 
@@ -24,7 +24,7 @@ package final class FolderWatch: IOHandler {
 
     /// - Parameter changed: called on the loop, once for changes that come together; it should not capture the owner of
     ///   the watch strongly.
-    /// - Throws: that the kernel has no watches left.
+    /// - Throws: the kernel's error if it has no watches left.
     package init(
         on loop: isolated EventLoop,
         settling: UInt64 = settling,
@@ -46,10 +46,10 @@ package final class FolderWatch: IOHandler {
         close(descriptor)
     }
 
-    /// Watches the folders of these files from now on, and no others. A folder may be put into the place of another one:
-    /// its own folder is watched for that.
-    /// - Parameter paths: absolute.
-    /// - Returns: the folders that cannot be watched, and why.
+    /// Watches the folders of these files from now on, and no others. The folder above each is watched, too, in case it
+    /// is replaced.
+    /// - Parameter paths: absolute paths.
+    /// - Returns: the folders that cannot be watched, and the errors.
     package func watch(filesAt paths: [String]) -> [(folder: String, error: Int32)] {
         var wanted: [String: Set<String>?] = [:]
         for folder in Set(paths.map(Self.folder)) {
@@ -88,7 +88,7 @@ package final class FolderWatch: IOHandler {
 
     package func ready(_ readiness: IOReadiness) {
         var isMeant = false
-        // Level-triggered: what is left is read in the next turn.
+        // The event is level-triggered: the rest is read in the next turn.
         var buffer = [UInt8](repeating: 0, count: 16384)
         let count = read(descriptor, &buffer, buffer.count)
         guard count > 0 else { return }

@@ -1,15 +1,15 @@
-// Small files that are read and written as a whole, and that have reached the disk when the call returns; the folders
-// above a path, and the names in one.
+// Small files that are read and written as a whole, and are on the disk when the call returns; the folders above a
+// path, and the names in one.
 
 package import EventLoop
 import Glibc
 
-/// Everything here blocks, and belongs on an I/O thread.
+/// Reads and writes whole files. All calls block, and belong on an I/O thread.
 package enum WholeFile {
-    /// Flags that follow no symbolic link, and do not wait for a pipe in the place of the file.
+    /// The flags that follow no symbolic link, and do not wait for a pipe in the place of the file.
     private static let safely = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK
 
-    /// A file that somebody names: links are followed.
+    /// Reads a file that a person names: links are followed.
     package static func read(_ path: String) throws(SystemError) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw SystemError("open \(path)") }
@@ -17,17 +17,17 @@ package enum WholeFile {
         return try rest(of: descriptor, path)
     }
 
-    /// What comes until the end.
-    /// - Parameter name: what an error calls it.
+    /// Reads the rest of a descriptor until its end.
+    /// - Parameter name: the name in errors.
     package static func rest(of descriptor: Int32, _ name: String) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
         guard readToEnd(descriptor, &bytes) else { throw SystemError("read \(name)") }
         return bytes
     }
 
-    /// A file of a store's folder; empty where there is none, and what came before the error where it
-    /// cannot be read to its end.
-    /// - Parameter limit: bytes of a file that is read; a longer one is empty.
+    /// Reads a file of a store's folder; empty if there is none, and the part before the error if it cannot be read to
+    /// its end.
+    /// - Parameter limit: the most bytes; a longer file is read as empty.
     package static func readOwn(_ path: String, atMost limit: Int = .max) -> [UInt8] {
         let descriptor = open(path, O_RDONLY | safely)
         if descriptor < 0 { return [] }
@@ -39,8 +39,8 @@ package enum WholeFile {
         return bytes
     }
 
-    /// A regular file of a folder that people change, too.
-    /// - Throws: `ENOENT` where there is none, and the reason where it cannot be read or is no regular file.
+    /// Reads a regular file of a folder that people change, too.
+    /// - Throws: `ENOENT` if there is none, and the reason if it cannot be read or is not a regular file.
     package static func readEdited(_ path: String) throws(SystemError) -> [UInt8] {
         let descriptor = try openEdited(path).descriptor
         defer { close(descriptor) }
@@ -49,7 +49,7 @@ package enum WholeFile {
 
     /// Opens a regular file of a folder that people change, too, for a caller that reads it later and closes the
     /// descriptor.
-    /// - Returns: the length in bytes, too.
+    /// - Returns: the descriptor and the length in bytes.
     package static func openEdited(_ path: String) throws(SystemError) -> (descriptor: Int32, length: Int64) {
         let descriptor = open(path, O_RDONLY | safely)
         guard descriptor >= 0 else { throw SystemError("open \(path)") }
@@ -63,7 +63,8 @@ package enum WholeFile {
         return (descriptor, Int64(status.st_size))
     }
 
-    /// - Returns: false, with `errno`, where the file cannot be read to its end.
+    /// Reads a descriptor to its end.
+    /// - Returns: false, with `errno`, if that fails.
     private static func readToEnd(_ descriptor: Int32, _ bytes: inout [UInt8]) -> Bool {
         var part = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
@@ -74,7 +75,7 @@ package enum WholeFile {
         }
     }
 
-    /// Puts another file in its place; a failure leaves the old one. Only the owner may read it.
+    /// Replaces a file; a failure leaves the old one. Only the owner may read the new one.
     package static func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
         let failure: SystemError? = bytes.withUnsafeBytes { bytes in
             do throws(SystemError) { try replace(path, with: bytes) } catch { return error }
@@ -83,19 +84,21 @@ package enum WholeFile {
         if let failure { throw failure }
     }
 
-    /// Replaces a file by bytes that are no array.
+    /// Replaces a file by bytes that are not an array.
     package static func replace(_ path: String, with bytes: UnsafeRawBufferPointer) throws(SystemError) {
         let temporary = "\(path).new"
-        // What somebody has left or planted there, such as a link, or a file that others can read, is never written to.
+        // A file that another process has left or planted there, such as a link, or one that others can read, is never
+        // written to.
         if unlink(temporary) != 0, errno != ENOENT { throw SystemError("unlink \(temporary)") }
         try write(bytes, to: temporary, O_WRONLY | O_CREAT | O_EXCL)
         guard rename(temporary, path) == 0 else { throw SystemError("rename \(temporary)") }
         try syncFolder(of: path)
     }
 
-    /// Appends to a file that is there.
-    /// - Parameter isSynced: false where it is enough that the bytes outlive the process.
-    /// - Returns: false where there is no such file.
+    /// Appends to an existing file.
+    /// - Parameter isSynced: whether the bytes must be on the disk; false if it is enough that they outlive the
+    ///   process.
+    /// - Returns: false if there is no such file.
     package static func append(_ bytes: [UInt8], to path: String, isSynced: Bool) throws(SystemError) -> Bool {
         let descriptor = open(path, O_WRONLY | O_APPEND | safely)
         if descriptor < 0 {
@@ -148,14 +151,14 @@ package enum WholeFile {
 
 /// The folders above a path.
 package enum Ancestors {
-    /// The folder of a path, as its text says; `/` for a name alone and for `/` itself.
+    /// The folder of a path, by its text only; `/` for a name alone and for `/` itself.
     package static func parent(of path: String) -> String {
         guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
         return String(path[..<slash])
     }
 
-    /// The path itself, or the nearest folder above it, of which `look` finds something; nil if it finds nothing up to
-    /// `/`.
+    /// The result of `look` for the path itself, or for the nearest folder above it that has one; nil if none up to `/`
+    /// has.
     package static func nearest<Found>(
         to path: String,
         _ look: (String) -> Found?
@@ -171,16 +174,16 @@ package enum Ancestors {
 
 // MARK: - Names in a folder
 
-/// The names in a folder. Blocks: it is not called on a loop.
+/// The names in a folder. Blocks, so it must not be called on a loop.
 package enum FolderNames {
-    /// All but `.` and `..`; empty where the folder cannot be read.
+    /// The names except `.` and `..`; empty if the folder cannot be read.
     package static func of(_ path: String) -> [String] {
         guard let folder = opendir(path) else { return [] }
         defer { closedir(folder) }
         return of(folder)
     }
 
-    /// What `readdir` still has to give; the folder stays open.
+    /// The names that `readdir` has not returned yet; the folder stays open.
     static func of(_ folder: OpaquePointer) -> [String] {
         var names: [String] = []
         while let entry = readdir(folder) {
