@@ -1,14 +1,14 @@
-// Tests of what a request says: of its body as JSON, as a form or as a text, and of the text under a name.
+// Tests of a request: of its body as JSON, as a form or as text, and of the texts under a name.
 
 package import Content
 
 /// A test of a body.
 package enum BodyTest: Sendable, Equatable {
-    /// What stands at a path of member names and positions; an empty path is the whole document.
+    /// A test of the value at a path of member names and positions; an empty path is the whole document.
     case json([String], TreeTest)
-    /// The values of a form's items of that name.
+    /// A test of the values of a form's items with that name.
     case form(String, TextTest)
-    /// The body as it is.
+    /// A test of the body as text.
     case text(TextTest)
 
     func holds(_ body: RequestParts.Body, within time: PatternTime) -> Bool {
@@ -41,7 +41,7 @@ package enum BodyTest: Sendable, Equatable {
                 return "\(place) is \(TreeTest.found(value)), not \(test)"
             case .form(let name, let test):
                 return RequestClause.difference(place, name, body.form(name), test)
-            // A text has no names; one that speaks of a password is not shown.
+            // A text has no names; a test that mentions a password is not shown.
             case .text(let test) where SecretNames.contains(test.description):
                 return RequestClause.secret(place, isThere: true, isWanted: true)
             case .text(let test): return "\(place) is not \(test)"
@@ -49,7 +49,7 @@ package enum BodyTest: Sendable, Equatable {
         }
     }
 
-    /// The test as the configuration writes it.
+    /// The name of the test in a configuration.
     private var place: String {
         switch self {
         case .json(let path, _): path.isEmpty ? "body" : "body.json.\(path.joined(separator: "."))"
@@ -61,20 +61,20 @@ package enum BodyTest: Sendable, Equatable {
 
 /// A test of a value of JSON.
 package indirect enum TreeTest: Sendable, Equatable {
-    /// The content is this value: members in any order, numbers by their value.
+    /// The value equals this one: members in any order, numbers by their value.
     case equals(ContentTree)
     case oneOf([ContentTree])
-    /// The content has everything of this value: an object its members, an array its elements in any place, a text the
-    /// text.
+    /// The value includes this one: an object its members, an array its elements in any place, a text the text.
     case contains(ContentTree)
-    /// The pattern is found in the text, number or truth value.
+    /// The pattern matches a part of the text, number or truth value.
     case matches(Pattern)
     case present(Bool)
-    /// The other test fails; it does so where there is no value, too.
+    /// The other test fails, which it also does if there is no value.
     case not(TreeTest)
     case all([TreeTest])
 
-    /// - Parameter value: nil where there is none.
+    /// Whether a value passes.
+    /// - Parameter value: the value; nil if there is none.
     package func holds(_ value: ContentTree?, within time: PatternTime) -> Bool {
         switch self {
         case .equals(let other): value.map { $0.isSame(as: other) } ?? false
@@ -88,7 +88,7 @@ package indirect enum TreeTest: Sendable, Equatable {
         }
     }
 
-    /// What it compares with has a member whose name is one of credentials.
+    /// Whether a value in the test has a member whose name is one of credentials.
     var hasSecretNames: Bool {
         switch self {
         case .equals(let tree), .contains(let tree): tree.hasSecretNames
@@ -107,7 +107,7 @@ package indirect enum TreeTest: Sendable, Equatable {
 }
 
 extension TreeTest: CustomStringConvertible {
-    /// What the value has to be.
+    /// The required value in words.
     package var description: String {
         switch self {
         case .equals(let tree): Self.text(tree)
@@ -122,7 +122,7 @@ extension TreeTest: CustomStringConvertible {
 }
 
 extension ContentTree {
-    /// What stands at a path of member names and of positions in arrays.
+    /// The value at a path of member names and of positions in arrays.
     package func element(at path: [String]) -> ContentTree? {
         var place = self
         for key in path {
@@ -139,7 +139,7 @@ extension ContentTree {
         return place
     }
 
-    /// Whether two values mean the same: members in any order, numbers by their value.
+    /// Whether two values are equal: members in any order, numbers by their value.
     fileprivate func isSame(as other: ContentTree) -> Bool {
         switch (self, other) {
         case (.number(let a), .number(let b)): a == b || DecimalNumber(a).map { $0 == DecimalNumber(b) } ?? false
@@ -150,7 +150,7 @@ extension ContentTree {
         }
     }
 
-    /// Whether everything of another value is in this one.
+    /// Whether the value includes another one.
     fileprivate func contains(_ part: ContentTree) -> Bool {
         switch (self, part) {
         case (.object, .object(let members)):
@@ -172,18 +172,19 @@ package indirect enum TextTest: Sendable, Equatable {
     case equals(String)
     /// One of the values is one of these texts.
     case oneOf([String])
-    /// One of the values has this text in it.
+    /// One of the values contains this text.
     case contains(String)
-    /// The pattern is found in one of the values.
+    /// The pattern matches a part of one of the values.
     case matches(Pattern)
-    /// Whether there is any value.
+    /// There is a value, or none if the case has false.
     case present(Bool)
-    /// The other test fails; it does so where there is no value, too.
+    /// The other test fails, which it also does if there is no value.
     case not(TextTest)
-    /// All of the tests hold.
+    /// All of the tests pass.
     case all([TextTest])
 
-    /// - Parameter time: of which a pattern that it looks for takes its part.
+    /// Whether the values pass.
+    /// - Parameter time: the time that patterns may still take.
     package func holds(_ values: [String], within time: PatternTime) -> Bool {
         switch self {
         case .equals(let text): values.contains(text)
@@ -198,7 +199,7 @@ package indirect enum TextTest: Sendable, Equatable {
 }
 
 extension TextTest: CustomStringConvertible {
-    /// What a value has to be: `'admin'`, `one of 'a', 'b'`, `missing`.
+    /// The required value in words: `'admin'`, `one of 'a', 'b'`, `missing`.
     package var description: String {
         switch self {
         case .equals(let text): "'\(text)'"

@@ -1,46 +1,45 @@
-// A regular expression in the words of PCRE2, with limits that no pattern and no text get past; and paths that look
-// like patterns.
+// Regular expressions of PCRE2, with limits for all patterns and texts; and paths that look like patterns.
 
 import CPCRE2
 import Glibc
 
-/// A compiled regular expression. It finds its place anywhere in a text, unless the pattern has anchors.
+/// A compiled regular expression. It matches any part of a text, unless the pattern has anchors.
 ///
-/// Sendable: PCRE2 only reads the compiled code, and whatever a match changes is made for that match.
+/// Sendable: PCRE2 only reads the compiled code, and each match has its own state.
 package final class Pattern: @unchecked Sendable {
-    /// The pattern as the file writes it.
+    /// The pattern as it is in the file.
     package let text: String
-    // Read by any number of threads at once, which PCRE2 allows; freed with this object.
+    // Any number of threads read it at once, which PCRE2 allows; freed with this object.
     private let code: OpaquePointer
 
-    /// Bytes of a pattern.
+    /// The most bytes of a pattern.
     package static let longest = 4096
-    /// Bytes of a text that are looked at.
+    /// The most bytes of a text that are examined.
     package static let longestSubject = 64 << 10
-    /// Steps back per place in the text.
+    /// The most backtracking steps per place in the text.
     private static let matchLimit: UInt32 = 100_000
-    /// Steps back that are remembered at the same time.
+    /// The most nested backtracking points.
     private static let depthLimit: UInt32 = 10_000
-    /// Nanoseconds of the thread's time.
+    /// The most nanoseconds of the thread's time.
     fileprivate static let timeLimit: UInt64 = 50_000_000
 
-    /// Why a text is no pattern.
+    /// The reason why a text is not a pattern.
     package struct Malformed: Error, Sendable, Equatable {
         /// The reason in the words of PCRE2.
         package let reason: String
-        /// Bytes of the pattern before the mistake.
+        /// The number of bytes of the pattern before the mistake.
         package let offset: Int
     }
 
-    /// - Throws: what is wrong with the pattern.
+    /// - Throws: the mistake in the pattern.
     package init(_ text: String) throws(Malformed) {
         let bytes = Array(text.utf8)
         guard bytes.count <= Self.longest else {
             throw Malformed(reason: "it is longer than \(Self.longest) bytes", offset: Self.longest)
         }
         var (number, offset) = (Int32(0), 0)
-        // The limits of a match count anew at each place of a text; a callout before each item of the pattern lets the
-        // whole be limited.
+        // The limits of a match apply at each place of a text separately; a callout before each item of the pattern
+        // lets the total be limited.
         let options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT
         let compiled = bytes.withUnsafeBufferPointer { bytes in
             pcre2_compile_8(bytes.baseAddress, bytes.count, options, &number, &offset, nil)
@@ -52,17 +51,17 @@ package final class Pattern: @unchecked Sendable {
 
     deinit { pcre2_code_free_8(code) }
 
-    /// What a pattern found.
+    /// The result of a match.
     package enum Verdict: Sendable {
         case found, notFound
         /// The limits were reached first.
         case gaveUp
     }
 
-    /// Looks at the first ``longestSubject`` bytes. Any thread; takes 50 ms of it at most.
+    /// The verdict about the first ``longestSubject`` bytes. Any thread; takes 50 ms of it at most.
     package func verdict(_ bytes: [UInt8]) -> Verdict { verdict(bytes, Self.timeLimit).verdict }
 
-    /// The verdict about a text, within what is left of a time that several matches share; see ``verdict(_:)``.
+    /// The verdict about a text, within the rest of a time that several matches share; see ``verdict(_:)``.
     package func verdict(_ bytes: [UInt8], within time: PatternTime) -> Verdict {
         guard time.left > 0 else { return .gaveUp }
         let (verdict, taken) = verdict(bytes, time.left)
@@ -71,7 +70,7 @@ package final class Pattern: @unchecked Sendable {
     }
 
     /// - Parameter limit: nanoseconds of the thread's time.
-    /// - Returns: what was found, and how long that took.
+    /// - Returns: the verdict, and the time that it took.
     private func verdict(_ bytes: [UInt8], _ limit: UInt64) -> (verdict: Verdict, taken: UInt64) {
         let context = pcre2_match_context_create_8(nil)
         let data = pcre2_match_data_create_8(1, nil)
@@ -83,11 +82,11 @@ package final class Pattern: @unchecked Sendable {
         pcre2_set_depth_limit_8(context, Self.depthLimit)
         let began = Self.threadTime()
         var budget = Budget(end: began + limit)
-        // The budget is there for as long as the match, which alone calls back.
+        // The budget is valid during the match, which is the only caller of the callback.
         let result = withUnsafeMutablePointer(to: &budget) { budget in
             pcre2_set_callout_8(context, { _, budget in Pattern.check(budget) }, budget)
             return bytes.withUnsafeBufferPointer { bytes in
-                // Where a text was cut it does not end.
+                // A text that was cut does not end at the cut.
                 let isCut = bytes.count > Self.longestSubject
                 let count = isCut ? Self.longestSubject : bytes.count
                 return pcre2_match_8(code, bytes.baseAddress, count, 0, isCut ? PCRE2_NOTEOL : 0, data, context)
@@ -97,13 +96,14 @@ package final class Pattern: @unchecked Sendable {
         return (verdict, Self.threadTime() - began)
     }
 
-    /// Looks at the clock now and then.
+    /// The time limit of a match, for which the clock is read at intervals.
     private struct Budget {
         let end: UInt64
         var steps: UInt32 = 0
     }
 
-    /// - Returns: an error of PCRE2 where the time is up.
+    /// Checks the time.
+    /// - Returns: an error of PCRE2 if the time is up.
     private static func check(_ budget: UnsafeMutableRawPointer?) -> Int32 {
         guard let budget = budget?.assumingMemoryBound(to: Budget.self) else { return 0 }
         budget.pointee.steps &+= 1
@@ -111,7 +111,7 @@ package final class Pattern: @unchecked Sendable {
         return PCRE2_ERROR_MATCHLIMIT
     }
 
-    /// What this thread has used of a processor, in nanoseconds; a thread that waits for one uses none.
+    /// The processor time of this thread in nanoseconds; a thread that waits for a processor uses none.
     package static func threadTime() -> UInt64 {
         var time = timespec()
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -136,12 +136,12 @@ extension Pattern: CustomStringConvertible {
 /// The processor time that all matches for one request have together: a request may have thousands of values, and each
 /// of them would otherwise take a pattern's whole time. Loop-bound.
 package final class PatternTime {
-    /// Nanoseconds.
+    /// The nanoseconds that are left.
     fileprivate(set) var left = Pattern.timeLimit
 
     package init() {}
 
-    /// - Parameter left: nanoseconds, of which no more count than one match takes at most.
+    /// - Parameter left: the nanoseconds, limited to the most of one match.
     package init(_ left: UInt64) { self.left = min(left, Pattern.timeLimit) }
 }
 
@@ -149,12 +149,12 @@ package final class PatternTime {
 
 // MARK: - Paths that look like patterns
 
-/// Paths that look like patterns of other tools, where a path is compared as it stands.
+/// Paths that look like patterns of other tools, although a path is compared exactly.
 package enum PathShape {
-    /// Whether a segment is `:id`, or a `*` or a part in braces stands anywhere.
+    /// Whether a segment is `:id`, or any part is a `*` or in braces.
     package static func looksLikePattern(_ path: String) -> Bool { path.split(separator: "/").contains(where: isOpen) }
 
-    /// A regular expression of the paths that such a path looks like.
+    /// A regular expression for the paths that such a path seems to mean.
     package static func expression(_ path: String) -> String {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).map { segment in
             if isParameter(segment) { return "[^/]+" }
@@ -183,7 +183,7 @@ package enum PathShape {
         return segment[begin...].contains("}")
     }
 
-    /// `:id`
+    /// Whether a segment is a parameter such as `:id`.
     private static func isParameter(_ segment: Substring) -> Bool {
         guard segment.first == ":", let second = segment.dropFirst().first else { return false }
         return second.isLetter || second == "_"

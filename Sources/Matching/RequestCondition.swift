@@ -1,21 +1,22 @@
-// What a rule asks of a request: clauses that must all hold, each of which says what it wanted and found, and how far a
-// request is from them.
+// The condition of a rule on a request: clauses that must all hold, each of which describes its difference, and the
+// distance of a request from them.
 
 import Content
 package import HTTPWire
 
-/// Clauses that must all hold; without any, every request will do.
+/// Clauses that must all hold; without any, every request matches.
 package struct RequestCondition: Sendable, Equatable {
     package var clauses: [RequestClause]
 
     package init(_ clauses: [RequestClause] = []) { self.clauses = clauses }
 
-    /// Some clause looks into the body.
+    /// Whether some clause reads the body.
     package var needsBody: Bool { clauses.contains(where: \.needsBody) }
 
     package func holds(_ request: RequestParts) -> Bool { clauses.allSatisfy { $0.holds(request) } }
 
-    /// The clauses that do not hold, each as a sentence's part: `query.role is 'user', not 'admin'`.
+    /// The differences from the clauses that do not hold, each as a part of a sentence: `query.role is 'user', not
+    /// 'admin'`.
     package func differences(_ request: RequestParts) -> [String] {
         clauses.filter { !$0.holds(request) }.map { $0.difference(request) }
     }
@@ -24,7 +25,7 @@ package struct RequestCondition: Sendable, Equatable {
 /// One clause of a condition.
 package enum RequestClause: Sendable, Equatable {
     case method([String])
-    /// The path behind the service's prefix, as it came.
+    /// The path after the service's prefix, as received.
     case path(TextTest)
     /// A parameter of the endpoint's path.
     case parameter(String, TextTest)
@@ -41,7 +42,7 @@ package enum RequestClause: Sendable, Equatable {
 
     package func holds(_ request: RequestParts) -> Bool {
         switch self {
-        // A rule for GET is one for HEAD, as an endpoint is.
+        // A rule for GET applies to HEAD, as an endpoint does.
         case .method(let methods):
             methods.contains(request.method) || request.method == "HEAD" && methods.contains("GET")
         case .body(let test): test.holds(request.body, within: request.patternTime)
@@ -51,7 +52,7 @@ package enum RequestClause: Sendable, Equatable {
         }
     }
 
-    /// What was found instead of what was wanted; of secrets neither is told.
+    /// The present value and the required one in words; neither is shown if it is a secret.
     package func difference(_ request: RequestParts) -> String {
         switch self {
         case .method(let methods):
@@ -66,19 +67,20 @@ package enum RequestClause: Sendable, Equatable {
         }
     }
 
-    /// - Parameter name: which may be one of a secret.
+    /// The difference of some values from a test.
+    /// - Parameter name: the name of the values, which may be that of a secret.
     static func difference(_ place: String, _ name: String?, _ values: [String], _ test: TextTest) -> String {
         guard let name, SecretNames.contains(name) else { return "\(place) is \(found(values)), not \(test)" }
         return secret(place, isThere: !values.isEmpty, isWanted: test != .present(false))
     }
 
-    /// Says that a secret is not what was wanted, without its value.
+    /// The difference of a secret from a required value, without either value.
     static func secret(_ place: String, isThere: Bool, isWanted: Bool) -> String {
         guard isThere else { return "\(place) is missing" }
         return isWanted ? "\(place) is not what the rule asks for" : "\(place) is there, and has to be missing"
     }
 
-    /// What it looks at.
+    /// The values that the clause tests.
     func values(_ request: RequestParts) -> [String] {
         switch self {
         case .path: [request.path]
@@ -90,7 +92,7 @@ package enum RequestClause: Sendable, Equatable {
         }
     }
 
-    /// The clause as the configuration writes it.
+    /// The name of the clause in a configuration.
     private var place: String {
         switch self {
         case .method: "method"
@@ -104,7 +106,7 @@ package enum RequestClause: Sendable, Equatable {
         }
     }
 
-    /// Values as a message shows them: short, and those of a request alone, which its sender knows.
+    /// Values in the form of a message: short, and only those of a request, which its sender knows.
     private static func found(_ values: [String]) -> String {
         if values.isEmpty { return "missing" }
         return values.prefix(3).map { "'\($0.prefix(64))'" }.joined(separator: ", ")
@@ -113,17 +115,17 @@ package enum RequestClause: Sendable, Equatable {
 
 // MARK: - Distance
 
-// How far a request is from what a rule asks of it, so that the nearest rules can be told of.
+// The distance of a request from the condition of a rule, by which the nearest rules are reported.
 extension RequestCondition {
-    /// How far a request is from what is asked: 0 where all clauses hold, and the more, the less alike they are. Only the
-    /// order of such numbers means something.
+    /// The distance of a request: 0 if all clauses hold, and the larger, the more the two differ. Only the order of
+    /// such numbers has a meaning.
     package func distance(_ request: RequestParts) -> Int {
         clauses.reduce(0) { $0 + ($1.holds(request) ? 0 : $1.distance(request)) }
     }
 }
 
 extension RequestClause {
-    /// The distance of a clause that does not hold, in hundredths. The path says the most about which rule was meant.
+    /// The distance of a clause that does not hold, in hundredths. The path tells the most about which rule was meant.
     fileprivate func distance(_ request: RequestParts) -> Int {
         switch self {
         case .method, .onlyQuery: return 50
@@ -138,8 +140,8 @@ extension RequestClause {
 }
 
 extension TextTest {
-    /// The share of the nearest value that would have to change, in hundredths; half for a test that says nothing of how
-    /// near a value is, and all where there is no value.
+    /// The share of the nearest value that would have to change, in hundredths; half for a test without a measure of
+    /// distance, and all if there is no value.
     fileprivate func distance(_ values: [String]) -> Int {
         if values.isEmpty { return 100 }
         let wanted: [String]
@@ -148,7 +150,7 @@ extension TextTest {
         case .oneOf(let texts): wanted = texts
         default: return 50
         }
-        // A request may have many values, and a rule many texts.
+        // A request may have many values, and a rule many texts, so only the first few are compared.
         let shares = values.prefix(4).flatMap { value in
             wanted.prefix(4).map { TextDistance.between(value.utf8, $0.utf8) }
         }
@@ -158,22 +160,22 @@ extension TextTest {
 
 // MARK: - Requests as conditions see them
 
-/// A request that conditions are checked with. For one request, on one loop.
+/// A request that conditions are checked against. It is for one request, on one loop.
 package struct RequestParts {
     package let method: String
-    /// What follows the service's prefix: path and query as they came.
+    /// The path and query after the service's prefix, as received.
     package let target: String
     package let fields: Fields
     /// The parameters of the endpoint's path, decoded.
     package let parameters: [String: [UInt8]]
     package var body: Body
-    /// What the patterns of all conditions that are checked with the request take together.
+    /// The time that all patterns of the conditions for this request may take together.
     let patternTime = PatternTime()
 
     package enum Body {
-        /// No condition asks for it, or there was nobody to read it from.
+        /// No condition reads the body, or there was no source to read it from.
         case unread
-        /// The content is longer than what is read.
+        /// The content is longer than the limit.
         case tooLong
         case whole(WholeBody)
     }
@@ -192,22 +194,22 @@ package struct RequestParts {
         self.body = body
     }
 
-    /// The path alone.
+    /// The path without the query.
     package var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// The values of the query's items of that name.
+    /// The values of the query's items with that name.
     package func query(_ name: String) -> [String] {
         guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return [] }
         return RequestParts.items(in: target.utf8[mark...].dropFirst()) { $0.elementsEqual(name.utf8) }.map(\.value)
     }
 
-    /// The names of the query's items, in their order; those of an item without a name are empty.
+    /// The names of the query's items, in their order; an item without a name has an empty one.
     package var queryNames: [String] {
         guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return [] }
         return RequestParts.items(in: target.utf8[mark...].dropFirst()).map { String(decoding: $0.name, as: UTF8.self) }
     }
 
-    /// The values of the cookies of that name (RFC 6265 section 5.4).
+    /// The values of the cookies with that name (RFC 6265 section 5.4).
     package func cookies(_ name: String) -> [String] {
         fields.all(.cookie).flatMap { line in
             line.split(separator: ";").compactMap { pair -> String? in
@@ -218,7 +220,7 @@ package struct RequestParts {
         }
     }
 
-    /// The items of a query or a form whose decoded name will do.
+    /// The items of a query or a form whose decoded names match.
     fileprivate static func items(
         in bytes: some Collection<UInt8>,
         where isWanted: ([UInt8]) -> Bool = { _ in true }
@@ -232,17 +234,17 @@ package struct RequestParts {
     }
 }
 
-/// A body that was read; it is parsed once, and only if a condition asks for that. Loop-bound.
+/// A body that was read; it is parsed once, and only if a condition needs that. Loop-bound.
 package final class WholeBody {
     package let bytes: [UInt8]
-    /// The body as JSON; nil where it is none.
+    /// The body as JSON; nil if it is not.
     private(set) lazy var tree: ContentTree? = try? JSONReader.read(bytes, repeats: true)
     private lazy var form: [[UInt8]: [String]] = Dictionary(grouping: RequestParts.items(in: bytes), by: \.name)
         .mapValues { $0.map(\.value) }
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The values of the form's items of that name.
+    /// The values of the form's items with that name.
     func form(_ name: String) -> [String] { form[Array(name.utf8)] ?? [] }
 }
 

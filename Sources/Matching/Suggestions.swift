@@ -1,5 +1,4 @@
-// Texts that are near one another: the nearest known word for a misspelt one, and how much of a text differs from
-// another.
+// Similar texts: the nearest known word for a misspelt one, and the share by which a text differs from another.
 
 package enum Suggestions {
     /// The known word with the fewest changes, or nil if none is near.
@@ -10,9 +9,9 @@ package enum Suggestions {
         return best.1 <= max(1, max(word.utf8.count, best.0.utf8.count) / 3 + 1) ? best.0 : nil
     }
 
-    /// Insertions, deletions, replacements and swaps of neighbours.
+    /// The number of insertions, deletions, replacements and swaps of neighbours.
     package static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
-        // A word may be a megabyte of somebody's file or request, and must not cost a square of it.
+        // A word may be a megabyte of a file or request, for which a quadratic search would take too long.
         if a.count > 64 || b.count > 64 { return a == b ? 0 : max(a.count, b.count) }
         var before: [Int] = []
         var last = Array(0...b.count)
@@ -32,10 +31,10 @@ package enum Suggestions {
 
 // MARK: - Distance
 
-/// How much of a text differs from another one, cheaply enough to be asked of thousands of rules.
+/// The share by which a text differs from another one, cheap enough to be computed for thousands of rules.
 package enum TextDistance {
-    /// The share of the longer text that lies between what both begin and what both end with, in hundredths: 0 for equal
-    /// texts, 100 for texts that have nothing in common at either end. No allocation.
+    /// The share of the longer text between the common beginning and the common end, in hundredths: 0 for equal texts,
+    /// 100 for texts that have nothing in common at either end. Allocates nothing.
     package static func between(
         _ one: some BidirectionalCollection<UInt8>,
         _ other: some BidirectionalCollection<UInt8>
