@@ -1,23 +1,23 @@
-// Maps a document that is there as a whole, whatever it is written in: one walk for each object and each array that a
-// rule names.
+// Maps a complete document in any format: one walk for each object and each array that a rule names.
 
 /// Maps one document, once; not shared.
 struct DocumentMapper {
-    /// Bytes that the mapped document may have.
+    /// The most bytes of the mapped document.
     private let limit: Int
-    // The caller of `map` holds the bytes while it runs, and a mapper does not outlive that.
+    // The caller of `map` holds the bytes during the call, and a mapper does not outlive it.
     private let bytes: UnsafePointer<UInt8>
     private let end: Int
     private var output: [UInt8] = []
     private var skipper = JSONSkipper()
-    /// Where the values of the objects that are being mapped begin and end; nil for those that are missing.
+    /// The ranges of the values for the objects that are being mapped; nil for missing values.
     private var found: [Range<Int>?] = []
 
+    /// Maps a JSON text by a rule.
     /// - Parameters:
     ///   - bytes: one JSON text.
-    ///   - isKnown: the bytes are known to be one, without spaces around it.
-    ///   - limit: bytes that come out at most.
-    /// - Returns: nil where the rule leaves the value out.
+    ///   - isKnown: whether the bytes are known to be one, without spaces around it.
+    ///   - limit: the most bytes of the result.
+    /// - Returns: nil if the rule leaves the value out.
     static func map(
         _ bytes: UnsafeRawBufferPointer,
         _ rule: MappingRule,
@@ -34,9 +34,8 @@ struct DocumentMapper {
         return try mapper.take(rule, start..<stop) ? mapper.output : nil
     }
 
-    /// Maps by a rule from a value that is at hand, or found in it.
-    /// - Parameter way: the way to the value that the rule takes, in place of its own; nil if the value itself is
-    /// taken.
+    /// Maps by a rule from a given value, or from one inside of it.
+    /// - Parameter way: the path to the value, in place of the rule's own; nil to use the given value itself.
     static func map(
         _ value: UnsafeRawBufferPointer,
         _ rule: MappingRule,
@@ -56,8 +55,8 @@ struct DocumentMapper {
 
     // MARK: - Rules
 
-    /// Appends what the rule makes of what it takes from a value.
-    /// - Returns: false where it is left out.
+    /// Appends the result of the rule for the value at its path.
+    /// - Returns: false if it is left out.
     private mutating func take(_ rule: MappingRule, _ value: Range<Int>) throws(MappingFailure) -> Bool {
         try take(rule, along: rule.pathTree, value)
     }
@@ -75,7 +74,7 @@ struct DocumentMapper {
         return try make(rule, found[base])
     }
 
-    /// Appends what the rule makes of the value that it has taken; nil: there is none.
+    /// Appends the result of the rule for a value; nil if the value is missing.
     private mutating func make(_ rule: MappingRule, _ value: Range<Int>?) throws(MappingFailure) -> Bool {
         guard let value, bytes[value.lowerBound] != UInt8(ascii: "n") else { return try makeMissing(rule) }
         switch rule.shape {
@@ -150,8 +149,9 @@ struct DocumentMapper {
 
     // MARK: - The source
 
-    /// Notes where the values of a tree are, from the value at `start`; of members with one name the last one counts.
-    /// - Returns: where the value ends.
+    /// Records the ranges of the values of a tree, from the value at `start`; the last one of members with the same
+    /// name counts.
+    /// - Returns: the end of the value.
     private mutating func walk(_ tree: PathTree, _ node: Int, _ start: Int, _ base: Int) throws(MappingFailure) -> Int {
         var place = start
         let isObject = bytes[start] == UInt8(ascii: "{")
@@ -213,7 +213,7 @@ extension MappingFailure {
 }
 
 extension MappingRule {
-    /// What stands for a missing value; nil where it is left out.
+    /// The text for a missing value; nil if it is left out.
     func whereMissing() throws(MappingFailure) -> [UInt8]? {
         if let standIn { return standIn }
         switch missing {
@@ -226,13 +226,13 @@ extension MappingRule {
 
 // MARK: - Documents in any form
 
-// Maps a document that is there as a whole, whatever it is written in: JSON, or a property list as XML or binary.
+// Maps a complete document in any format: JSON, or a property list as XML or binary.
 extension MappingPlan {
     /// The mapped document.
     /// - Parameters:
     ///   - bytes: the document.
-    ///   - limit: bytes that it may have; what comes out may have eight times as many.
-    /// - Throws: that it cannot be mapped, with the key path.
+    ///   - limit: the most bytes of the document; the result may have eight times as many.
+    /// - Throws: the reason why it cannot be mapped, with the key path.
     package func map(_ bytes: UnsafeRawBufferPointer, limit: Int) throws(MappingFailure) -> [UInt8] {
         guard bytes.count <= limit else { throw MappingFailure("the document has more than \(limit) bytes") }
         guard Self.isPropertyList(bytes) else { return try mapJSON(bytes, limit: limit) }
@@ -252,12 +252,12 @@ extension MappingPlan {
     }
 
     private func mapJSON(_ bytes: UnsafeRawBufferPointer, limit: Int) throws(MappingFailure) -> [UInt8] {
-        // A document is never left out.
+        // A whole document is never left out.
         try DocumentMapper.map(bytes, root, limit: limit * 8) ?? JSONText.null
     }
 
-    /// Whether a document with this beginning is no JSON, but may be a property list: such a one has to be there as a
-    /// whole.
+    /// Whether a document with this beginning is not JSON, but may be a property list, which has to be complete to be
+    /// mapped.
     package static func isPropertyList(_ start: UnsafeRawBufferPointer) -> Bool {
         let text = start.starts(with: [0xEF, 0xBB, 0xBF] as [UInt8]) ? start.dropFirst(3) : start[...]
         return text.first { !JSONSkipper.isSpace($0) } == UInt8(ascii: "<") || start.starts(with: "bplist0".utf8)

@@ -1,14 +1,14 @@
-// What is known of a failed answer, as the document that an error mapping takes its values from.
+// The description of a failed answer, as the document from which an error mapping takes its values.
 
 import HTTPWire
 
-/// Sendable: a value.
+/// The description of a failure. Sendable: a value.
 package struct ErrorDocument: Sendable, Equatable {
-    /// Who found the failure: the raw value is what the document says.
+    /// The source of the failure; the raw value is the word in the document.
     package enum Source: String, Sendable {
-        /// The origin answered, with a status that is no success.
+        /// The origin answered, with a status that is not a success.
         case origin
-        /// There is no answer of the origin's.
+        /// The origin gave no answer.
         case drydock
     }
 
@@ -17,10 +17,10 @@ package struct ErrorDocument: Sendable, Equatable {
     package var code: String
     package var message: String
     package var service: String
-    /// Nil where the request is none of an endpoint's.
+    /// The name of the endpoint; nil if the request does not belong to one.
     package var endpoint: String?
     package var source: Source
-    /// A JSON text; nil where there is no content, or none that is text and short enough.
+    /// The content as a JSON text; nil if there is none, or if it is not text or too long.
     package var body: [UInt8]?
 
     package init(
@@ -41,11 +41,11 @@ package struct ErrorDocument: Sendable, Equatable {
         self.body = body
     }
 
-    /// The content of an answer as JSON: JSON and property lists as they are, other text as a string.
+    /// The content of an answer as JSON: JSON and property lists as values, other text as a string.
     /// - Parameters:
-    ///   - bytes: all of it, without content codings.
-    ///   - mediaType: the value of Content-Type; nil where there is none.
-    /// - Returns: nil where it is empty, or no text.
+    ///   - bytes: the whole content, without content codings.
+    ///   - mediaType: the value of Content-Type; nil if there is none.
+    /// - Returns: nil if it is empty, or not text.
     package static func body(_ bytes: [UInt8], mediaType: String?) -> [UInt8]? {
         guard let first = bytes.first(where: { !JSONSkipper.isSpace($0) }) else { return nil }
         let type = (mediaType ?? "").prefix { $0 != ";" }.lowercased()
@@ -56,11 +56,11 @@ package struct ErrorDocument: Sendable, Equatable {
             return document
         }
         if String(validating: bytes, as: UTF8.self) != nil { return JSONText.quoted(bytes) }
-        // A charset is not looked up: of text that is no UTF-8, most is in the 8-bit sets of the west.
+        // The charset is not looked up: most text that is not UTF-8 is in 8-bit sets of western languages.
         return type.hasPrefix("text/") ? JSONText.quoted(bytes.withUnsafeBytes { Latin1.string($0) }.utf8) : nil
     }
 
-    /// JSON, whether the bytes are that or a property list; nil where they are neither.
+    /// The bytes as JSON, from JSON or a property list; nil if they are neither.
     private static func document(_ bytes: [UInt8]) -> [UInt8]? {
         bytes.withUnsafeBytes { bytes in
             do throws(MappingFailure) {
@@ -71,7 +71,7 @@ package struct ErrorDocument: Sendable, Equatable {
         }
     }
 
-    /// The document that clients get: of the plan, or, where the values do not fit it, this one with the reason as
+    /// The document for clients: mapped by the plan, or, if the values do not fit it, this one with the reason as
     /// `mapping`.
     package func mapped(by plan: MappingPlan) -> [UInt8] {
         let whole = json()
@@ -89,7 +89,7 @@ package struct ErrorDocument: Sendable, Equatable {
         }
     }
 
-    /// The document itself.
+    /// The document as JSON, without a mapping.
     func json(trouble: String? = nil) -> [UInt8] {
         var members: [(String, [UInt8])] = [
             ("status", Array("\(status)".utf8)), ("code", JSONText.quoted(code.utf8)),

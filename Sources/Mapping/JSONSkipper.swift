@@ -1,5 +1,5 @@
-// Finds the end of a JSON value (RFC 8259) and holds it to the grammar, over bytes that may come piece by piece; and
-// its small pieces.
+// Finds the end of a JSON value (RFC 8259) and checks its grammar, over bytes that may come piece by piece; and the
+// small pieces of JSON.
 
 extension MappingFailure {
     static let grammar = MappingFailure("the document is not well-formed JSON")
@@ -7,15 +7,15 @@ extension MappingFailure {
     static let depth = MappingFailure("the document has more than \(JSONSkipper.depthLimit) levels")
 }
 
-/// One value. Begins anew with ``restart()``.
+/// Skips one value; ``restart()`` prepares for another one.
 struct JSONSkipper {
-    /// Arrays and objects within one another, at most.
+    /// The most levels of nested arrays and objects.
     static let depthLimit = 512
 
     private enum State: UInt8 { case value, valueOrEnd, name, nameOrEnd, colon, commaOrEnd, text, nameText, done }
 
     private var state = State.value
-    /// The arrays and objects that are open: true for an object.
+    /// The arrays and objects that are open, with true for an object.
     private var open: [Bool] = []
 
     var isDone: Bool { state == .done }
@@ -25,9 +25,10 @@ struct JSONSkipper {
         open.removeAll(keepingCapacity: true)
     }
 
-    /// Reads on from `start`; bytes up to `end` are there.
-    /// - Parameter isLast: no more will come.
-    /// - Returns: where it stopped: behind the value where ``isDone``, else where it goes on with more bytes.
+    /// Reads on from `start`; bytes up to `end` are available.
+    /// - Parameter isLast: whether no more bytes will come.
+    /// - Returns: the place where it stopped: after the value if ``isDone``, otherwise where it continues with more
+    ///   bytes.
     mutating func advance(
         _ bytes: UnsafePointer<UInt8>,
         from start: Int,
@@ -97,18 +98,18 @@ struct JSONSkipper {
         close()
     }
 
-    /// A value is over.
+    /// Ends a value.
     private mutating func close() { state = open.isEmpty ? .done : .commaOrEnd }
 
     static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 
-    /// Reads a string's rest.
-    /// - Returns: whether its end was there; `place` is behind it then, else where more bytes are needed.
+    /// Reads the rest of a string.
+    /// - Returns: whether its end was available; `place` is after it then, otherwise where more bytes are needed.
     static func text(_ bytes: UnsafePointer<UInt8>, _ place: inout Int, _ end: Int) throws(MappingFailure) -> Bool {
         let low: UInt64 = 0x0101_0101_0101_0101
         let high: UInt64 = 0x8080_8080_8080_8080
         while place < end {
-            // Eight plain characters at a time.
+            // Eight plain characters are read at a time.
             while place + 8 <= end {
                 let word = UnsafeRawPointer(bytes + place).loadUnaligned(as: UInt64.self)
                 let quote = word ^ (low &* 0x22)
@@ -148,7 +149,7 @@ struct JSONSkipper {
         return false
     }
 
-    /// The length of a character of several bytes (RFC 3629 section 4); nil where more bytes are needed.
+    /// The length of a multibyte character (RFC 3629 section 4); nil if more bytes are needed.
     private static func character(_ bytes: UnsafePointer<UInt8>, _ count: Int) throws(MappingFailure) -> Int? {
         let length: Int
         var second: ClosedRange<UInt8> = 0x80...0xBF
@@ -170,7 +171,7 @@ struct JSONSkipper {
     }
 
     /// Reads a number or a literal.
-    /// - Returns: false where more bytes are needed.
+    /// - Returns: false if more bytes are needed.
     private static func scalar(
         _ bytes: UnsafePointer<UInt8>,
         _ place: inout Int,
@@ -181,7 +182,7 @@ struct JSONSkipper {
         while stop < end, isWordByte(bytes[stop]) { stop += 1 }
         let word = UnsafeBufferPointer(start: bytes + place, count: stop - place)
         guard stop < end || isLast else {
-            // No literal has more than five letters, and no number this many digits.
+            // No literal has more than five letters, and no number is accepted with this many digits.
             guard word.count <= 4096 else { throw MappingFailure.grammar }
             return false
         }
@@ -255,8 +256,8 @@ enum JSONText {
     }
 
     /// The text of a JSON string.
-    /// - Parameter bytes: between its quotes, held to the grammar already. A surrogate without its other half becomes
-    ///   U+FFFD.
+    /// - Parameter bytes: the bytes between its quotes, whose grammar was checked before. A surrogate without its other
+    ///   half becomes U+FFFD.
     static func unescaped(_ bytes: some Collection<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         var rest = Array(bytes)[...]

@@ -1,25 +1,25 @@
-// Where a value stands in a document: the names and numbers that lead to it, and several such paths as one tree, for
+// The place of a value in a document: the names and numbers that lead to it, and several such paths as one tree, for
 // one walk.
 
 /// A key path such as `name.first`, `items[0].id` or `.`, which is the value itself.
 package struct MappingPath: Sendable, Hashable {
-    /// A path that is none, with the reason in words.
+    /// The error of a text that is not a path, with the reason in words.
     package struct Malformed: Error, Equatable {
         package let reason: String
     }
 
-    /// The names on one path, at most.
+    /// The most names on one path.
     package static let longest = 32
 
-    /// Names of members, unescaped. One of digits alone is the number of an element, too, counted from 0.
+    /// The names of members, unescaped. One of digits only is also the number of an element, counted from 0.
     package let names: [[UInt8]]
 
-    /// The value itself.
+    /// The path to the value itself.
     package static let itself = MappingPath(names: [])
 
     package init(names: [[UInt8]]) { self.names = names }
 
-    /// - Parameter text: names with dots between them; `\.` is a dot within a name, `[0]` the same as `.0`.
+    /// - Parameter text: names separated by dots; `\.` is a dot within a name, `[0]` the same as `.0`.
     package init(_ text: String) throws(Malformed) {
         if text == "." {
             self = .itself
@@ -62,7 +62,7 @@ package struct MappingPath: Sendable, Hashable {
         self.init(names: names)
     }
 
-    /// The same path, as messages show it.
+    /// The path as messages show it.
     package var text: String {
         if names.isEmpty { return "." }
         return names.map { name in
@@ -75,7 +75,7 @@ package struct MappingPath: Sendable, Hashable {
         MappingPath(names: left.names + right.names)
     }
 
-    /// The element that a name is the number of; nil where it is none.
+    /// The number of the element that a name means; nil if it is not a number.
     static func number(_ name: [UInt8]) -> Int? {
         guard !name.isEmpty, name.count <= 9, name.allSatisfy({ 48...57 ~= $0 }) else { return nil }
         return name.reduce(0) { $0 * 10 + Int($1 - 48) }
@@ -84,23 +84,23 @@ package struct MappingPath: Sendable, Hashable {
 
 // MARK: - Several paths as a tree
 
-/// Several key paths as one tree, so that one walk over a value finds what all of them name. Sendable: a value.
+/// Several key paths as one tree, so that one walk over a value finds all of their values. Sendable: a value.
 package struct PathTree: Sendable {
     struct Node: Sendable {
-        /// The names that lead on, with their nodes.
+        /// The child nodes by the names of members.
         var children: [(name: [UInt8], node: Int)] = []
-        /// The elements that lead on, with their nodes.
+        /// The child nodes by the numbers of elements.
         var elements: [(number: Int, node: Int)] = []
-        /// The paths that end here.
+        /// The paths that end at this node.
         var slots: [Int] = []
-        /// The paths that end here or below.
+        /// The paths that end at this node or below.
         var below: [Int] = []
     }
 
     private(set) var nodes = [Node()]
     let count: Int
 
-    /// - Parameter paths: the slots, in order.
+    /// - Parameter paths: the paths in the order of the slots.
     init(_ paths: [MappingPath]) {
         count = paths.count
         for (slot, path) in paths.enumerated() {
@@ -123,7 +123,8 @@ package struct PathTree: Sendable {
 
     func child(_ node: Int, element number: Int) -> Int? { nodes[node].elements.first { $0.number == number }?.node }
 
-    /// - Parameter name: as JSON has it between its quotes.
+    /// The child node for a member.
+    /// - Parameter name: the name as it is in JSON between its quotes.
     func child(_ node: Int, name: UnsafeRawBufferPointer) -> Int? {
         guard !name.contains(UInt8(ascii: "\\")) else {
             let plain = JSONText.unescaped(name)

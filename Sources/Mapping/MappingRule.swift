@@ -1,19 +1,19 @@
-// What a mapped document is made of: rules that name what they take, and what becomes of it.
+// The rules of a mapped document: each names the value that it takes, and its conversion.
 
-/// What a value becomes; the raw value is the word of a configuration.
+/// The type of a mapped value; the raw value is the word of a configuration.
 package enum MappedType: String, Sendable, CaseIterable {
     case string
     case number
     case bool
-    /// RFC 3339 in UTC.
+    /// A time in RFC 3339, in UTC.
     case date
-    /// An absolute URL, as it is written.
+    /// An absolute URL, which stays as it is.
     case url
     /// Base64 (RFC 4648 section 4), as a string.
     case data
 }
 
-/// What a missing value means; a null is one, too.
+/// The meaning of a missing value; null counts as one.
 package enum MissingValue: String, Sendable, CaseIterable {
     case null
     /// The member, or the element, is left out.
@@ -24,14 +24,14 @@ package enum MissingValue: String, Sendable, CaseIterable {
 
 /// One value of a mapped document.
 package struct MappingRule: Sendable, Equatable {
-    /// How the value is made from the one that is taken.
+    /// The way in which the value is made from the one that is taken.
     package indirect enum Shape: Sendable, Equatable {
-        /// Byte for byte.
+        /// The value is copied byte for byte.
         case same
         case converted(MappedType, ValueFormat)
         /// An array, each element of which the rule makes from one element.
         case each(MappingRule)
-        /// An object, whose members take what they need from the value.
+        /// An object, whose members are made from parts of the value.
         case object([Member])
     }
 
@@ -52,7 +52,7 @@ package struct MappingRule: Sendable, Equatable {
     package let from: MappingPath
     package let shape: Shape
     package let missing: MissingValue
-    /// A JSON text that stands in for a missing value; nil: none does.
+    /// A JSON text that replaces a missing value; nil for none.
     package let standIn: [UInt8]?
     /// The tree of `from`; nil for the value itself.
     let pathTree: PathTree?
@@ -77,7 +77,7 @@ package struct MappingRule: Sendable, Equatable {
         }
     }
 
-    /// Whether a text is a number as JSON writes it.
+    /// Whether a text is a number in the form of JSON.
     package static func isNumber(_ text: String) -> Bool { JSONText.isNumber(Array(text.utf8)) }
 
     package static func == (left: MappingRule, right: MappingRule) -> Bool {
@@ -86,9 +86,9 @@ package struct MappingRule: Sendable, Equatable {
     }
 }
 
-/// A document's mapping: the rule of its root, and the digest that tells it from every other one.
+/// The mapping of a document: the rule of its root, and a digest that distinguishes it from all others.
 package struct MappingPlan: Sendable, Equatable {
-    /// A change of what the same rules make needs another number.
+    /// The version of the results, which must change if the same rules give other results.
     private static let version = "1"
 
     package let root: MappingRule
@@ -98,7 +98,7 @@ package struct MappingPlan: Sendable, Equatable {
     package init(_ root: MappingRule) {
         self.root = root
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        // FNV-1a: a configuration is no adversary.
+        // FNV-1a suffices, since a configuration is not an adversary.
         for byte in "\(Self.version)\(Self.text(root))".utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         let digits = String(hash, radix: 16)
         digest = String(repeating: "0", count: 16 - digits.count) + digits
@@ -120,11 +120,11 @@ package struct MappingPlan: Sendable, Equatable {
     private static func quoted(_ text: String) -> String { "\(text.utf8.count):\(text)" }
 }
 
-/// Why a document cannot be mapped.
+/// The reason why a document cannot be mapped.
 package struct MappingFailure: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The path of the value in the mapped document, such as `users[3].born`; empty for all of it.
+    /// The path of the value in the mapped document, such as `users[3].born`; empty for the whole document.
     package var keyPath: String
-    /// Such as `"soon" is no date`.
+    /// The reason, such as `"soon" is no date`.
     package let reason: String
 
     package init(keyPath: String = "", _ reason: String) {

@@ -1,23 +1,23 @@
-// Maps a JSON text of any length while it comes: arrays element by element, in memory that does not grow with it.
+// Maps a JSON text of any length while it arrives: arrays element by element, in memory that does not grow with it.
 
-/// One document. Not shared; used on one thread at a time.
+/// Maps one document. Not shared; used on one thread at a time.
 package final class MappingStream {
     private enum State: Equatable {
-        /// A value follows; nothing of it is wanted without a node.
+        /// A value follows; without a node no part of it is needed.
         case value(Int?)
         case valueOrEnd, name, nameOrEnd, commaOrEnd, done
         case colon(Int?)
         case reading(Purpose)
     }
 
-    /// What a value is read for.
+    /// The purpose for which a value is read.
     private enum Purpose: Equatable {
         case nothing
-        /// The value is taken at this place when all of it is there.
+        /// The value is used at this place when all of it has arrived.
         case hold(Int)
-        /// The value is sent on as it comes.
+        /// The value is copied to the output as it arrives.
         case through
-        /// An element of the array of this slot.
+        /// The value is an element of the array of this slot.
         case element(Int)
     }
 
@@ -27,19 +27,19 @@ package final class MappingStream {
         let node: Int
         /// The number of the next element.
         var number = 0
-        /// The slot whose array it is.
+        /// The slot that the array belongs to.
         var slot: Int?
         var isEmpty = true
     }
 
     private let outline: StreamOutline
     private let limit: Int
-    // Owned by this object, freed in deinit: the bytes that are not read yet, or held.
+    // This object owns the memory, with the bytes that are not read yet, or held, and frees it in deinit.
     private var bytes: UnsafeMutablePointer<UInt8>
     private var capacity: Int
     private var count = 0
     private var place = 0
-    /// Where the value begins that is held.
+    /// The start of the held value; nil if none is held.
     private var pin: Int?
     private var hasBegun = false
     private var state = State.value(0)
@@ -54,7 +54,7 @@ package final class MappingStream {
     private var written: Set<Int> = []
     private var held = 0
 
-    /// - Parameter limit: bytes that one element, or all that has to be held, may have.
+    /// - Parameter limit: the most bytes of one element, or of all held values.
     package init(_ plan: MappingPlan, limit: Int) {
         outline = StreamOutline(plan)
         self.limit = limit
@@ -64,14 +64,14 @@ package final class MappingStream {
 
     deinit { bytes.deallocate() }
 
-    /// What has been mapped since the last call.
+    /// Takes the output since the last call.
     package func takeOutput() -> [UInt8] {
         defer { output = [] }
         return output
     }
 
     /// Takes the next bytes of the document.
-    /// - Throws: that it cannot be mapped; nothing may be pushed after that.
+    /// - Throws: the reason why it cannot be mapped; nothing may be pushed after that.
     package func push(_ new: UnsafeRawBufferPointer) throws(MappingFailure) {
         let drop = min(pin ?? place, place)
         if drop > 0 {
@@ -99,8 +99,8 @@ package final class MappingStream {
         }
     }
 
-    /// The document is complete.
-    /// - Throws: that it is not, or cannot be mapped.
+    /// Ends the document, which is complete.
+    /// - Throws: the reason why it is not complete, or cannot be mapped.
     package func finish() throws(MappingFailure) {
         try read(isLast: true)
         guard state == .done else { throw .end }
@@ -137,7 +137,8 @@ package final class MappingStream {
         guard place == count else { throw .grammar }
     }
 
-    /// - Returns: false where more bytes are needed.
+    /// Takes one byte of structure.
+    /// - Returns: false if more bytes are needed.
     private func step(_ byte: UInt8) throws(MappingFailure) -> Bool {
         switch state {
         case .valueOrEnd where byte == UInt8(ascii: "]"), .nameOrEnd where byte == UInt8(ascii: "}"):
@@ -160,7 +161,7 @@ package final class MappingStream {
             guard let frame = frames.last else { throw .grammar }
             place += 1
             if byte == UInt8(ascii: ",") {
-                // No bracket may follow: as a value it is refused.
+                // No bracket may follow: it is refused as a value.
                 state = frame.isObject ? .name : elementState()
             } else {
                 guard byte == (frame.isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { throw .grammar }
@@ -185,7 +186,7 @@ package final class MappingStream {
     private func begin(_ byte: UInt8, _ node: Int?) throws(MappingFailure) {
         if let slot = frames.last?.slot { return startReading(.element(slot), isHeld: true) }
         guard let node else { return startReading(.nothing, isHeld: false) }
-        // Of members with one name the last one counts, and what the first one had has been sent.
+        // The last one of members with the same name counts, but the output of the first one has been sent.
         if let holder = outline.tree.nodes[node].below.first(where: seen.contains) {
             let name = outline.slots[outline.takers[holder][0]].name
             throw MappingFailure(keyPath: name, "the document has it twice, and is too long to look for the last one")
@@ -231,7 +232,7 @@ package final class MappingStream {
         close()
     }
 
-    /// A value is over.
+    /// Ends a value.
     private func close() {
         guard let last = frames.indices.last else {
             state = .done
@@ -295,7 +296,7 @@ package final class MappingStream {
         output += lead
     }
 
-    /// What is missing, and the objects that are gathered from several places.
+    /// Writes the missing values, and the objects that are gathered from several places.
     private func writeRest() throws(MappingFailure) {
         guard outline.isObject else {
             if !written.contains(0) { output += try outline.root.whereMissing() ?? JSONText.null }
@@ -350,7 +351,7 @@ package final class MappingStream {
         }
     }
 
-    /// A failure at the value that is being read.
+    /// The failure with the name of the value that is being read.
     private func named(_ failure: MappingFailure) -> MappingFailure {
         guard case .reading(let purpose) = state else { return failure }
         let slot: Int? =
@@ -367,7 +368,7 @@ package final class MappingStream {
 
 // MARK: - What is taken from the stream
 
-/// What a mapping that streams takes from a document, and in which form: worked out once, before the first byte.
+/// The values that a streaming mapping takes from a document, and their forms: computed once, before the first byte.
 /// Sendable: a value.
 struct StreamOutline: Sendable {
     /// One value that is taken.
@@ -377,9 +378,9 @@ struct StreamOutline: Sendable {
         let name: String
         /// The name with its colon; empty at the root.
         let lead: [UInt8]
-        /// The value is found in what is held at a place above it: the way from there.
+        /// The path to the value inside of a value that is held at a place above it; nil if it is not inside of one.
         let inner: PathTree?
-        /// Stands in an object that is written at the end.
+        /// Whether the value belongs to an object that is written at the end.
         let isGathered: Bool
     }
 
@@ -391,10 +392,10 @@ struct StreamOutline: Sendable {
 
     private(set) var slots: [Slot] = []
     private(set) var pieces: [Piece] = []
-    /// The places where something is taken, and the slots at each.
+    /// The places of the values that are taken, and the slots for each.
     let tree: PathTree
     let takers: [[Int]]
-    /// The node of the value that the root's members are taken from; nil where no path leads through it.
+    /// The node of the value from which the root's members are taken; nil if no path leads through it.
     let rootNode: Int?
     let isObject: Bool
     let root: MappingRule
@@ -420,7 +421,7 @@ struct StreamOutline: Sendable {
             found = [(root.from, root, "", [], false)]
             pieces = [.slot(0)]
         }
-        // What is taken inside of something that is taken, too, is found in that.
+        // A value inside of another one that is taken is found in that one.
         var holders: [MappingPath] = []
         var places: [Int] = []
         let paths = Set(found.map(\.path))
@@ -451,7 +452,7 @@ struct StreamOutline: Sendable {
         rootNode = node
     }
 
-    /// The only slot at a place whose value needs not be held as a whole.
+    /// The only slot for a place, if its value need not be held as a whole; nil otherwise.
     func streamed(at holder: Int) -> Int? {
         guard takers[holder].count == 1, let slot = takers[holder].first, !slots[slot].isGathered,
             slots[slot].inner == nil

@@ -1,13 +1,13 @@
-// Property lists as JSON: binary ones, and those in XML, of which only what property lists have is read.
+// Property lists as JSON: binary ones, and those in XML, of which only the parts that property lists have are read.
 
 import HTTPWire
 
-/// Reads one property list, once; not shared.
+/// Reads one property list in XML, once; not shared.
 struct XMLPropertyList {
-    /// Arrays and dictionaries within one another, at most.
+    /// The most levels of nested arrays and dictionaries.
     static let depthLimit = 128
 
-    // The caller holds the bytes while it uses this.
+    // The caller holds the bytes while it uses this value.
     private let bytes: UnsafeRawBufferPointer
     private var place = 0
     private var output: [UInt8] = []
@@ -16,7 +16,8 @@ struct XMLPropertyList {
 
     private static let malformed = MappingFailure("the document is no well-formed property list")
 
-    /// - Throws: that it is no property list, or holds what JSON has no form for.
+    /// The property list as JSON.
+    /// - Throws: an error if the bytes are not a property list, or have a value for which JSON has no form.
     mutating func json() throws(MappingFailure) -> [UInt8] {
         if bytes.starts(with: [0xEF, 0xBB, 0xBF] as [UInt8]) { place = 3 }
         guard try tag() == Tag(name: "plist", kind: .opening) else { throw Self.malformed }
@@ -92,7 +93,7 @@ struct XMLPropertyList {
         }
     }
 
-    /// The content of an element of text; what ends it is read, too.
+    /// The content of a text element; its end tag is read, too.
     private mutating func text(of tag: Tag) throws(MappingFailure) -> [UInt8] {
         if tag.kind == .empty { return [] }
         var text: [UInt8] = []
@@ -166,7 +167,7 @@ struct XMLPropertyList {
     private mutating func skipMiscellaneous() throws(MappingFailure) -> Bool {
         for (start, end) in [("<!--", "-->"), ("<?", "?>"), ("<!DOCTYPE", ">")] where skip(past: start) {
             guard let stop = find(end) else { throw Self.malformed }
-            // Declarations of its own could name entities: property lists have none.
+            // Internal declarations could name entities, which property lists do not have.
             if start == "<!DOCTYPE", bytes[place..<stop].contains(UInt8(ascii: "[")) { throw Self.malformed }
             place = stop + end.utf8.count
             return true
@@ -180,7 +181,7 @@ struct XMLPropertyList {
         return true
     }
 
-    /// Where a text stands next.
+    /// The place of the next occurrence of a text; nil if there is none.
     private func find(_ text: String) -> Int? {
         let wanted = Array(text.utf8)
         var start = place
@@ -194,9 +195,9 @@ struct XMLPropertyList {
 
 // MARK: - Binary
 
-/// Reads one property list, once; not shared.
+/// Reads one binary property list, once; not shared.
 struct BinaryPropertyList {
-    // The caller holds the bytes while it uses this.
+    // The caller holds the bytes while it uses this value.
     private let bytes: UnsafeRawBufferPointer
     private let limit: Int
     private var output: [UInt8] = []
@@ -205,7 +206,7 @@ struct BinaryPropertyList {
     private var objectCount = 0
     private var table = 0
 
-    /// - Parameter limit: bytes of JSON, at most: an object that is named often is written often.
+    /// - Parameter limit: the most bytes of JSON: an object with many references is written for each.
     init(_ bytes: UnsafeRawBufferPointer, limit: Int) {
         self.bytes = bytes
         self.limit = limit
@@ -213,7 +214,8 @@ struct BinaryPropertyList {
 
     private static let malformed = MappingFailure("the document is no well-formed property list")
 
-    /// - Throws: that it is no property list, or holds what JSON has no form for.
+    /// The property list as JSON.
+    /// - Throws: an error if the bytes are not a property list, or have a value for which JSON has no form.
     mutating func json() throws(MappingFailure) -> [UInt8] {
         guard bytes.count >= 40, bytes.starts(with: "bplist00".utf8) else { throw Self.malformed }
         let trailer = bytes.count - 32
@@ -229,7 +231,7 @@ struct BinaryPropertyList {
         return output
     }
 
-    /// An unsigned number of so many bytes.
+    /// An unsigned number of `size` bytes.
     private func number(_ place: Int, _ size: Int) throws(MappingFailure) -> Int {
         guard place >= 0, size <= 8, place <= bytes.count - size else { throw Self.malformed }
         let value = bytes[place..<(place + size)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -250,7 +252,7 @@ struct BinaryPropertyList {
         switch kind {
         case 0 where low == 8 || low == 9: output += Array((low == 9 ? "true" : "false").utf8)
         case 1:
-            // Of 16 bytes, the upper eight are the sign of what fits into eight.
+            // The upper eight of 16 bytes are only the sign of a number that fits into eight.
             let size = 1 << low
             guard size <= 16, place <= bytes.count - size else { throw Self.malformed }
             let bits = bytes[place..<(place + size)].suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -262,7 +264,7 @@ struct BinaryPropertyList {
             output += Array(String(number).utf8)
         case 3:
             guard let number = try real(place, low), number.magnitude < 1e12 else { throw Self.malformed }
-            // Counted from 2001-01-01, in thousandths.
+            // Dates are counted from 2001-01-01; this is the count in thousandths.
             let thousandths = Int64((number * 1000).rounded()) + 978_307_200_000
             guard let text = Moment(unix: Array(String(thousandths).utf8), milliseconds: true)?.text else {
                 throw Self.malformed
@@ -301,7 +303,7 @@ struct BinaryPropertyList {
         }
     }
 
-    /// The count of an object, which may stand in a number behind its first byte.
+    /// The count of an object, which may be in a number after its first byte.
     private func count(_ low: Int, _ place: inout Int) throws(MappingFailure) -> Int {
         guard low == 15 else { return low }
         guard place < bytes.count, bytes[place] >> 4 == 1, bytes[place] & 15 <= 3 else { throw Self.malformed }

@@ -1,14 +1,13 @@
-// Turns one value into one of another type, as `as` and `format` of a rule say; dates among them, from any of the known
-// forms.
+// Converts a value into one of another type, by `as` and `format` of a rule; dates are read in any of the known forms.
 
 import HTTPWire
 
 enum ValueConversion {
-    /// Appends the value as the type has it.
+    /// Appends the value as one of the type.
     /// - Parameters:
     ///   - value: a JSON text without spaces around it, not null.
     ///   - output: gets one JSON text.
-    /// - Throws: that the value has no such form.
+    /// - Throws: the reason why the value has no such form.
     static func convert(
         _ value: UnsafeRawBufferPointer,
         to type: MappedType,
@@ -22,7 +21,7 @@ enum ValueConversion {
         let isString = first == UInt8(ascii: "\"")
         let inner = isString ? UnsafeRawBufferPointer(rebasing: value.dropFirst().dropLast()) : value
         if type == .string {
-            // As it is escaped already.
+            // The text is copied, since it is escaped already.
             output += isString ? Array(value) : [UInt8(ascii: "\"")] + Array(value) + [UInt8(ascii: "\"")]
             return
         }
@@ -43,7 +42,7 @@ enum ValueConversion {
         output += made
     }
 
-    /// A value of a stranger as a piece of a message.
+    /// A value from a stranger as a part of a message.
     private static func shown(_ value: UnsafeRawBufferPointer) -> String {
         let text = String(decoding: value.prefix(40), as: UTF8.self)
         let plain = text.unicodeScalars.map { $0.value < 0x20 || 0x7F...0x9F ~= $0.value ? "?" : String($0) }.joined()
@@ -85,7 +84,8 @@ enum ValueConversion {
             case .unixMilliseconds: Moment(unix: trimmed(text), milliseconds: true)
             case .iso8601: isString ? DatePattern.moment(text, DatePattern.iso8601) : nil
             case .http:
-                // The century of a year of two digits is that of today, which nothing here knows: those are no dates.
+                // The century of a year of two digits depends on today, which is unknown here: such texts are not
+                // dates.
                 HTTPDate.parse(String(decoding: text, as: UTF8.self), now: 0).map { Moment(seconds: $0) }
             case .pattern(let parts): DatePattern.moment(text, parts)
             case .hex: nil
@@ -93,7 +93,8 @@ enum ValueConversion {
         return moment?.text
     }
 
-    /// RFC 3986: a scheme, and nothing that a URL does not hold; with http and https a host, too.
+    /// Whether a text is a URL (RFC 3986): it has a scheme, and only characters of URLs; with http and https it has a
+    /// host, too.
     private static func isURL(_ text: [UInt8]) -> Bool {
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")), let first = text.first,
             97...122 ~= first | 0x20, text.allSatisfy({ $0 > 0x20 && $0 != 0x7F && !#"<>"{}|\^`"#.utf8.contains($0) })
@@ -108,7 +109,7 @@ enum ValueConversion {
         return rest.starts(with: "//".utf8) && rest.count > 2 && !"/?#:".utf8.contains(rest[rest.startIndex + 2])
     }
 
-    /// Canonical Base64 of what the text stands for.
+    /// The canonical Base64 of the bytes that the text encodes.
     private static func data(_ text: [UInt8], _ format: ValueFormat) -> [UInt8]? {
         let packed = text.filter { !JSONSkipper.isSpace($0) }
         if case .hex = format.kind {
@@ -134,23 +135,23 @@ enum ValueConversion {
 
 // MARK: - Formats
 
-/// How a value is written that becomes a date or data: the `format` of a rule. Sendable: a value.
+/// The format of a value that becomes a date or data: the `format` of a rule. Sendable: a value.
 package struct ValueFormat: Sendable, Hashable {
-    /// The format is none, with the reason in words.
+    /// The error of a text that is not a format, with the reason in words.
     package struct Malformed: Error, Equatable {
         package let reason: String
     }
 
     enum Kind: Sendable, Hashable {
-        /// The usual format. Of a date: a number is Unix seconds, a string ISO 8601. Of data: Base64, with either
-        /// alphabet.
+        /// The default format. For a date, a number is Unix seconds and a string ISO 8601; for data, the text is Base64
+        /// with either alphabet.
         case usual
         case unix, unixMilliseconds, iso8601, http
         case pattern([DatePattern.Part])
         case hex
     }
 
-    /// The format as it was written; empty for the usual one.
+    /// The text of the format; empty for the default one.
     package let text: String
     let kind: Kind
 
@@ -161,7 +162,7 @@ package struct ValueFormat: Sendable, Hashable {
         self.kind = kind
     }
 
-    /// - Parameter type: of the value; only dates and data have formats.
+    /// - Parameter type: the type of the value; only dates and data have formats.
     package init(_ text: String, of type: MappedType) throws(Malformed) {
         switch (type, text) {
         case (.date, "unix"): self.init(text: text, kind: .unix)
@@ -183,7 +184,7 @@ package struct ValueFormat: Sendable, Hashable {
 
 // MARK: - Dates
 
-/// A moment: Unix seconds, and the digits of their fraction as they were written.
+/// A moment: Unix seconds, and the digits of their fraction as they are in the text.
 struct Moment: Equatable {
     var seconds: Int64
     var fraction: [UInt8] = []
@@ -204,7 +205,7 @@ struct Moment: Equatable {
         return result + [90]
     }
 
-    /// Days since 1970-01-01 in the Gregorian calendar; nil for what is no date.
+    /// The days since 1970-01-01 in the Gregorian calendar; nil for an invalid date.
     static func day(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64? {
         guard (0...9999).contains(year), (1...12).contains(month), day >= 1 else { return nil }
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
@@ -228,7 +229,8 @@ struct Moment: Equatable {
         return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, ofYear - (153 * part + 2) / 5 + 1)
     }
 
-    /// A number of seconds, or of milliseconds, as JSON writes it; nil with an exponent, and for what is no moment.
+    /// Reads a number of seconds, or of milliseconds, in the form of JSON; nil with an exponent, and for a number that
+    /// is not a moment.
     init?(unix text: some Collection<UInt8>, milliseconds: Bool) {
         guard JSONText.isNumber(text) else { return nil }
         let parts = Array(text).split(separator: UInt8(ascii: "."), maxSplits: 1)
@@ -254,12 +256,12 @@ struct Moment: Equatable {
     }
 }
 
-/// A pattern of a date: letters stand for its parts, everything else for itself.
+/// A pattern of a date: letters stand for its parts, all other characters for themselves.
 enum DatePattern {
     enum Part: Sendable, Hashable {
         case year, month, monthName, day, hour, minute, second, fraction, zone
         case literal(UInt8)
-        /// What follows may be missing.
+        /// The following parts may be missing.
         case optional
     }
 
@@ -269,14 +271,14 @@ enum DatePattern {
     ]
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 
-    /// ISO 8601 in its long form; only the date has to be there.
+    /// The long form of ISO 8601, in which only the date is required.
     static let iso8601: [Part] = [
         .year, .literal(45), .month, .literal(45), .day, .optional, .literal(84), .hour, .literal(58), .minute,
         .optional, .literal(58), .second, .optional, .literal(46), .fraction, .optional, .zone,
     ]
 
-    /// The parts of a pattern; nil where it has other letters, or no year, month and day. Letters in single quotes
-    /// stand for themselves.
+    /// The parts of a pattern; nil if it has other letters, or no year, month and day. Letters in single quotes stand
+    /// for themselves.
     static func parts(_ pattern: String) -> [Part]? {
         var result: [Part] = []
         var rest = pattern[...]
@@ -299,7 +301,7 @@ enum DatePattern {
         return result.contains(.year) && hasMonth && result.contains(.day) ? result : nil
     }
 
-    /// The moment that a text names, in UTC where it has no zone; nil where it is not of this form.
+    /// The moment that a text names, in UTC if it has no zone; nil if it does not match the pattern.
     static func moment(_ text: [UInt8], _ parts: [Part]) -> Moment? {
         var (year, month, day, hour, minute, second): (Int64, Int64, Int64, Int64, Int64, Int64) = (0, 1, 1, 0, 0, 0)
         var offset: Int64 = 0
@@ -312,7 +314,7 @@ enum DatePattern {
             return digits.reduce(0) { $0 * 10 + Int64($1 - 48) }
         }
         var isOptional = false
-        /// Set while parts are skipped that are not there.
+        /// True while missing parts are skipped.
         var isSkipping = false
         for (place, part) in parts.enumerated() {
             if part == .optional {
@@ -348,7 +350,7 @@ enum DatePattern {
                 offset = (hours * 3600 + minutes * 60) * (sign == 43 ? 1 : -1)
             case .literal(let byte):
                 let isStart = isOptional && place > 0 && parts[place - 1] == .optional
-                // ISO 8601 as RFC 3339 has it: a space, or a small letter, in the place of the T.
+                // RFC 3339 allows a space, or a small letter, in the place of the T.
                 let isSame = rest.first == byte || isStart && byte == 84 && (rest.first == 32 || rest.first == 116)
                 if isSame {
                     rest.removeFirst()
