@@ -27,16 +27,12 @@ extension [HiddenItem] {
 
 /// An origin that is asked with the hidden items of the services in front; made for one request, loop-bound.
 final class HiddenQuerySource: FetchSource {
-    private let source: OriginSource
+    private let source: any FetchSource
     private let hidden: [HiddenItem]
 
-    private init(_ source: OriginSource, _ hidden: [HiddenItem]) {
+    init(_ source: any FetchSource, _ hidden: [HiddenItem]) {
         self.source = source
         self.hidden = hidden
-    }
-
-    static func make(_ source: OriginSource, _ hidden: [HiddenItem]) -> any FetchSource {
-        hidden.isEmpty ? source : HiddenQuerySource(source, hidden)
     }
 
     func start(

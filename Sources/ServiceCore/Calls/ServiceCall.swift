@@ -191,13 +191,6 @@ package struct ServiceCall {
         return { gate.standIn(isStored: $0) }
     }
 
-    /// The source that the call is answered from, which tells what it is asked where that is wanted.
-    func traced(_ source: any FetchSource) -> any FetchSource {
-        guard let trace else { return source }
-        let proxy = match.origin.flatMap { match.route.plan.proxies.proxy(to: $0) }
-        return TracedSource(source, trace, asked, through: proxy?.place)
-    }
-
     /// What stands before the path of what its source is asked.
     var asked: String { match.origin?.root ?? "service:\(match.route.inner ?? "")" }
 }

@@ -150,15 +150,10 @@ package final class ServiceClient {
         let step = try liveStep(call)
         call.tell(step)
         switch step {
-        case .demo, .ladder: return step
-        case .store(let ask, let source):
-            call.heed(ask)
-            return .store(ask, call.traced(source))
-        case .post(let ask, let source):
-            call.heed(ask)
-            return .post(ask, call.traced(source))
-        case .pass(let path, let source): return .pass(path: path, call.traced(source))
+        case .store(let ask, _), .post(let ask, _): call.heed(ask)
+        case .demo, .ladder, .pass: break
         }
+        return step
     }
 
     /// The answer for whoever has asked: what an origin said of a document that is mapped is for the store alone.
@@ -336,7 +331,7 @@ package final class ServiceClient {
         return pass
     }
 
-    // MARK: - The source of a call
+    // MARK: - The ends of a source chain
 
     /// The source of requests that go to the origin of a route; nil where it has none of its own.
     package func originSource(_ route: ServiceRoute, _ endpoint: EndpointRoute) -> OriginSource? {
@@ -363,65 +358,13 @@ package final class ServiceClient {
         last = (endpoint, source)
     }
 
-    /// The source of a call's fetches, with the attempts that its endpoint allows; it tells of them.
-    private func source(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
-        let source = try repeatedSource(of: call)
+    /// The source that tells of the fetches of a call at another one.
+    func told(_ source: any FetchSource, _ call: ServiceCall) -> CallSource {
         if call.parkable == nil, let lastTold, lastTold.source === source { return lastTold.told }
         let place = CallPlace(call.match.route, call.match.endpoint, asks: call.asked)
         let told = CallSource(source, place, calls, call.parkable)
         if call.parkable == nil, let source = source as? OriginSource { lastTold = (source, told) }
         return told
-    }
-
-    private func repeatedSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
-        let (route, request) = (call.match.route, call.match.endpoint.request)
-        // Within the attempts: a document that cannot be mapped is one that a retry may bring anew.
-        let name = route.plan.name
-        let recorded = try request.recorded(core, service: name) { () throws(RouteRefusal) in
-            try singleSource(of: call)
-        }
-        let source = request.judging(recorded, service: name, endpoint: call.match.endpoint.name)
-        guard request.policies.retry.count > 0 else { return source }
-        let resilience = route.runtime.resilience
-        let guarded = route.plan.breaker == nil ? nil : call.match.origin?.root
-        return RetryingSource(
-            source,
-            request.policies.retry,
-            expect: request.phases?.expect ?? .any,
-            resilience: resilience,
-            clock: core.clock,
-            mayAsk: { [core, opensSockets = source.opensSockets] in
-                !(core.isOffline && opensSockets) && !(guarded.map(resilience.leavesAlone) ?? false)
-            }
-        )
-    }
-
-    func singleSource(of call: ServiceCall) throws(RouteRefusal) -> any FetchSource {
-        let (route, endpoint) = (call.match.route, call.match.endpoint)
-        if let source = originSource(route, endpoint) {
-            return following(HiddenQuerySource.make(source, call.hidden), of: call)
-        }
-        if route.asksTarget, let origin = call.match.origin {
-            let match = call.match
-            let timeouts = endpoint.request.timeouts
-            return ForwardSource(origin, route.plan.proxies, match.target, timeouts, client, listeners) {
-                [client, onFetch] addresses, timeouts in
-                OriginSource(
-                    service: route.plan,
-                    origin: origin,
-                    plan: endpoint.request,
-                    runtime: route.runtime,
-                    client: client,
-                    target: match.target,
-                    addresses: addresses,
-                    timeouts: timeouts,
-                    onFetch: onFetch
-                )
-            }
-        }
-        guard let name = route.inner, let inner = plan.service(named: name), call.depth < ServiceRoute.maximumDepth
-        else { throw .noAnswer(service: route.plan.name) }
-        return InnerSource(self, inner, askedBy: call)
     }
 }
 

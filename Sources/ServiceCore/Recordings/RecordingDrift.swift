@@ -124,7 +124,7 @@ package struct DriftCheck {
         guard let plan = call.match.endpoint.request.recordings, plan.folder.path == folder,
             let (key, path) = RecordedCall.key(of: call, plan.rules), key == recording.key
         else { return nil }
-        guard let source = try? services.singleSource(of: call) else {
+        guard let source = try? services.source(of: call, behind: .recording) else {
             return .leftOut("service \(call.match.route.plan.name) asks no origin for it")
         }
         if services.core.isOffline, source.opensSockets {

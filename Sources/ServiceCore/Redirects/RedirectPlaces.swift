@@ -8,11 +8,10 @@ import Policies
 package import Upstream
 
 extension ServiceClient {
-    /// The source of a call to an origin, which follows the redirects that its endpoint wants to have followed.
-    func following(_ source: any FetchSource, of call: ServiceCall) -> any FetchSource {
+    /// The source of a call to an origin, which follows redirects from there.
+    func following(_ source: any FetchSource, from origin: OriginAddress, _ call: ServiceCall) -> RedirectingSource {
         // The closures hold the endpoint, and no copy of its plan.
         let (route, endpoint) = (call.match.route, call.match.endpoint)
-        guard endpoint.request.policies.redirects.limit > 0, let origin = route.plan.origin else { return source }
         var secrets = route.rewriting.secrets
         for item in call.hidden {
             if let outer = plan.service(named: item.service) { secrets.formUnion(outer.rewriting.secrets) }
