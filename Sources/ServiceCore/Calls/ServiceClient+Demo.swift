@@ -35,7 +35,6 @@ extension ServiceClient {
     ) async throws(RouteRefusal) -> ServiceAnswer {
         if let ladder = call.match.endpoint.ladder { return try await climb(ladder, call, on: loop) }
         guard let plan = call.match.endpoint.demo else { return try await answer(live: call, on: loop) }
-        try Self.admit(call.head, call.match.rest, call.match.route)
         call.tell(.demo(plan))
         switch try await demo(plan, call, on: loop) {
         case .answer(let answer): return answer
@@ -49,7 +48,6 @@ extension ServiceClient {
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        try Self.admit(call.head, call.match.rest, call.match.route)
         call.tell(.ladder(ladder))
         var climb = LadderClimb(ladder, call)
         do throws(FetchError) {

@@ -64,7 +64,10 @@ package final class ServiceClient {
         self.document = document
     }
 
+    /// Answers a call, which is admitted here and nowhere behind: by the request of its client, and not by what its
+    /// endpoint or a stage of its ladder makes of that.
     package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
+        try Self.admit(call)
         let result = try await answer(unmapped: call, on: loop)
         return Self.errorMapping(of: call) == nil ? result : await mapped(result, call, on: loop)
     }
@@ -104,7 +107,6 @@ package final class ServiceClient {
         shaping call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        try Self.admit(call.head, call.match.rest, call.match.route)
         let shaped: ServiceCall
         do throws(ShapingFailure) { shaped = try await call.shaped(on: loop) } catch {
             switch error {
@@ -120,15 +122,13 @@ package final class ServiceClient {
         sent call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        guard let park = try parking(of: call) else { return try await answerOnce(call, on: loop) }
+        guard let park = parking(of: call) else { return try await answerOnce(call, on: loop) }
         return try await answerOrPark(call, park, on: loop)
     }
 
     /// Nil where a call is not to be parked: only a client waits for an origin that is away.
-    @inline(never) private func parking(of call: ServiceCall) throws(RouteRefusal) -> ParkPolicy? {
-        guard let park = call.match.route.plan.park, call.urgency == nil else { return nil }
-        try Self.admit(call.head, call.match.rest, call.match.route)
-        return park
+    @inline(never) private func parking(of call: ServiceCall) -> ParkPolicy? {
+        call.urgency == nil ? call.match.route.plan.park : nil
     }
 
     /// The answer of this moment.
@@ -147,7 +147,7 @@ package final class ServiceClient {
 
     /// What becomes of a call, told to who wants to know it.
     @inline(never) private func begin(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
-        let step = try liveStep(call)
+        let step = try liveStep(admitted: call)
         call.tell(step)
         switch step {
         case .store(let ask, _), .post(let ask, _): call.heed(ask)
@@ -172,16 +172,20 @@ package final class ServiceClient {
     ///   asks no origin and plays no demo answers.
     package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (demo, ladder) = (call.match.endpoint.demo, call.match.endpoint.ladder)
+        try Self.admit(call)
         let step = ladder.map { ServiceStep.ladder($0) } ?? demo.map { .demo($0) }
-        guard let step else { return try liveStep(call) }
-        try Self.admit(call.head, call.match.rest, call.match.route)
-        return step
+        if let step { return step }
+        return try liveStep(admitted: call)
     }
 
     /// The same without demo mode.
     package func liveStep(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
+        try Self.admit(call)
+        return try liveStep(admitted: call)
+    }
+
+    private func liveStep(admitted call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
-        try Self.admit(call.head, call.match.rest, route)
         if endpoint.isUnlisted { throw .noEndpoint(call.head.method, call.match.rest, route) }
         let source = try source(of: call)
         let path = route.path(try call.target(), endpoint, behind: call.hidden)
@@ -192,6 +196,10 @@ package final class ServiceClient {
             return .pass(path: path, source)
         }
         return .store(Self.get(ask(call, path, endpoint), endpoint.request), source)
+    }
+
+    @inline(never) private static func admit(_ call: ServiceCall) throws(RouteRefusal) {
+        try admit(call.head, call.match.rest, call.match.route)
     }
 
     /// Where a service has endpoints, a base path or credentials, no path may lead out of what its first
