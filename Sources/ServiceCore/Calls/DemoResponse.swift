@@ -1,10 +1,12 @@
-// The answer of one draw: a file as it is, a template filled in, or what a collection says.
+// The answer of one demo draw: a document or a stream of events, with what it gets wrong on purpose.
 
 package import CacheStore
 package import DemoMode
+import DownloadCore
 import EventLoop
 import HTTPWire
 import Matching
+import Policies
 
 /// Sendable: a value.
 struct DemoResponse: Sendable {
@@ -166,5 +168,167 @@ extension RequestParts {
         case .tooLong: nil
         case .whole(let whole): whole.bytes
         }
+    }
+}
+
+/// Bytes of a body that come by a timer. Between two events it has the timer and a few words.
+///
+/// Loop-bound.
+final class DemoEventStream: PartSource {
+    private let events: DemoEvents
+    private let first: UInt64
+    private var place: UInt64
+    private let began = Monotonic.now()
+    private var isEnding = false
+    private var waiter: UnsafeContinuation<Void, Never>?
+
+    /// - Parameter place: of the first event that is sent.
+    init(_ events: DemoEvents, from place: UInt64) {
+        self.events = events
+        self.place = place
+        first = place
+    }
+
+    /// All of them as a body.
+    func reader(on loop: isolated EventLoop) -> BodyReader { BodyReader(BodySequence([rest]), on: loop) }
+
+    /// Ends the body behind the event that was sent last.
+    func end() {
+        isEnding = true
+        wake()
+    }
+
+    private var rest: BodySequence.Part { .hole(0..<Int64.max, self) }
+
+    /// The next event, when its time has come.
+    func readers(
+        for range: Range<Int64>,
+        on loop: isolated EventLoop
+    ) async throws(BodyError) -> [BodySequence.Part] {
+        if isEnding || events.isEnd(place) { return [] }
+        // Counted from the beginning, so that no delay adds to another.
+        let (due, now) = (began &+ events.interval &* (place - first), Monotonic.now())
+        if due > now { await wait(due - now, on: loop) }
+        if Task.isCancelled { throw .cancelled }
+        if isEnding { return [] }
+        let bytes = events.bytes(at: place)
+        place += 1
+        guard let event = Body.complete(Chunk(bytes)).makeReader(on: loop) else { return [] }
+        return [.reader(event), rest]
+    }
+
+    private func wait(_ nanoseconds: UInt64, on loop: isolated EventLoop) async {
+        let timer = LoopTimer(on: loop) { [weak self] in self?.wake() }
+        timer.start(after: nanoseconds)
+        let box = LoopBox(self, on: loop)
+        await withTaskCancellationHandler {
+            await withUnsafeContinuation { waiter = $0 }
+        } onCancel: {
+            box.submit { stream, _ in stream.wake() }
+        }
+        timer.cancel()
+    }
+
+    private func wake() {
+        let waiter = waiter
+        self.waiter = nil
+        waiter?.resume()
+    }
+}
+
+@available(*, unavailable) extension DemoEventStream: Sendable {}
+
+extension DemoEventStream {
+    /// The answer to a call whose draw has events.
+    /// - Parameters:
+    ///   - lastID: what the client says that it has seen.
+    ///   - now: seconds since 1970.
+    static func answer(
+        _ events: DemoEvents,
+        _ draw: DemoDraw,
+        behind lastID: String?,
+        to call: ServiceCall,
+        now: Int64,
+        on loop: isolated EventLoop
+    ) -> ServiceAnswer {
+        var (draw, fields) = (draw, draw.fields)
+        let place = events.place(behind: lastID)
+        // A browser that gets 204 does not connect again.
+        if events.isEnd(place) {
+            draw.status = 204
+            fields.remove(.contentType)
+        } else if !fields.contains(.cacheControl) {
+            fields.append(.cacheControl, "no-store")
+        }
+        var answer = Answer(
+            head: ResponseHead(status: draw.status, reason: ReasonPhrase.reason(draw.status), fields: fields),
+            cacheStatus: nil
+        )
+        if draw.status != 204, call.head.method != .head {
+            let stream = DemoEventStream(events, from: place)
+            answer.reader = stream.reader(on: loop)
+            // Nothing may be written for long, so that nothing else would tell.
+            call.endWithClient?()
+            call.whenEnding? { [weak stream] in stream?.end() }
+        }
+        var misconduct = DemoMisconduct(draw)
+        misconduct.spoil(&answer, call.head.method, now: now)
+        return ServiceAnswer(answer: answer, demo: misconduct.said)
+    }
+}
+
+/// The wrongs of one answer, as its draw has them; it remembers those that had something to act on.
+struct DemoMisconduct {
+    private var draw: DemoDraw
+
+    init(_ draw: DemoDraw) { self.draw = draw }
+
+    /// The value of Drydock-Demo.
+    var said: String { draw.fieldValue }
+
+    /// Whether the answer gets that wrong; if so, it is said.
+    mutating func commits(_ kind: Misbehaviour.Kind) -> Bool {
+        guard draw.misbehaviour(kind) != nil else { return false }
+        draw.misbehaved.append(kind)
+        return true
+    }
+
+    /// Changes the entity tag that the conditions of the request are compared with.
+    mutating func retag(_ fields: inout Fields, _ method: Method) {
+        guard let tag = fields.first(.etag) else { return }
+        if commits(.etagFlips) || method == .head && commits(.headETag) { fields.set(.etag, draw.wrongTag(for: tag)) }
+    }
+
+    /// - Parameter now: seconds since 1970.
+    mutating func spoil(_ answer: inout Answer, _ method: Method, now: Int64) {
+        let isSuccess = 200..<300 ~= answer.head.status
+        if method == .head, let length = answer.length, commits(.headLength) { answer.length = length + 1 }
+        if method == .head, isSuccess, commits(.headStatus) {
+            answer.head.status = 404
+            answer.head.reason = ReasonPhrase.reason(404)
+        }
+        if answer.head.status == 304, answer.head.fields.hasValidator, commits(.bare304) {
+            answer.head.fields.remove(.etag)
+            answer.head.fields.remove(.lastModified)
+        }
+        if commits(.varyStar) { answer.head.fields.set(.vary, "*") }
+        if let shift = draw.misbehaviour(.date), commits(.date) {
+            answer.head.fields.set(.date, HTTPDate.format(now + shift.seconds))
+        }
+        if let age = draw.misbehaviour(.age), commits(.age) { answer.head.fields.set(.age, String(age.seconds)) }
+    }
+}
+
+extension Fields {
+    fileprivate var hasValidator: Bool { contains(.etag) || contains(.lastModified) }
+}
+
+extension RequestHead {
+    /// Without the conditions that a 304 may come of.
+    var unconditional: RequestHead {
+        var head = self
+        head.fields.remove(.ifNoneMatch)
+        head.fields.remove(.ifModifiedSince)
+        return head
     }
 }

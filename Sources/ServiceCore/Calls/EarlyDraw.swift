@@ -1,6 +1,7 @@
-// The draw of a demo answer before anything else is made of its request, so that next to nothing is held while it waits.
+// What is drawn for a request before it is answered: its demo answer, whose latency it waits for first, and the faults that
+// keep its origin from being asked.
 
-import DemoMode
+package import DemoMode
 import EventLoop
 import HTTPWire
 import Policies
@@ -38,3 +39,34 @@ extension RouteMatch {
         return draw.latency
     }
 }
+
+/// Made for one request of a client. Loop-bound.
+package final class FaultGate {
+    private let plan: FaultPlan
+    private let match: RouteMatch
+    /// What was drawn before the origin was to be asked; nil: that has not come yet.
+    package private(set) var draws: FaultDraws?
+
+    /// Nil where no fault keeps the origin from being asked.
+    package init?(_ match: RouteMatch) {
+        guard let plan = match.endpoint.request.faults, plan.sparesOrigin else { return nil }
+        self.plan = plan
+        self.match = match
+    }
+
+    /// Draws, once, when the origin is to be asked.
+    /// - Parameter isStored: a stored response is to be validated: what the origin says decides where the answer comes from.
+    /// - Returns: the status that the log has of an answer that does not come from the origin; nil: the origin is asked.
+    func standIn(isStored: Bool) -> Int? {
+        guard draws == nil else { return nil }
+        let drawn = plan.draws(
+            before: isStored ? [.miss, .revalidate, .stale] : [.miss],
+            request: ServiceCall.demoKey(match.request.method, match.rest),
+            match.route.ordinals
+        )
+        draws = drawn
+        return drawn.sparesOrigin ? drawn.effect?.substitute?.status ?? 502 : nil
+    }
+}
+
+@available(*, unavailable) extension FaultGate: Sendable {}

@@ -116,23 +116,3 @@ extension FetchError {
         }
     }
 }
-
-/// A source without answers, which opens no socket. Loop-bound.
-final class NobodySource: FetchSource {
-    private let service: String
-
-    /// - Parameter service: the name of the service, for messages.
-    init(service: String) { self.service = service }
-
-    var opensSockets: Bool { false }
-
-    func start(
-        _ request: FetchRequest,
-        sink: any FetchSink,
-        on loop: isolated EventLoop
-    ) async throws(FetchError) -> any FetchHandle {
-        throw .unanswered("service \(service) asks no origin for it")
-    }
-}
-
-@available(*, unavailable) extension NobodySource: Sendable {}

@@ -261,3 +261,37 @@ final class RedirectedFetch: PassingFetch {
 }
 
 @available(*, unavailable) extension RedirectedFetch: Sendable {}
+
+/// Loop-bound.
+final class RememberedBody: RequestBodySource {
+    /// Bytes that are kept; content that is longer is sent once only.
+    static let longest = 64 * 1024
+
+    private let body: any RequestBodySource
+    /// What was read so far; nil where that is too much, or cannot be had again.
+    private var bytes: [UInt8]? = []
+    private var isOver = false
+
+    init(_ body: any RequestBodySource) { self.body = body }
+
+    /// The content from its start; nil where it is not there any more.
+    var again: (any RequestBodySource)? { body.again ?? bytes.map { ContentSource($0, then: isOver ? nil : body) } }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        let result = body.read(into: buffer)
+        switch result {
+        case .bytes(let count):
+            if (bytes?.count ?? 0) + count > Self.longest {
+                bytes = nil
+            } else {
+                bytes?.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+        case .end: isOver = true
+        case .failed: bytes = nil
+        case .wait: break
+        }
+        return result
+    }
+}
+
+@available(*, unavailable) extension RememberedBody: Sendable {}

@@ -1,9 +1,10 @@
-// A call as its endpoint sends it: what of the content decides is read first, and nothing is sent before all is known.
+// A call as its endpoint sends it: its content is read and made anew before anything of it is sent.
 
 import Content
 import DownloadCore
 import EventLoop
 import HTTPWire
+import Policies
 import Upstream
 
 /// Why a call goes no further.
@@ -162,5 +163,163 @@ extension ServiceCall {
             framing = .length(total)
         }
         retype(content.type)
+    }
+}
+
+/// The content that is sent, and its type.
+struct ShapedContent: Equatable {
+    let bytes: [UInt8]
+    /// Nil: the client's own.
+    let type: String?
+}
+
+/// What a client's content is in, as far as it can be read as a tree.
+enum ContentFormat {
+    case json, form
+    /// No content came.
+    case none
+
+    /// - Throws: that content of the type is not read.
+    static func of(_ fields: Fields, isEmpty: Bool) throws(RequestFault) -> ContentFormat {
+        if isEmpty { return .none }
+        let coding = fields.combined(.contentEncoding) ?? ""
+        guard coding.isEmpty || coding.lowercased() == "identity" else {
+            throw .kind("this endpoint reads the content, which has Content-Encoding: \(coding); send it without")
+        }
+        switch MediaType.of(fields) {
+        case nil: return .json
+        case let type? where MediaType.isJSON(type): return .json
+        case MediaType.form?: return .form
+        case let type?:
+            throw .kind(
+                "this endpoint reads the content, which is \(type); send application/json or \(MediaType.form)"
+            )
+        }
+    }
+
+    func tree(_ bytes: [UInt8]) throws(RequestFault) -> ContentTree {
+        do throws(TreeError) {
+            switch self {
+            case .json: return try JSONReader.read(bytes)
+            case .form: return try FormItems.read(bytes)
+            case .none: return .empty
+            }
+        } catch {
+            throw .malformed(error.description)
+        }
+    }
+}
+
+/// The types of content that are read and made.
+enum MediaType {
+    static let json = "application/json"
+    static let form = "application/x-www-form-urlencoded"
+    static let plist = "application/x-plist"
+
+    /// Of the content, in lower case and without parameters; nil where the fields do not say one.
+    static func of(_ fields: Fields) -> String? {
+        guard let value = fields.combined(.contentType) else { return nil }
+        let type = value.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
+        return type.isEmpty ? nil : type
+    }
+
+    static func isJSON(_ type: String) -> Bool { type == json || type == "text/json" || type.hasSuffix("+json") }
+}
+
+extension RequestShape {
+    /// - Parameters:
+    ///   - fields: of the request.
+    ///   - members: the parameters that go into the content.
+    /// - Returns: nil where there is nothing to send.
+    func content(
+        of tree: ContentTree,
+        _ format: ContentFormat,
+        _ fields: Fields,
+        members: [ContentTree.Member]
+    ) throws(RequestFault) -> ShapedContent? {
+        let body = body ?? BodyShape()
+        let added = ContentTree.object(members).filled(from: body.defaults)
+        if case .none = format, added == .empty, body.files.isEmpty { return nil }
+        if tree.members == nil, added != .empty {
+            throw .encoding("it is no object, and parameters are to be added to it")
+        }
+        do throws(TreeError) {
+            let changed = try changed(tree.filled(from: added), body)
+            return try encoded(changed, format, MediaType.of(fields), body)
+        } catch {
+            throw .encoding(error.description)
+        }
+    }
+
+    private func changed(_ tree: ContentTree, _ body: BodyShape) throws(TreeError) -> ContentTree {
+        var tree = body.stripsNulls ? tree.strippingNulls() : tree
+        for path in body.dates?.members ?? [] {
+            guard let form = body.dates?.form else { break }
+            tree = try tree.changing(path[...]) { value throws(TreeError) in try form.sent(value, path) }
+        }
+        for path in body.data {
+            tree = try tree.changing(path[...]) { value throws(TreeError) in
+                if case .null = value { return value }
+                guard case .string(let text) = value, let bytes = Base64.decode(text) else {
+                    throw TreeError("'\(path.joined(separator: "."))' is not base64")
+                }
+                return .data(bytes)
+            }
+        }
+        if let names = body.names { tree = try names.renamed(tree) }
+        return style.isSorted ? tree.sorted() : tree
+    }
+
+    /// - Parameter type: of the client's content; it stays where it is of the same format.
+    private func encoded(
+        _ tree: ContentTree,
+        _ format: ContentFormat,
+        _ type: String?,
+        _ body: BodyShape
+    ) throws(TreeError) -> ShapedContent {
+        let came: ContentEncodingFormat = if case .form = format { .form } else { .json }
+        let encoding = body.encoding ?? came
+        if encoding != .json, encoding != .plist, tree.members == nil {
+            throw TreeError("it is no object, and \(encoding.rawValue) has names for all values")
+        }
+        switch encoding {
+        case .json:
+            let isOwn = type.map { MediaType.isJSON($0) } ?? false
+            return ShapedContent(bytes: JSONWriter.bytes(tree), type: isOwn ? nil : MediaType.json)
+        case .form:
+            let isOwn = type == MediaType.form
+            return ShapedContent(bytes: Array(FormItems.text(tree, style).utf8), type: isOwn ? nil : MediaType.form)
+        case .plist: return ShapedContent(bytes: try PropertyListWriter.bytes(tree), type: MediaType.plist)
+        case .multipart:
+            let content = MultipartContent(tree, body.files, style)
+            return ShapedContent(bytes: content.whole, type: content.type)
+        }
+    }
+}
+
+extension DateForm {
+    /// A time as it is sent; null stays.
+    /// - Parameter path: of the member.
+    fileprivate func sent(_ value: ContentTree, _ path: [String]) throws(TreeError) -> ContentTree {
+        let time: CalendarTime?
+        switch value {
+        case .null: return value
+        case .number(let text):
+            // Whole seconds since 1970.
+            time = Int64(text).flatMap { CalendarTime.range.contains($0) ? CalendarTime($0) : nil }
+        case .string(let text): time = CalendarTime(iso8601: text)
+        default: time = nil
+        }
+        guard let time else {
+            throw TreeError(
+                "'\(path.joined(separator: "."))' is no time; write 2024-05-06T07:08:09Z, or whole seconds since 1970"
+            )
+        }
+        switch self {
+        case .seconds: return .number(String(time.seconds))
+        case .milliseconds: return .number(String(time.seconds * 1000))
+        case .iso8601: return .date(time.seconds)
+        case .pattern(let pattern): return .string(time.formatted(pattern))
+        }
     }
 }

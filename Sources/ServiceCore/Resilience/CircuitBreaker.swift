@@ -1,6 +1,8 @@
-// The circuit breaker of an origin as a value: closed, open, or half-open with one probe under way.
+// The circuit breaker of an origin, and how it hears, with others, of the end of each fetch.
 
+import EventLoop
 package import Policies
+import Upstream
 
 /// Closed, every fetch goes to the origin. After failures in a row it is open, and none does. After a while it is
 /// half-open: one fetch probes the origin, and its outcome closes the breaker or opens it again.
@@ -89,3 +91,70 @@ package struct CircuitBreaker: Sendable, Equatable {
         if isHalfOpen { state = .open(until: now) }
     }
 }
+
+/// Loop-bound. A class, so that a fetch of a service without all three pays for one reference that is nil.
+final class OriginWatch {
+    private let resilience: Resilience
+    private let origin: String
+    /// Nil where the service has no breaker.
+    private let policy: BreakerPolicy?
+    /// Nil where the service parks no calls.
+    private let parked: ParkedCalls?
+    private let isProbe: Bool
+    /// Who learns how long the origin takes.
+    private let learners: [LearnedLatency]
+    /// Monotonic nanoseconds; 0 where nobody learns.
+    private let began: UInt64
+
+    /// Nil where the breaker refuses the fetch.
+    init?(
+        _ resilience: Resilience,
+        _ origin: String,
+        _ policy: BreakerPolicy?,
+        _ parked: ParkedCalls?,
+        _ learners: [LearnedLatency]
+    ) {
+        switch policy.map({ resilience.admit(to: origin, $0) }) ?? .pass {
+        case .pass: isProbe = false
+        case .probe: isProbe = true
+        case .refuse: return nil
+        }
+        self.resilience = resilience
+        self.origin = origin
+        self.policy = policy
+        self.parked = parked
+        self.learners = learners
+        began = learners.isEmpty ? 0 : Monotonic.now()
+    }
+
+    /// A final head came. The three statuses of a gateway say that the origin is not there (RFC 9110 section 15.6).
+    func answered(_ status: Int) {
+        if !learners.isEmpty {
+            let now = Monotonic.now()
+            for learner in learners { learner.record(now &- began) }
+        }
+        if 502...504 ~= status {
+            if let policy { resilience.failed(origin, isProbe: isProbe, policy) }
+        } else {
+            if policy != nil { resilience.succeeded(origin, isProbe: isProbe) }
+            parked?.originAnswered()
+        }
+    }
+
+    /// There was no answer.
+    func failed(_ error: UpstreamError) {
+        switch error.kind {
+        // They say nothing about the origin.
+        case .proxy(let status?) where status < 500 || status == 508: givenUp()
+        case .request, .requestBody, .addressRefused, .tlsFile, .cancelled, .internal: givenUp()
+        default: if let policy { resilience.failed(origin, isProbe: isProbe, policy) }
+        }
+    }
+
+    /// Nobody waits for the fetch any more.
+    func givenUp() {
+        if isProbe { resilience.probeWasGivenUp(origin) }
+    }
+}
+
+@available(*, unavailable) extension OriginWatch: Sendable {}
