@@ -1,9 +1,11 @@
-// How a stored response, an arriving one, or a failure becomes an answer.
+// How a stored response, an arriving one, or a failure becomes an answer, and its body without a content coding where
+// the client takes none.
 
 import CacheStore
+import Content
 import EventLoop
-import HTTPCaching
-import HTTPWire
+package import HTTPCaching
+package import HTTPWire
 import Upstream
 
 /// Sendable: nothing in it changes.
@@ -181,3 +183,246 @@ final class AnswerMaker: Sendable {
         return answer
     }
 }
+
+// MARK: - Ranges of a whole response
+
+extension Answer {
+    /// The parts that a request asks for of a complete response; nil where it gets all of it.
+    static func ranged(
+        _ request: RequestHead,
+        _ head: StoredHead,
+        _ body: Body,
+        age: Int64?,
+        _ status: CacheStatus?,
+        on loop: isolated EventLoop
+    ) -> Answer? {
+        guard let length = body.knownLength else { return nil }
+        switch Caching.rangeAnswer(request: request, stored: head, length: length) {
+        case .whole: return nil
+        case .unsatisfiable: return unsatisfiable(length, status)
+        case .parts(let ranges):
+            var readers: [BodySequence.Part] = []
+            for range in ranges {
+                guard let reader = body.makeReader(range, on: loop) else { return nil }
+                readers.append(.reader(reader))
+            }
+            return parts(ranges, of: head, length, readers, age: age, status, on: loop)
+        }
+    }
+
+    /// A 206 with one part, or with several.
+    /// - Parameter readers: one for each range.
+    static func parts(
+        _ ranges: [Range<Int64>],
+        of head: StoredHead,
+        _ length: Int64,
+        _ readers: [BodySequence.Part],
+        age: Int64?,
+        _ status: CacheStatus?,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        if ranges.count == 1 {
+            return Answer(
+                head: Caching.partHead(stored: head, range: ranges[0], length: length),
+                reader: BodyReader(BodySequence(readers), on: loop),
+                length: ranges[0].upperBound - ranges[0].lowerBound,
+                age: age,
+                cacheStatus: status
+            )
+        }
+        let boundary = (0..<2).map { _ in String(UInt64.random(in: 0 ... .max), radix: 36) }.joined()
+        let multipart = Multipart(ranges: ranges, complete: length, stored: head.fields, boundary: boundary)
+        let bytes = { (bytes: [UInt8]) in Body.complete(bytes).makeReader(on: loop).map { BodySequence.Part.reader($0) }
+        }
+        var sequence: [BodySequence.Part] = []
+        for (index, reader) in readers.enumerated() {
+            if let head = bytes(multipart.heads[index]) { sequence.append(head) }
+            sequence.append(reader)
+        }
+        if let tail = bytes(multipart.tail) { sequence.append(tail) }
+        return Answer(
+            head: Caching.multipartHead(stored: head, multipart),
+            reader: BodyReader(BodySequence(sequence), on: loop),
+            length: multipart.length,
+            age: age,
+            cacheStatus: status
+        )
+    }
+
+    /// 416 (RFC 9110 section 15.5.17).
+    static func unsatisfiable(_ length: Int64, _ status: CacheStatus?) -> Answer {
+        var answer = Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
+        answer.isUnsatisfiable = true
+        return answer
+    }
+
+    /// One part of a response that is still arriving and being stored. Several parts would wait for one another in
+    /// memory, so a request for them gets the whole response, as it does while the length is unknown.
+    static func arrivingPart(
+        _ ask: CacheRequest,
+        _ fetched: FetchedResponse,
+        _ reader: BodyReader?,
+        _ status: CacheStatus
+    ) -> Answer? {
+        guard var head = fetched.stored, let length = fetched.body.knownLength else { return nil }
+        switch Caching.rangeAnswer(request: ask.request, stored: head, length: length) {
+        case .unsatisfiable:
+            reader?.close()
+            return unsatisfiable(length, status)
+        case .parts(let ranges) where ranges.count == 1:
+            reader?.narrow(to: ranges[0])
+            head.fields = fetched.head.fields
+            return Answer(
+                head: Caching.partHead(stored: head, range: ranges[0], length: length),
+                reader: reader,
+                length: ranges[0].upperBound - ranges[0].lowerBound,
+                cacheStatus: status
+            )
+        case .parts, .whole: return nil
+        }
+    }
+}
+
+// MARK: - Representations at hand
+
+/// A response that is answered with, and is not stored.
+package struct OwnRepresentation: Sendable {
+    /// Its head as the rules of conditions and ranges take it.
+    package let head: StoredHead
+
+    /// - Parameters:
+    ///   - head: of the answer with all of it.
+    ///   - length: bytes of its body; nil where nobody knows.
+    ///   - now: Unix seconds.
+    package init(_ head: ResponseHead, length: Int64?, now: Int64) {
+        var fields = head.fields
+        // Last-Modified is a strong validator only beside a later Date (RFC 9110 section 8.8.2.2).
+        if !fields.contains(.date) { fields.append(.date, HTTPDate.format(now)) }
+        // As it is: nothing of it is stored.
+        self.head = StoredHead(
+            status: head.status,
+            reason: head.reason,
+            fields: fields,
+            requestTime: now,
+            responseTime: now,
+            validatedAt: now,
+            initialAge: 0,
+            varyFields: Fields(),
+            varyNames: [],
+            bodyLength: length,
+            requestMethod: .get,
+            hadAuthorization: false
+        )
+    }
+
+    /// The request with the conditions that count here; nil where one of its preconditions does not hold, which is a 412.
+    package func judged(_ request: RequestHead) -> RequestHead? {
+        guard Caching.meetsPreconditions(request: request, stored: head) else { return nil }
+        var request = request
+        // Without Last-Modified a date is compared with nothing.
+        if !head.fields.contains(.lastModified) { request.fields.remove(.ifModifiedSince) }
+        return request
+    }
+}
+
+// MARK: - Decoded bodies
+
+/// Reads coded bytes and writes decoded ones, as long as somebody reads these. Loop-bound.
+final class DecodedBody {
+    /// Bytes of the decoded body that wait for its reader.
+    private static let window = 256 * 1024
+    /// Steps of at most 32 KiB between two turns of the loop.
+    private static let stepsAtOnce = 8
+
+    private let source: BodyReader
+    private let writer: BodyWriter
+    private let decoder: ContentDecoder
+    private var isAbandoned = false
+    private var waiter: UnsafeContinuation<Void, Never>?
+
+    private init(_ source: BodyReader, _ writer: BodyWriter, _ coding: ContentCoding) {
+        self.source = source
+        self.writer = writer
+        decoder = ContentDecoder([coding])
+    }
+
+    /// A reader of the decoded body; nil where the coded one cannot be read from its start.
+    static func reader(
+        of body: Body,
+        _ coding: ContentCoding,
+        _ budget: BodyBudget,
+        on loop: isolated EventLoop
+    ) -> BodyReader? {
+        guard let source = body.makeReader(on: loop) else { return nil }
+        let options = GrowingBodyOptions(window: window, budget: budget, keepsStart: false)
+        let (decoded, writer) = Body.growing(options, on: loop)
+        guard let reader = decoded.makeReader(on: loop) else { return nil }
+        let made = DecodedBody(source, writer, coding)
+        writer.onDrain = { [weak made] in made?.wake() }
+        writer.onAbandoned = { [weak made] in made?.abandon() }
+        Task.immediate(executorPreference: loop.taskExecutor) { await made.run(on: loop) }
+        return reader
+    }
+
+    private func wake() {
+        waiter?.resume()
+        waiter = nil
+    }
+
+    private func abandon() {
+        isAbandoned = true
+        source.close()
+        wake()
+    }
+
+    private func run(on loop: isolated EventLoop) async {
+        defer { source.close() }
+        do throws(BodyError) {
+            var hasBegun = false
+            while let piece = try await source.next(maxBytes: 64 * 1024, on: loop) {
+                hasBegun = true
+                let part = try await piece.load(on: loop)
+                try await write(part.chunk, part.range, on: loop)
+            }
+            guard !hasBegun || decoder.isAtEnd else { throw .truncated }
+            writer.finish()
+        } catch {
+            writer.fail(error)
+        }
+    }
+
+    /// Decodes all of some bytes; waits where the reader is slow.
+    private func write(_ chunk: Chunk, _ range: Range<Int>, on loop: isolated EventLoop) async throws(BodyError) {
+        // The caller holds the chunk.
+        var isFull = try decode(UnsafeRawBufferPointer(rebasing: chunk.bytes[range]))
+        while decoder.isStopped {
+            if isFull, !isAbandoned {
+                await withUnsafeContinuation { waiter = $0 }
+            } else {
+                await Task.yield()
+            }
+            if isAbandoned { throw .cancelled }
+            // What was left of the chunk is the decoder's now.
+            isFull = try decode(UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+        if isAbandoned { throw .cancelled }
+    }
+
+    /// Decodes until the reader is behind, or it is the turn of others.
+    /// - Returns: whether the reader is behind.
+    private func decode(_ bytes: UnsafeRawBufferPointer) throws(BodyError) -> Bool {
+        var (isFull, steps) = (false, 0)
+        do throws(ContentDecoder.Malformed) {
+            try decoder.push(bytes) {
+                isFull = writer.append($0) == .pause
+                steps += 1
+                return !isFull && steps < Self.stepsAtOnce
+            }
+        } catch {
+            throw .source("the stored body is not in the coding that its Content-Encoding names")
+        }
+        return isFull
+    }
+}
+
+@available(*, unavailable) extension DecodedBody: Sendable {}

@@ -1,7 +1,7 @@
 // What is done to the store besides answering: invalidating, purging, pinning, ending fetches.
 
 import CacheStore
-import EventLoop
+package import EventLoop
 import HTTPCaching
 import HTTPWire
 import Synchronization
@@ -73,5 +73,102 @@ final class Housekeeping: Sendable {
             crowd.store(context.invalidations.ruleCount + 1024, ordering: .relaxed)
             isForgetting.store(false, ordering: .relaxed)
         }
+    }
+}
+
+// MARK: - Purges
+
+/// Why a purge is not all that it should be.
+package enum PurgeError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// It is in force, but a restart may undo it.
+    case notWritten(SystemError)
+    /// The daemon is ending.
+    case ended
+
+    package var description: String {
+        switch self {
+        case .notWritten(let error):
+            "the purge is in force until the daemon ends, but it could not be written: \(error); make room on the disk, or its folder writable, and purge again"
+        case .ended: "the daemon is ending, and purges nothing any more"
+        }
+    }
+}
+
+extension Housekeeping {
+    /// Hard purges that may wait for their files to go.
+    private static let maximumUnswept = 512
+
+    /// Stored responses that purges have removed or made stale.
+    var purgeCounts: (hard: Int, soft: Int) {
+        (hardPurged.load(ordering: .relaxed), softPurged.load(ordering: .relaxed))
+    }
+
+    /// ``DownloadCore/purge(_:on:)``
+    func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
+        guard !rules.isEmpty else { return 0 }
+        if context.invalidations.unsweptCount > Self.maximumUnswept { await context.store.settleSweep() }
+        let now = context.clock.now()
+        let number = context.invalidations.purge(rules, now: now)
+        let work = { @Sendable [self] () -> (SystemError?, Int) in
+            var failure: SystemError?
+            do throws(SystemError) {
+                try context.invalidations.persist(rules, number: number, now: now)
+            } catch {
+                failure = error
+            }
+            let alone = context.store.purgeMemory(rules, number: number, now: now)
+            return (failure, alone + context.partials.removeInvalid(context.invalidations))
+        }
+        guard let (failure, inMemory) = try? await pool.run(work) else { throw .ended }
+        let behind = await context.store.purgeBehind(rules, number: number)
+        if let failure { throw .notWritten(failure) }
+        // Rules of one call are all of one kind.
+        let count = inMemory + behind
+        if rules[0].isSoft {
+            softPurged.wrappingAdd(count, ordering: .relaxed)
+        } else {
+            hardPurged.wrappingAdd(count, ordering: .relaxed)
+        }
+        return count
+    }
+}
+
+extension PartialTable {
+    /// - Returns: how many have gone.
+    fileprivate func removeInvalid(_ invalidations: Invalidations) -> Int {
+        let gone = all.filter { !invalidations.isUnchanged($0.token) }
+        for partial in gone { remove(partial) }
+        return gone.count
+    }
+}
+
+// MARK: - Pins
+
+extension Housekeeping {
+    /// ``DownloadCore/pin(_:on:)``
+    func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+        try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.add(url) }
+    }
+
+    /// ``DownloadCore/unpin(_:on:)``
+    func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+        try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.remove(url) }
+    }
+
+    private func change(
+        _ url: String,
+        on pool: IOPool,
+        _ change: @escaping @Sendable (Pins, String) throws(PinError) -> Bool
+    ) async throws(PinError) -> Bool {
+        let url = PurgeRule.normalised(url)
+        let work = { @Sendable [self] () -> Result<Bool, PinError> in
+            let result = Result { () throws(PinError) in try change(context.invalidations.pins, url) }
+            context.store.memory.takeOverPins()
+            return result
+        }
+        let result = try? await pool.run(work)
+        for tier in context.store.tiers { await tier.takeOverPin(url) }
+        guard let result else { throw .ended }
+        return try result.get()
     }
 }

@@ -1,6 +1,8 @@
-// What is stored for a question, and whether it answers: as it is, after a check, or not at all.
+// What is stored for a request, whole, in parts or as another variant, and whether it answers: as it is, after a
+// validation, or not at all.
 
 import CacheStore
+import Content
 import EventLoop
 import HTTPCaching
 import HTTPWire
@@ -103,5 +105,235 @@ final class Lookup: Sendable {
             return miss(nil, ForwardReason(decision))
         case .stale: return miss(response, ForwardReason(decision))
         }
+    }
+}
+
+// MARK: - Answers from an incomplete response
+
+extension Lookup {
+    /// The next step for a request that no complete response answers; nil where no incomplete one matters.
+    /// - Parameter stored: what is stored of the key as a whole.
+    @inline(never) func partialStep(
+        _ ask: CacheRequest,
+        _ source: any FetchSource,
+        _ stored: TieredStore.Found,
+        since began: Int64,
+        on loop: isolated EventLoop
+    ) -> Step? {
+        if stored.response != nil { return nil }
+        // Ranges are of GET alone (RFC 9110 section 14.2).
+        if ask.content != nil { return nil }
+        // A part of a document cannot be mapped.
+        if ask.policy.mapping != nil { return nil }
+        let found = context.partials.variants(ask.key).filter { partial in
+            if context.invalidations.isUnchanged(partial.token) { return true }
+            context.partials.remove(partial)
+            return false
+        }
+        switch partStep(ask, among: found, hasOtherVariants: stored.newest != nil) {
+        case .none: return nil
+        case .refuse(let reason): return .answer(answers.gatewayTimeout(reason))
+        case .use(let partial, let status, let age):
+            return .answer(IncompleteResponseReader(context, ask, source, partial).make(status, age: age, on: loop))
+        case .ask(let forwardReason, let plan):
+            return .ask(
+                MissContext(
+                    ask: ask,
+                    source: source,
+                    stale: nil,
+                    newest: stored.newest,
+                    forwardReason: forwardReason,
+                    began: began,
+                    plan: plan
+                )
+            )
+        }
+    }
+
+    /// What parts have to do with a request.
+    enum PartStep {
+        case none
+        /// 504 to `only-if-cached`, with the reason.
+        case refuse(String)
+        /// All that is wanted is stored, or arriving.
+        case use(IncompleteResponse, CacheStatus, age: Int64)
+        case ask(ForwardReason, RangeFetchPlan)
+    }
+
+    /// Decides, and changes nothing.
+    /// - Parameter found: the parts of the key that have not been invalidated.
+    func partStep(_ ask: CacheRequest, among found: [IncompleteResponse], hasOtherVariants: Bool) -> PartStep {
+        // Range applies to GET alone, and an incomplete response answers nothing but ranges (RFC 9111 section 3.3).
+        guard ask.request.method == .get else { return .none }
+        if let chosen = Caching.select(from: found.map(\.head), request: ask.request, policy: ask.policy) {
+            let partial = found[chosen]
+            let decision = Caching.lookup(
+                request: ask.request,
+                stored: partial.head,
+                policy: ask.policy,
+                now: context.clock.now(),
+                isOffline: context.isOffline,
+                failedCheck: context.notes.failedChecks.check(ask.key, now: context.clock.now())
+            )
+            switch decision {
+            case .mismatch: break
+            case .onlyIfCachedMiss(let reason):
+                return .refuse("the stored parts need a check (\(reason.rawValue))")
+            case .fresh(let age, let ttl): return usable(ask, partial, age: age, ttl: ttl)
+            case .staleAllowed(let age, let by, let allowance) where allowance != .whileRevalidate:
+                return usable(ask, partial, age: age, ttl: -by, allowance: allowance)
+            // A refresh in the background fetches a complete response, so an incomplete one is
+            // validated before it answers.
+            case .staleAllowed: return check(ask, partial, ForwardReason(.stale))
+            case .stale: return check(ask, partial, ForwardReason(decision))
+            }
+        }
+        guard let ranges = ByteRanges.parse(ask.request.fields), !Caching.onlyIfCached(ask.request) else {
+            return .none
+        }
+        let plan = RangeFetchPlan(partial: nil, asked: ranges.specs[0], isOwn: ranges.specs.count == 1)
+        return .ask(ForwardReason(hasOtherVariants ? .varyMiss : .uriMiss), plan)
+    }
+
+    private func usable(
+        _ ask: CacheRequest,
+        _ partial: IncompleteResponse,
+        age: Int64,
+        ttl: Int64,
+        allowance: StaleAllowance? = nil
+    ) -> PartStep {
+        let tier: CacheStatus.Detail = partial.extents.usesFile ? .disk : .memory
+        let detail = allowance?.rawValue ?? tier.rawValue
+        let status = CacheStatus(cacheName: answers.cacheName, hit: true, ttl: ttl, detail: detail)
+        guard let hole = IncompleteResponseReader.missing(ask, partial) else { return .use(partial, status, age: age) }
+        if Caching.onlyIfCached(ask.request) { return .refuse("only parts of it are stored") }
+        return .ask(ForwardReason(.partial), RangeFetchPlan(partial: partial, asked: hole.spec))
+    }
+
+    private func check(_ ask: CacheRequest, _ partial: IncompleteResponse, _ forwardReason: ForwardReason) -> PartStep {
+        let wanted = IncompleteResponseReader.wanted(ask, partial)
+        if let hole = partial.extents.firstMissing(in: wanted) {
+            return .ask(
+                ForwardReason(.partial, forwardReason.reason),
+                RangeFetchPlan(partial: partial, asked: hole.spec)
+            )
+        }
+        let specs = ByteRanges.parse(ask.request.fields)?.specs ?? []
+        // The range lies beyond the stored length: the client's own range is sent, so that the origin's
+        // answer shows a changed length.
+        let asked = wanted.first?.spec ?? specs.first ?? .from(0, through: nil)
+        let isOwn = specs.count == 1 && wanted.count <= 1
+        return .ask(forwardReason, RangeFetchPlan(partial: partial, asked: asked, isCheck: true, isOwn: isOwn))
+    }
+}
+
+extension Range<Int64> {
+    /// The member of a Range field that asks for just these bytes; the range is not empty.
+    var spec: ByteRanges.Spec { .from(lowerBound, through: upperBound - 1) }
+}
+
+// MARK: - Answers from another variant
+
+/// Sendable: what it holds is.
+final class OtherVariants: Sendable {
+    /// What the detail of Cache-Status says of such an answer.
+    static let detail = CacheStatus.Detail.otherVariant.rawValue
+    static let nothingStored = "nothing is stored for this request"
+    /// Variants that an error names.
+    private static let named = 4
+
+    private let context: FetchContext
+    private let answers: AnswerMaker
+
+    init(_ context: FetchContext, _ answers: AnswerMaker) {
+        self.context = context
+        self.answers = answers
+    }
+
+    /// The answer in the place of the origin's failure (`cache.other_variant`); nil where `answer` is none, or where no
+    /// variant may stand in for it.
+    func answer(_ ask: CacheRequest, insteadOf answer: Answer, on loop: isolated EventLoop) async -> Answer? {
+        guard ask.policy.otherVariant == .serve, !answer.isStandIn, let status = answer.cacheStatus, !status.hit,
+            status.detail != CacheStatus.Detail.staleIfError.rawValue
+        else { return nil }
+        let failed = FailedCheck(errorStatus: answer.failure == nil ? status.forwardStatus : nil)
+        let isFailure = answer.failure?.isOriginFailure ?? failed.errorStatus.map(ask.policy.countsAsFailure) ?? false
+        guard isFailure, var other = await self.answer(ask, Failure(check: failed, status: status), on: loop) else {
+            return nil
+        }
+        other.originTime = answer.originTime
+        other.cause = answer.failure?.description ?? "the origin answered \(answer.head.status)"
+        return other
+    }
+
+    /// A failure of the origin that a variant stands in for, with what Cache-Status says of it.
+    struct Failure {
+        let check: FailedCheck
+        let status: CacheStatus
+    }
+
+    /// Nil where no variant may answer. Whoever stores the answer would take it for the one that the request selects.
+    /// - Parameter failure: nil where the daemon is offline.
+    func answer(_ ask: CacheRequest, _ failure: Failure? = nil, on loop: isolated EventLoop) async -> Answer? {
+        guard ask.content == nil, var answer = await stored(ask, failure, on: loop) else { return nil }
+        answer.head.fields.remove("CDN-Cache-Control")
+        answer.head.fields.set(.cacheControl, "no-store")
+        return answer
+    }
+
+    private func stored(_ ask: CacheRequest, _ failure: Failure?, on loop: isolated EventLoop) async -> Answer? {
+        let variants = await context.store.variants(ask, on: loop)
+        let now = context.clock.now()
+        let other = Caching.otherVariant(
+            among: variants.map(\.head),
+            request: ask.request,
+            policy: ask.policy,
+            now: now,
+            failed: failure?.check
+        )
+        guard let other else { return nil }
+        let response = variants[other.place].usable(under: ask.policy)
+        var status = failure?.status ?? CacheStatus(cacheName: answers.cacheName)
+        // What did not go forward is a hit (RFC 9211 section 2.1).
+        (status.hit, status.stored, status.detail) = (status.forward == nil, false, Self.detail)
+        status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
+        let age = Caching.age(response.head, now: now)
+        guard other.isDecoded else { return answers.stored(ask, response, age: age, status, on: loop) }
+        let head = Caching.decoded(response.head)
+        if case .notModified(let fields) = Caching.answerConditional(request: ask.request, stored: head) {
+            return Answer(head: ResponseHead(status: 304, fields: fields), age: age, cacheStatus: status)
+        }
+        var answer = Answer(
+            head: ResponseHead(status: head.status, reason: head.reason, fields: head.fields),
+            age: age,
+            cacheStatus: status
+        )
+        guard ask.request.method != .head else { return answer }
+        guard let coding = ContentCoding.codings(response.head.fields)?.first,
+            let reader = DecodedBody.reader(of: response.body, coding, context.budget, on: loop)
+        else { return nil }
+        answer.reader = reader
+        return answer
+    }
+
+    /// Why nothing stored answers a request, with the variants that there are: for the text of an error.
+    func refusal(_ ask: CacheRequest, on loop: isolated EventLoop) async -> String {
+        let heads = await context.store.heads(ask, on: loop).filter { !$0.varyNames.isEmpty }
+        guard !heads.isEmpty else { return Self.nothingStored }
+        let more = heads.count > Self.named ? ", and \(heads.count - Self.named) more" : ""
+        let list = heads.prefix(Self.named).map(Self.description).joined(separator: "; ")
+        return "nothing is stored that this request may get; stored are: \(list)\(more)"
+    }
+
+    /// Values of fields that do not negotiate may be secret.
+    private static func description(_ head: StoredHead) -> String {
+        var parts = [head.fields.first(.contentType) ?? "no media type"]
+        if let coding = head.fields.first(.contentEncoding) { parts.append("coded in \(coding)") }
+        if let language = head.fields.combined("content-language") { parts.append("in the language \(language)") }
+        let asked = head.varyNames.map { name in
+            guard name == "accept" || name == "accept-encoding" || name == "accept-language" else { return name }
+            return "\(name) \(head.varyFields.combined(name).map { "'\($0.prefix(100))'" } ?? "absent")"
+        }
+        return "\(parts.joined(separator: ", ")) (varies by \(asked.joined(separator: ", ")))"
     }
 }

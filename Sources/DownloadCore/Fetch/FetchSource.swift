@@ -1,7 +1,8 @@
-// What the download core asks for a resource, and how the answer comes back: the seam below which
-// services, retries and limits act.
+// What the download core asks for a resource, and how the answer comes back: the seam below which services, retries and
+// limits act, and what every fetch in such a chain passes on.
 
 package import EventLoop
+package import HTTPCaching
 package import HTTPWire
 package import Upstream
 
@@ -108,4 +109,110 @@ package protocol FetchSink: AnyObject {
     func splice(_ count: Int, from socket: Int32) -> SplicedContent?
     func finished(trailers: Fields)
     func failed(_ error: FetchError)
+}
+
+// MARK: - Fetches that pass another one on
+
+/// A fetch that stands before another one, and passes on whatever it does not answer by itself. Loop-bound.
+///
+/// `cancel()` alone has to be written: who is behind it must not be called any more.
+package protocol PassingHandle: FetchHandle {
+    /// The one behind; nil before it has begun, and after its end.
+    var handle: (any FetchHandle)? { get }
+}
+
+extension PassingHandle {
+    package func resume() { handle?.resume() }
+    package func pause() { handle?.pause() }
+    package func bodyAvailable() { handle?.bodyAvailable() }
+    package var hasContent: Bool { handle?.hasContent ?? false }
+    package var isAtHand: Bool { handle?.isAtHand ?? false }
+    package var isEndProven: Bool { handle?.isEndProven ?? true }
+}
+
+/// A sink that stands before another one, and passes on whatever it does not take by itself. Loop-bound.
+package protocol PassingSink: FetchSink {
+    /// The one behind; nil when it is to hear nothing any more.
+    var sink: (any FetchSink)? { get }
+}
+
+extension PassingSink {
+    package var acceptsReentrantBytes: Bool { sink?.acceptsReentrantBytes ?? false }
+    package var maximumAtOnce: Int { sink?.maximumAtOnce ?? .max }
+    package var supportsSplice: Bool { sink?.supportsSplice ?? false }
+    package func received(interim head: ResponseHead) { sink?.received(interim: head) }
+    package func received(_ head: ResponseHead, framing: BodyFraming) { sink?.received(head, framing: framing) }
+    package func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink?.received(bytes) ?? .continue }
+    package func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
+    package func finished(trailers: Fields) { sink?.finished(trailers: trailers) }
+    package func failed(_ error: FetchError) { sink?.failed(error) }
+}
+
+/// Both of one fetch: what decorates a source.
+package typealias PassingFetch = PassingHandle & PassingSink
+
+/// A fetch with no other one behind it: what it does not say by itself is as for most of them. Whoever decorates a fetch is a
+/// ``PassingHandle``.
+package protocol EndHandle: FetchHandle {}
+
+extension EndHandle {
+    package func pause() {}
+    package var hasContent: Bool { false }
+    package var isAtHand: Bool { false }
+    package var isEndProven: Bool { true }
+}
+
+/// A sink with no other one behind it. Whoever decorates a sink is a ``PassingSink``.
+package protocol EndSink: FetchSink {}
+
+extension EndSink {
+    package var acceptsReentrantBytes: Bool { false }
+    package var maximumAtOnce: Int { .max }
+    package var supportsSplice: Bool { false }
+    package func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
+}
+
+// MARK: - The trail of redirects
+
+/// What becomes of one unsafe request at the URLs on its way. Whoever follows redirects notes them. Loop-bound.
+package final class FetchTrail {
+    /// Absolute URLs that have answered the unsafe method without an error, in their order.
+    package private(set) var changed: [String] = []
+    /// The URL that the answer is of, where redirects were followed.
+    private var end: (url: String, method: Method)?
+
+    package init() {}
+
+    /// A redirect has come, which may be followed.
+    package func noteRedirect(of url: String, _ status: Int, to method: Method) {
+        if Caching.invalidates(method: method, status: status), !changed.contains(url) { changed.append(url) }
+    }
+
+    /// The answer has come.
+    /// - Parameter url: nil without redirects; an attempt before this one may have had some.
+    package func noteAnswer(of url: String?, _ status: Int, to method: Method) {
+        end = url.map { ($0, method) }
+        if let url { noteRedirect(of: url, status, to: method) }
+    }
+
+    /// The URLs that an answer names, and that are invalidated with the one that it is of. Another origin must not be
+    /// able to invalidate what is not its own.
+    /// - Parameter url: of the request, as it was sent first.
+    package func urls(named answer: ResponseHead, _ url: String) -> [String] {
+        guard let end else { return Caching.invalidatedURLs(url: url, response: answer) }
+        guard Caching.invalidates(method: end.method, status: answer.status) else { return [] }
+        return Caching.invalidatedURLs(url: end.url, response: answer)
+    }
+}
+
+@available(*, unavailable) extension FetchTrail: Sendable {}
+
+// MARK: - Times of a response
+
+extension WallClock {
+    /// - Parameter requestTime: when it was asked for, Unix seconds; nil where that does not matter.
+    package func times(since requestTime: Int64? = nil) -> ResponseTimes {
+        let now = now()
+        return ResponseTimes(requestTime: requestTime ?? now, responseTime: now, ahead: ahead)
+    }
 }

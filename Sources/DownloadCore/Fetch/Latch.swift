@@ -1,6 +1,7 @@
-// A value that is set once and that tasks on any loop may wait for.
+// What tasks on any loop may wait for: a value that is set once, the moment when a response has reached the store, and
+// the one when no shared fetch is under way.
 
-import EventLoop
+package import EventLoop
 import Synchronization
 
 /// Sendable: its state is under its own mutex; waiters are resumed outside it, on their own loops.
@@ -107,5 +108,57 @@ final class Latch<Value: Sendable>: Sendable {
             return state.others.firstIndex { $0.id == id }.map { state.others.remove(at: $0) }
         }
         waiter?.continuation.resume(returning: nil)
+    }
+}
+
+// MARK: - Until a response is stored
+
+/// Sendable: the latch is.
+package struct StoreCompletion: Sendable {
+    let end: Latch<UnstoredReason?>
+
+    /// The answer is stored, or will never be.
+    package var isOver: Bool { end.value != nil }
+
+    /// Waits until the answer is stored or its storing has failed; cancelling the task ends the wait.
+    /// - Returns: why it is not stored; nil where it is, or where the wait was cancelled.
+    @discardableResult
+    package func wait(on loop: isolated EventLoop) async -> UnstoredReason? {
+        await end.wait(timeout: nil, on: loop) ?? nil
+    }
+}
+
+// MARK: - Until no fetch is under way
+
+/// Sendable: the number is atomic, and who waits is under a mutex.
+final class UnderWay: Sendable {
+    private let number = Atomic<Int>(0)
+    private let waiters = Mutex<[Latch<Void>]>([])
+
+    var count: Int { number.load(ordering: .relaxed) }
+
+    /// Any thread.
+    func begin() { number.wrappingAdd(1, ordering: .relaxed) }
+
+    /// A fetch is over: its response is stored, or storing it has failed. Any thread.
+    func end() {
+        guard number.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
+        for waiter in waiters.exchange([]) { waiter.set(()) }
+    }
+
+    /// Waits until no fetch is under way; it does not wait for fetches that begin at that moment.
+    /// - Parameter timeout: in nanoseconds.
+    /// - Returns: false when the patience ended or the task was cancelled.
+    func none(timeout: UInt64, on loop: isolated EventLoop) async -> Bool {
+        let waiter = Latch<Void>()
+        waiters.withLock { $0.append(waiter) }
+        // The last one may have ended before it could know of the waiter.
+        if count == 0 { waiter.set(()) }
+        let isOver = await waiter.wait(timeout: timeout, on: loop) != nil
+        let left = waiters.withLock { waiters in
+            waiters.firstIndex { $0 === waiter }.map { waiters.remove(at: $0) }
+        }
+        withExtendedLifetime(left) {}
+        return isOver
     }
 }

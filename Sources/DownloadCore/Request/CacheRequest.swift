@@ -1,9 +1,10 @@
-// One question to the download core.
+// One question to the download core, and the request that is sent to the origin for it.
 
 package import CacheStore
 package import HTTPCaching
 package import HTTPWire
 package import Policies
+package import Upstream
 
 /// A GET or HEAD request as the download core sees it: a value in one reference, so that each function that waits for its
 /// answer has that alone in its frame.
@@ -185,5 +186,72 @@ extension CacheRequest {
     /// sections 3.5 and 5.2.1.5).
     func shares(_ head: StoredHead) -> Bool {
         Caching.mayShareUpdate(head, request: request, policy: policy)
+    }
+}
+
+// MARK: - Content of a POST
+
+/// The whole content of a request; it is part of the key, so that the same content gets the same answer.
+package struct RequestContent: Sendable {
+    package let bytes: [UInt8]
+
+    package init(_ bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// Gives bytes that are in memory, and then those of another source. Loop-bound.
+package final class ContentSource: RequestBodySource {
+    private let whole: [UInt8]
+    private var bytes: ArraySlice<UInt8>
+    private let rest: (any RequestBodySource)?
+
+    /// - Parameter rest: what follows the bytes; nil for nothing.
+    package init(_ bytes: [UInt8], then rest: (any RequestBodySource)? = nil) {
+        whole = bytes
+        self.bytes = bytes[...]
+        self.rest = rest
+    }
+
+    /// The same from its start; nil where something follows that cannot be read twice.
+    package var again: (any RequestBodySource)? { rest == nil ? ContentSource(whole) : nil }
+
+    /// Its bytes in all; nil where something follows that is not in memory.
+    package var length: Int? { rest == nil ? whole.count : nil }
+
+    package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
+        guard !bytes.isEmpty else { return rest?.read(into: buffer) ?? .end }
+        let count = min(bytes.count, buffer.count)
+        bytes.prefix(count).withUnsafeBytes { buffer.copyMemory(from: $0) }
+        bytes = bytes.dropFirst(count)
+        return .bytes(count)
+    }
+}
+
+@available(*, unavailable) extension ContentSource: Sendable {}
+
+// MARK: - The request to the origin
+
+extension CacheRequest {
+    /// The request to the origin for the whole representation; a POST where the request has content.
+    /// - Parameter method: used where the request has no content.
+    func fetchRequest(_ method: Method, _ fields: Fields) -> FetchRequest {
+        var fetch = FetchRequest(
+            method: content == nil ? method : .post,
+            path: path,
+            fields: fields,
+            clientHost: request.fields.first(.host),
+            framing: content.map { .length(UInt64($0.bytes.count)) } ?? .none,
+            body: content.map { ContentSource($0.bytes) }
+        )
+        fetch.urgency = urgency
+        return fetch
+    }
+
+    /// The request to the origin for a part.
+    func partRequest(_ plan: RangeFetchPlan) -> FetchRequest {
+        var fields = originFields
+        plan.apply(to: &fields)
+        var fetch = FetchRequest(method: .get, path: path, fields: fields, clientHost: request.fields.first(.host))
+        fetch.urgency = urgency
+        return fetch
     }
 }

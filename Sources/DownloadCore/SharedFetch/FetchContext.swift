@@ -1,4 +1,5 @@
-// The parts of the download core that shared fetches use: the tiers, the notes about keys, and the other fetches.
+// The parts of the download core that shared fetches use: the tiers, the notes about keys, and the other fetches; and a
+// request on its way to the origin.
 
 import CacheStore
 import EventLoop
@@ -118,3 +119,79 @@ final class FetchContext: Sendable {
         )
     }
 }
+
+// MARK: - Placeholders
+
+extension FetchContext {
+    /// How long, in nanoseconds, a request waits for the head of what is fetched before the placeholder answers; nil
+    /// where no placeholder may answer: a response is stored, or the one to come could not be stored or shared, so that
+    /// every request would get the placeholder and never the response.
+    @inline(never) func placeholderDelay(_ miss: MissContext) -> UInt64? {
+        miss.stale == nil && miss.plan == nil ? placeholderDelay(miss.ask) : nil
+    }
+
+    /// The same of a request for which nothing is stored.
+    func placeholderDelay(_ ask: CacheRequest) -> UInt64? {
+        guard let phases = ask.phases, phases.placeholder != nil,
+            !ask.isPrivateToRequest, !Caching.isReload(ask.request), !notes.isUncacheable(ask),
+            !notes.recentlyNotKept.contains(ask.key, now: clock.now())
+        else { return nil }
+        return phases.placeholderDelay
+    }
+}
+
+// MARK: - A request on its way to the origin
+
+/// A request for the origin, and the search result that led to it; loop-bound. One object, which each function that waits
+/// for the origin refers to.
+final class MissContext {
+    let ask: CacheRequest
+    let source: any FetchSource
+    /// The stored response that the request selects and that may not be used without asking.
+    let stale: StoredResponse?
+    /// The newest stored response of the key, whether or not this request selects it.
+    let newest: StoredHead?
+    let forwardReason: ForwardReason
+    /// When the request arrived, Unix seconds.
+    let began: Int64
+    /// The part to ask for; nil asks for the whole.
+    let plan: RangeFetchPlan?
+    /// A HEAD has failed, and this asks by GET whether the origin has.
+    let hasHeadFailed: Bool
+
+    init(
+        ask: CacheRequest,
+        source: any FetchSource,
+        stale: StoredResponse?,
+        newest: StoredHead?,
+        forwardReason: ForwardReason,
+        began: Int64 = .max,
+        plan: RangeFetchPlan? = nil,
+        hasHeadFailed: Bool = false
+    ) {
+        self.ask = ask
+        self.source = source
+        self.stale = stale
+        self.newest = newest
+        self.forwardReason = forwardReason
+        self.began = began
+        self.plan = plan
+        self.hasHeadFailed = hasHeadFailed
+    }
+
+    /// The same miss of another question.
+    func asking(_ ask: CacheRequest, hasHeadFailed: Bool) -> MissContext {
+        MissContext(
+            ask: ask,
+            source: source,
+            stale: stale,
+            newest: newest,
+            forwardReason: forwardReason,
+            began: began,
+            plan: plan,
+            hasHeadFailed: hasHeadFailed
+        )
+    }
+}
+
+@available(*, unavailable) extension MissContext: Sendable {}

@@ -1,4 +1,5 @@
-// Fetches from the origin: one fetch for several requests where they may share the response, otherwise one fetch each.
+// Fetches from the origin: one fetch for several requests where they may share the response, otherwise one fetch each;
+// and what their outcome answers.
 
 import CacheStore
 import EventLoop
@@ -277,5 +278,260 @@ final class SharedFetches: Sendable {
         }
         let runner = SharedFetchRunner(context: context, fetch: fetch, ask: ask, source: source, stale: stale)
         runner.start(on: loop)
+    }
+}
+
+// MARK: - HEAD
+
+extension SharedFetches {
+    /// Forwards a client's HEAD as HEAD. Its answer freshens stored responses or makes them stale (RFC 9111 section
+    /// 4.3.5), and removes none: only a new response replaces them.
+    /// - Returns: nil where a response was stored in the meantime: then search the store again.
+    @inline(never) func relayHead(
+        _ miss: MissContext,
+        _ turn: Int,
+        _ onInterim: ((ResponseHead) -> Void)?,
+        on loop: isolated EventLoop
+    ) async -> Answer? {
+        let ask = miss.ask
+        // Only the body of a mapped document tells its length and its entity tag.
+        if ask.policy.mapping != nil, !Caching.hasPreconditions(ask.request) {
+            return await answerHeadByGet(miss, turn, onInterim, on: loop)
+        }
+        let generation = context.invalidations.token(for: ask.key)
+        let requestTime = context.clock.now()
+        // A request with preconditions must get the origin's own answer, so its HEAD does not validate.
+        let isCheck = miss.stale != nil && !Caching.hasPreconditions(ask.request)
+        if isCheck, context.notes.capabilities[ask.key, requestTime].head == .refused {
+            return await answerHeadByGet(miss, turn, onInterim, on: loop)
+        }
+        let timeout = isCheck ? context.headTimeout : nil
+        let answer = await forwarder.forward(
+            ask,
+            miss.source,
+            miss.forwardReason,
+            timeout: timeout,
+            onInterim,
+            on: loop
+        )
+        if isCheck, isHeadFailure(answer, ask.policy) {
+            return await answerHeadByGet(miss.asking(ask, hasHeadFailed: true), turn, onInterim, on: loop)
+        }
+        if let stale = miss.stale, let cause = staleCause(answer, ask.policy),
+            context.mayServeStale(stale, ask, errorStatus: cause.errorStatus)
+        {
+            context.notes.noteCheck(ask, .stale(stale, cause: cause))
+            return settled(miss, .stale(stale, cause: cause), nil, isCollapsed: false, on: loop)
+        }
+        if let failure = answer.failure {
+            return settled(miss, .failed(failure), nil, isCollapsed: false, on: loop)
+        }
+        judgeParts(ask, byHead: answer.head)
+        guard miss.newest != nil else { return answer }
+        let known = RevalidationCandidates(ask, miss.stale, await context.store.variants(ask, on: loop))
+        let update = VariantUpdate(
+            context,
+            known,
+            generation,
+            answer.head,
+            context.clock.times(since: requestTime)
+        )
+        _ = await update.byHead(asked(ask, answer.head), on: loop)
+        return answer
+    }
+
+    /// A client's HEAD may show that stored parts are no longer current (RFC 9111 section 4.3.5).
+    private func judgeParts(_ ask: CacheRequest, byHead answer: ResponseHead) {
+        guard answer.status == 200 else { return }
+        for partial in context.partials.variants(ask.key)
+        where Caching.selects(stored: partial.head, request: ask.request) {
+            let verdict = Caching.judgeHead(stored: partial.head, headAnswer: answer, times: context.clock.times())
+            switch verdict {
+            case .changed(.etag), .changed(.lastModified), .changed(.length):
+                var head = partial.head
+                head.changedSince = head.changedSince ?? context.clock.now()
+                partial.update(head)
+            default: break
+            }
+        }
+    }
+
+    /// Whether a HEAD has failed that a GET may answer.
+    private func isHeadFailure(_ answer: Answer, _ policy: CachePolicy) -> Bool {
+        answer.failure?.mayBeOfMethodAlone ?? policy.countsAsFailure(answer.head.status)
+    }
+
+    /// Answers a client's HEAD by a GET, where the origin fails at HEAD.
+    @inline(never) private func answerHeadByGet(
+        _ miss: MissContext,
+        _ turn: Int,
+        _ onInterim: ((ResponseHead) -> Void)?,
+        on loop: isolated EventLoop
+    ) async -> Answer? {
+        var ask = miss.ask
+        ask.request.method = .get
+        // Ranges are of GET alone (RFC 9110 section 14.2).
+        for field in [KnownField.range, .ifRange] {
+            ask.request.fields.remove(field)
+            ask.originFields.remove(field)
+        }
+        let byGet = miss.asking(ask, hasHeadFailed: miss.hasHeadFailed)
+        guard var answer = await askOrigin(byGet, turn, onInterim, on: loop) else { return nil }
+        answer.reader?.close()
+        answer.reader = nil
+        return answer
+    }
+
+    /// The client's own conditions, where a 304 identifies one stored response: if the 304 has no validator, the
+    /// conditions must name a single one.
+    private func asked(_ ask: CacheRequest, _ answer: ResponseHead) -> Revalidation? {
+        guard answer.status == 304 else { return nil }
+        let conditions = ask.originFields.conditions
+        let isNamed = answer.fields.contains(.etag) || conditions.first(.ifNoneMatch)?.contains(",") != true
+        return isNamed ? Revalidation(kind: .head, conditions: conditions) : nil
+    }
+
+    /// Why a stale response might replace the origin's answer: a failure or an error status; nil otherwise.
+    private func staleCause(_ answer: Answer, _ policy: CachePolicy) -> StaleCause? {
+        if let failure = answer.failure { return failure.isOriginFailure ? .error(failure) : nil }
+        return policy.countsAsFailure(answer.head.status) ? .status(answer.head.status) : nil
+    }
+}
+
+extension Fields {
+    /// The conditions that a 304 may answer.
+    fileprivate var conditions: Fields {
+        var conditions = Fields()
+        for field in [KnownField.ifNoneMatch, .ifModifiedSince] {
+            if let value = combined(field) { conditions.set(field, value) }
+        }
+        return conditions
+    }
+}
+
+// MARK: - Outcomes
+
+extension SharedFetches {
+    /// The answer to a waiting request by the response that arrived; nil where the request must search the
+    /// store or fetch for itself.
+    func joined(
+        _ fetch: SharedFetch,
+        _ miss: MissContext,
+        _ outcome: FillOutcome,
+        on loop: isolated EventLoop
+    ) -> Answer? {
+        let (ask, stale) = (miss.ask, miss.stale)
+        switch outcome {
+        case .streaming(let fetched):
+            // A response that was invalidated since its fetch began must not answer a request that
+            // came after the invalidation.
+            guard let head = fetched.stored, context.invalidations.isUnchanged(fetched.token), mayShare(head, miss),
+                !ask.mayReadSlowly || fetched.placementRefusal == nil,
+                let reader = fetched.body.makeReader(on: loop)
+            else { return nil }
+            inFlight.send(.readerOpened, to: fetch)
+            return settled(miss, outcome, reader, isCollapsed: true, on: loop)
+        case .refreshed(let response, _, isShared: true)
+        where ask.policy.mode == .library && mayShare(response.head, miss)
+            // It was stored before this request came, and may have been purged in between.
+            && context.invalidations.verdict(response) == .valid:
+            return settled(miss, outcome, nil, isCollapsed: true, on: loop)
+        case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
+        case .stale(_, let cause):
+            // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
+            guard let stale, context.mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
+            return settled(miss, .stale(stale, cause: cause), nil, isCollapsed: true, on: loop)
+        case .failed(let error):
+            guard let stale, error.isOriginFailure, context.mayServeStale(stale, ask, errorStatus: nil) else {
+                return settled(miss, outcome, nil, isCollapsed: true, on: loop)
+            }
+            return settled(miss, .stale(stale, cause: .error(error)), nil, isCollapsed: true, on: loop)
+        }
+    }
+
+    private func mayShare(_ head: StoredHead, _ miss: MissContext) -> Bool {
+        Caching.answersWaiting(
+            request: miss.ask.request,
+            stored: head,
+            policy: miss.ask.policy,
+            asked: miss.began,
+            now: context.clock.now()
+        )
+    }
+
+    /// Whether a fetch of the whole, which somebody else has begun, brings what this request asks for too late.
+    func isFarAhead(_ ask: CacheRequest, of outcome: FillOutcome) -> Bool {
+        guard case .streaming(let fetched) = outcome, let head = fetched.stored, let length = fetched.body.knownLength,
+            case .parts(let ranges) = Caching.rangeAnswer(request: ask.request, stored: head, length: length)
+        else { return false }
+        // Several parts of a body that is still arriving would wait for one another.
+        return ranges.count > 1 || ranges[0].lowerBound - fetched.body.arrived > 8 << 20
+    }
+
+    func settled(
+        _ miss: MissContext,
+        _ outcome: FillOutcome,
+        _ reader: BodyReader?,
+        _ part: RangeInFlight? = nil,
+        isCollapsed: Bool,
+        on loop: isolated EventLoop
+    ) -> Answer {
+        let (ask, forwardReason) = (miss.ask, miss.forwardReason)
+        var status = CacheStatus(cacheName: answers.cacheName, forward: forwardReason.forward, collapsed: isCollapsed)
+        let now = context.clock.now()
+        switch outcome {
+        case .streaming(let fetched):
+            status.forwardStatus = fetched.status
+            var storeReason: StoreReason?
+            switch fetched.decision {
+            case .store(let reason):
+                storeReason = fetched.placementRefusal == nil ? reason : nil
+                status.stored = fetched.placementRefusal == nil
+                let replaced = fetched.replacesStale ? CacheStatus.Detail.replaced.rawValue : nil
+                status.detail = fetched.placementRefusal?.rawValue ?? replaced ?? forwardReason.reason
+            case .refuse(let refusal): status.detail = fetched.partRefusal ?? refusal.rawValue
+            }
+            var answer = answers.arriving(ask, fetched, reader, status)
+            answer.storeReason = storeReason
+            // Some fields, such as Set-Cookie, are only for the client whose request went to the origin.
+            if isCollapsed { answer.head.fields = Caching.shared(answer.head.fields, policy: ask.policy) }
+            return answer
+        case .refreshed(let response, let code, _):
+            status.forwardStatus = code
+            status.detail = CacheStatus.Detail.revalidated.rawValue
+            status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
+            return answers.stored(ask, response, age: Caching.age(response.head, now: now), status, on: loop)
+        case .stale(let response, let cause):
+            if case .status(let code) = cause { status.forwardStatus = code }
+            status.detail = CacheStatus.Detail.staleIfError.rawValue
+            status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
+            return answers.stored(ask, response, age: Caching.age(response.head, now: now), status, on: loop)
+        case .part(let partial, let head, let code):
+            let staleness = Caching.staleness(head, policy: ask.policy, now: now)
+            status.forwardStatus = code
+            status.stored = code == 206 && context.invalidations.isUnchanged(partial.token)
+            status.detail = code == 304 ? CacheStatus.Detail.revalidated.rawValue : forwardReason.reason
+            if code == 304 { status.ttl = -staleness }
+            let age = Caching.age(head, now: now)
+            let isFirst = code == 206 && age == 0 && miss.plan?.partial == nil
+            var made = IncompleteResponseReader(context, ask, miss.source, partial, head)
+            made.arriving = part
+            return made.make(status, age: isFirst ? nil : age, on: loop)
+        case .stalePart(let partial, let cause):
+            if case .status(let code) = cause { status.forwardStatus = code }
+            status.detail = CacheStatus.Detail.staleIfError.rawValue
+            status.ttl = -Caching.staleness(partial.head, policy: ask.policy, now: now)
+            let age = Caching.age(partial.head, now: now)
+            return IncompleteResponseReader(context, ask, miss.source, partial).make(status, age: age, on: loop)
+        case .again, .alone: return answers.failure(.cancelled, forwardReason)
+        case .failed(let error):
+            var refusal: StaleRefusal?
+            if let stale = miss.stale, error.isOriginFailure,
+                case .refused(let reason) = context.staleVerdict(stale.head, ask, errorStatus: nil)
+            {
+                refusal = reason
+            }
+            return answers.failure(error, forwardReason, isCollapsed: isCollapsed, staleRefusal: refusal)
+        }
     }
 }

@@ -1,8 +1,10 @@
-// What past answers showed about keys and their origins; it counts these facts and reports them to the operator.
+// What past answers showed about keys and their origins: counted, remembered for a while, and reported to the operator.
 
-import CacheStore
+package import CacheStore
+package import Content
 import EventLoop
 import HTTPCaching
+package import Logging
 import Synchronization
 
 /// Lost at a restart; each table is bounded.
@@ -128,4 +130,172 @@ final class KeyNotes: Sendable {
         count { $0.abandoned += 1 }
         report(.abandoned(ask.key, received: received))
     }
+}
+
+// MARK: - Keys that expire
+
+/// Sendable: its state is under its own mutex.
+final class ExpiringKeySet: Sendable {
+    /// How long a key is remembered, in seconds.
+    static let lifetime: Int64 = 120
+    private static let limit = 10_000
+
+    private let until = Mutex<[UInt64: Int64]>([:])
+
+    /// Remembers a key by its hash: a collision costs a shared fetch, never an answer.
+    func note(_ key: CacheKey, now: Int64) {
+        until.withLock { until in
+            if until.count >= Self.limit { until = until.filter { $0.value > now } }
+            if until.count >= Self.limit { until.removeAll(keepingCapacity: true) }
+            until[key.hash] = now + Self.lifetime
+        }
+    }
+
+    func forget(_ key: CacheKey) { until.withLock { _ = $0.removeValue(forKey: key.hash) } }
+
+    /// Not where the clock was set back since.
+    func contains(_ key: CacheKey, now: Int64) -> Bool {
+        until.withLock { until in
+            until[key.hash].map { (1...Self.lifetime).contains($0 &- now) } ?? false
+        }
+    }
+}
+
+extension StoreRefusal {
+    /// Whether the next answer will probably be refused, too: what one request forbids, or one bad moment of the
+    /// origin, says nothing about it.
+    func isLasting(status: Int) -> Bool {
+        switch self {
+        case .requestNoStore, .authorization, .requestCookie, .status206, .statusConditional, .statusNeverStored,
+            .varyUnderscore:
+            false
+        default: status < 500
+        }
+    }
+}
+
+// MARK: - Reports that are not repeated
+
+/// The last report for each key, and its time, so that the log gets at most one line in two minutes for a key.
+/// Sendable: its state is under its own mutex.
+final class ToldUnstored: Sendable {
+    private static let limit = 10_000
+    /// Seconds between two lines about the same.
+    private static let pause: Int64 = 120
+    private let last = Mutex<[UInt64: (reason: UnstoredReason, time: Int64)]>([:])
+
+    /// Whether this report is due; if so, it is remembered.
+    /// - Parameter now: Unix seconds.
+    func isNews(_ key: CacheKey, _ reason: UnstoredReason, now: Int64) -> Bool {
+        last.withLock { last in
+            if let told = last[key.hash], told.reason == reason, (0..<Self.pause).contains(now &- told.time) {
+                return false
+            }
+            if last.count >= Self.limit, let oldest = last.values.map(\.time).min() {
+                last = last.filter { $0.value.time > oldest }
+            }
+            last[key.hash] = (reason, now)
+            return true
+        }
+    }
+}
+
+// MARK: - Files of `store_as` that could not be written
+
+/// Sendable: the state is under a mutex.
+package final class StoredFileTroubles: Sendable {
+    private struct State {
+        var listener: (@Sendable (String) -> Void)?
+        var told: Set<String> = []
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// Sets the listener for failures; any thread.
+    package func listen(_ listener: @escaping @Sendable (String) -> Void) {
+        let before = state.withLock { state in
+            defer { state.listener = listener }
+            return state.listener
+        }
+        withExtendedLifetime(before) {}
+    }
+
+    package func tell(_ name: String, _ error: any Error) {
+        let listener = state.withLock { $0.told.insert(name).inserted ? $0.listener : nil }
+        listener?("the file \(name) (store_as) is not written, and stays as it is: \(error)")
+    }
+
+    func clear(_ name: String) { state.withLock { _ = $0.told.remove(name) } }
+}
+
+/// A response that is no use as a file.
+struct CodedContent: Error, CustomStringConvertible {
+    var description: String {
+        "the response has a Content-Encoding; ask for none with headers: { set: { Accept-Encoding: identity } }"
+    }
+}
+
+// MARK: - Events and counts
+
+/// Something that an operator may want to read of.
+package enum CoreEvent: Sendable, Equatable {
+    /// A body was not what its route expects: it was forwarded and not stored.
+    /// - `found`: what it is instead, such as `begins with "<!do"`.
+    case unexpected(CacheKey, ContentExpectation, found: String)
+    /// A fetch was ended since everybody who waited for it had left.
+    /// - `received`: bytes of the body so far.
+    case abandoned(CacheKey, received: Int64)
+    /// A response was delimited by the end of its TLS connection, which came without close_notify: it may be truncated,
+    /// so it was forwarded and not stored.
+    case unproven(CacheKey)
+    /// A response was not stored although the `stored` of its Cache-Status said that it would be.
+    case unstored(CacheKey, UnstoredReason)
+
+    /// One line.
+    package var text: String {
+        switch self {
+        case .unexpected(let key, let expected, let found):
+            "\(Self.name(key)) should be \(expected.noun) and \(found): passed on, not stored; "
+                + "correct the origin, or what its route expects"
+        case .abandoned(let key, let received):
+            "\(Self.name(key)): the fetch was ended after \(received) bytes, since nobody waits for it any more"
+        case .unproven(let key):
+            "\(Self.name(key)) ended with its TLS connection, which ended without close_notify, so that it may have been cut: "
+                + "passed on, not stored; let the origin send Content-Length or chunks"
+        case .unstored(let key, let reason):
+            "\(Self.name(key)) was answered and not stored (\(reason.rawValue)), though its head said that it would be: \(reason.text)"
+        }
+    }
+
+    /// How loud the logs of the daemon and of the library say it.
+    package var level: Logger.Level {
+        switch self {
+        case .unexpected, .unproven: .warning
+        case .unstored: .notice
+        // The route's `on_client_abort` asked for this, so it is no problem of the operator.
+        case .abandoned: .debug
+        }
+    }
+
+    private static func name(_ key: CacheKey) -> String {
+        key.service.isEmpty ? "\(key)" : "\(key) of service \(key.service)"
+    }
+}
+
+/// What has happened since the start.
+package struct CoreCounts: Sendable, Equatable {
+    /// Answers with a placeholder.
+    package var placeholders = 0
+    /// Answers with a fallback.
+    package var fallbacks = 0
+    /// Bodies that were not what their routes expect.
+    package var unexpected = 0
+    /// Fetches that ended since everybody had left.
+    package var abandoned = 0
+    /// Fetches that an operator has ended.
+    package var cancelled = 0
+    /// Responses that were not stored although the `stored` of their Cache-Status said that they would be.
+    package var unstored = 0
 }

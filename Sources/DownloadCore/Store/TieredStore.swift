@@ -1,6 +1,6 @@
 // Memory before all other tiers: finds the stored responses of a key, and moves to memory what is asked for.
 
-import CacheStore
+package import CacheStore
 import EventLoop
 import HTTPCaching
 import HTTPWire
@@ -388,4 +388,19 @@ final class TieredStore: Sendable {
             number: number
         )
     }
+}
+
+// MARK: - What the tiers of a store have done and hold
+
+/// What a store's tiers have done and hold.
+package struct StoreStatistics: Sendable {
+    package let memory: MemoryStatistics
+    /// Behind memory, in the order in which they are asked.
+    package let behind: [(tier: StoreTier, statistics: TierStatistics)]
+
+    /// Those of the tier that is called so; nil where there is none.
+    package subscript(_ tier: StoreTier) -> TierStatistics? { behind.first { $0.tier == tier }?.statistics }
+
+    /// Not every tier knows what it holds yet.
+    package var isRebuilding: Bool { behind.contains { $0.statistics.isRebuilding } }
 }

@@ -1,6 +1,6 @@
-// Answers from seed folders. They come before the store's, whatever it holds.
+// Seed folders: answers from them, their files on the way into the store, and stored responses on the way into a folder.
 
-import CacheStore
+package import CacheStore
 import EventLoop
 package import HTTPCaching
 import HTTPWire
@@ -118,4 +118,131 @@ package enum SeedImport: Sendable, Equatable {
     /// The route's rules do not allow it to be stored.
     case refused(StoreRefusal)
     case failed(String)
+}
+
+// MARK: - Folders on the way into the store
+
+/// Where a seed is stored, and what it must be.
+package struct SeedPlace: Sendable {
+    package let key: CacheKey
+    package let policy: CachePolicy
+    /// Nil: anything.
+    package let expectation: SeedExpectation?
+
+    package init(key: CacheKey, policy: CachePolicy, expectation: SeedExpectation?) {
+        self.key = key
+        self.policy = policy
+        self.expectation = expectation
+    }
+}
+
+/// What an import came to.
+package struct SeedCopies: Sendable, Equatable {
+    package var imported = 0
+    /// Something as new was stored already.
+    package var kept = 0
+    /// Files whose URL cannot be told from their name, or that nobody asks for.
+    package var unknown = 0
+    /// The rules for their URL do not allow them to be stored.
+    package var refused = 0
+    package var failed = 0
+    /// Why the first one failed.
+    package var firstError: String?
+
+    package init() {}
+
+    /// Stores each response of a folder of which none is stored yet.
+    /// - Parameters:
+    ///   - parents: URLs of folders that names of layout `docker` may come from.
+    ///   - isEnding: asked before each file; true leaves out the rest.
+    ///   - place: where a file is stored that may be the body of one of these URLs; nil where nobody asks for any.
+    package init(
+        of folder: SeedFolder,
+        into core: DownloadCore,
+        parents: [String],
+        isEnding: @Sendable () -> Bool,
+        place: @Sendable ([String]) -> SeedPlace?
+    ) async {
+        // While a tier is finding out what it holds, a stored response may look like an absent one, and would be
+        // replaced.
+        while core.statistics.isRebuilding, !isEnding() { try? await Task.sleep(for: .milliseconds(100)) }
+        let (entries, unknown) = await folder.entries(parents: parents)
+        self.unknown = unknown
+        for entry in entries where !isEnding() {
+            guard let place = place(entry.urls) else {
+                self.unknown += 1
+                continue
+            }
+            guard let copy = await folder.take(entry.name, as: place.key, expecting: place.expectation) else {
+                fail("\(entry.name) cannot be used; the log says why")
+                continue
+            }
+            switch await core.adopt(copy, as: place.key, place.policy) {
+            case .imported: imported += 1
+            case .kept: kept += 1
+            case .refused: refused += 1
+            case .failed(let reason): fail("\(entry.name): \(reason)")
+            }
+        }
+    }
+
+    private mutating func fail(_ reason: String) {
+        failed += 1
+        firstError = firstError ?? reason
+    }
+}
+
+// MARK: - Responses on the way into a folder
+
+/// What an export came to.
+package struct SeedExport: Sendable, Equatable {
+    /// Responses in the folder now.
+    package var written = 0
+    /// Of their bodies.
+    package var bytes: Int64 = 0
+    /// Responses that a seed cannot be, or that have gone meanwhile.
+    package var skipped = 0
+    package var failed = 0
+    /// Why the first one failed.
+    package var firstError: String?
+
+    package init() {}
+
+    /// Writes what a core has stored into a folder.
+    /// - Parameters:
+    ///   - services: whose responses the tiers behind memory are asked for.
+    ///   - only: the service whose responses memory is asked for; nil for all.
+    ///   - isEnding: asked before each response; true leaves out the rest.
+    package init(
+        of core: DownloadCore,
+        services: [String],
+        only: String?,
+        to writer: SeedWriter,
+        isEnding: @Sendable () -> Bool = { false }
+    ) async {
+        await core.forEachStored(services: services, only: only) { response in
+            if isEnding() { return false }
+            guard let response, Self.isFit(response), core.invalidations.verdict(response) != .gone else {
+                skipped += 1
+                return true
+            }
+            do {
+                try await writer.write(response)
+            } catch {
+                failed += 1
+                firstError = firstError ?? "\(response.key): \(error)"
+            }
+            return true
+        }
+        written = writer.tally.written
+        bytes = writer.tally.bytes
+    }
+
+    /// Whether a response may answer everybody who asks for its URL, as a seed does: not one to a request with
+    /// Authorization, and none that depends on more than the URL, such as the answer to a POST.
+    private static func isFit(_ response: StoredResponse) -> Bool {
+        guard response.head.requestMethod == .get, !response.head.hadAuthorization else { return false }
+        // Who asks through an endpoint asks by the URL alone.
+        return response.key.extras?.split(separator: "\n").allSatisfy { $0.hasPrefix("endpoint ") } ?? true
+    }
 }

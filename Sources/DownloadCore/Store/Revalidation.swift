@@ -1,9 +1,11 @@
-// The stored responses of one key that a check may confirm, and what the answer to the check does to them.
+// What a validation of stored responses goes by: which of them it may confirm, whose last one failed, and what their
+// origin is able to do.
 
 import CacheStore
 import EventLoop
 import HTTPCaching
 import HTTPWire
+import Synchronization
 
 /// The stored responses that a validation may confirm, for one request. Sendable: nothing in it changes.
 final class RevalidationCandidates: Sendable {
@@ -163,5 +165,84 @@ final class VariantUpdate: Sendable {
         on loop: isolated EventLoop
     ) async -> StoredResponse {
         await context.store.freshen(response, head: head, ask: ask, token: token, isOther: isOther, on: loop)
+    }
+}
+
+// MARK: - Failed validations
+
+/// Sendable: its state is under its own mutex. Forgotten at a restart; bounded.
+final class FailedChecks: Sendable {
+    private struct Entry {
+        /// Unix seconds.
+        var since: Int64
+        var until: Int64
+        var check: FailedCheck
+    }
+
+    private static let limit = 10_000
+
+    private let entries = Mutex<[UInt64: Entry]>([:])
+    /// The number of entries; while it is zero, a lookup takes no mutex.
+    private let count = Atomic<Int>(0)
+
+    /// Remembers a key by its hash: a collision costs a check that comes later, never an answer.
+    /// - Parameters:
+    ///   - now: Unix seconds.
+    ///   - pause: seconds.
+    func note(_ key: CacheKey, _ check: FailedCheck, now: Int64, pause: Int64) {
+        guard pause > 0 else { return }
+        entries.withLock { entries in
+            if entries.count >= Self.limit { entries = entries.filter { $0.value.until > now } }
+            if entries.count >= Self.limit { entries.removeAll(keepingCapacity: true) }
+            entries[key.hash] = Entry(since: now, until: now.addingReportingOverflow(pause).partialValue, check: check)
+            count.store(entries.count, ordering: .relaxed)
+        }
+    }
+
+    /// A check or a fetch has succeeded.
+    func forget(_ key: CacheKey) {
+        guard count.load(ordering: .relaxed) > 0 else { return }
+        entries.withLock { entries in
+            entries[key.hash] = nil
+            count.store(entries.count, ordering: .relaxed)
+        }
+    }
+
+    /// Until when the next validation of a key is delayed, Unix seconds; nil where it is not delayed.
+    func pause(_ key: CacheKey, now: Int64) -> Int64? {
+        guard count.load(ordering: .relaxed) > 0 else { return nil }
+        return entries.withLock { $0[key.hash].flatMap { $0.until > now ? $0.until : nil } }
+    }
+
+    /// The check of a key that failed less than its pause ago.
+    func check(_ key: CacheKey, now: Int64) -> FailedCheck? {
+        guard count.load(ordering: .relaxed) > 0 else { return nil }
+        return entries.withLock { entries in
+            guard let entry = entries[key.hash], entry.since <= now, entry.until > now else { return nil }
+            return entry.check
+        }
+    }
+}
+
+// MARK: - What origins can do
+
+/// Sendable: its state is under its own mutex. Forgotten at a restart; bounded.
+final class OriginCapabilityTable: Sendable {
+    private static let limit = 4096
+    private let origins = Mutex<[[UInt8]: OriginCapabilities]>([:])
+
+    /// Of the origin that a key belongs to, as they count at `now`, in Unix seconds.
+    subscript(key: CacheKey, now: Int64) -> OriginCapabilities {
+        let capabilities = origins.withLock { $0[key.originBytes] ?? OriginCapabilities() }
+        return capabilities.current(at: now)
+    }
+
+    /// Learns from what the origin of a key has answered.
+    func note(_ key: CacheKey, _ learn: (inout OriginCapabilities) -> Void) {
+        let origin = key.originBytes
+        origins.withLock { origins in
+            if origins.count >= Self.limit, origins[origin] == nil { origins.removeAll(keepingCapacity: true) }
+            learn(&origins[origin, default: OriginCapabilities()])
+        }
     }
 }
