@@ -1,4 +1,5 @@
-// What a connection speaks over: bytes in, bytes out, and when it is ready for either. Here for a plain socket.
+// What a connection speaks over: a plain socket, the listener that accepted it, and the transport that is left when an
+// exchange gives it up for a tunnel.
 
 package import EventLoop
 package import Glibc
@@ -121,3 +122,65 @@ package final class PlainTransport: Transport {
 }
 
 @available(*, unavailable) extension PlainTransport: Sendable {}
+
+// MARK: - Where a connection came in
+
+/// What a listener is for.
+package enum ListenerRole: Sendable, Hashable {
+    /// Reverse and forward mode.
+    case proxy
+    /// The admin API: outside caps, access log and request counters.
+    case admin
+}
+
+/// Where a connection came in.
+package final class ListenerInfo: Sendable {
+    package let role: ListenerRole
+    package let address: SocketAddress
+
+    package init(role: ListenerRole, address: SocketAddress) {
+        self.role = role
+        self.address = address
+    }
+}
+
+// MARK: - The transport to a client that an exchange gives up for a tunnel
+
+/// A transport without an exchange; its owner ends it. Loop-bound.
+package final class DetachedTransport {
+    let transport: any Transport
+    /// Bytes that the client sent after its head.
+    package let received: [UInt8]
+    /// Bytes that the client has not taken yet.
+    let unsent: [UInt8]
+    /// The exchange that the end of the daemon waits for.
+    let waitedFor: WaitedFor
+    private let ended: (_ sent: Int, _ error: String?) -> Void
+
+    /// - Parameter ended: writes the log line and frees the connection's slot; called once, with the bytes that were
+    ///   sent to the client, and with the reason if neither side has ended the tunnel.
+    init(
+        _ transport: any Transport,
+        received: [UInt8],
+        unsent: [UInt8],
+        waitedFor: WaitedFor,
+        ended: @escaping (_ sent: Int, _ error: String?) -> Void
+    ) {
+        self.transport = transport
+        self.received = received
+        self.unsent = unsent
+        self.waitedFor = waitedFor
+        self.ended = ended
+    }
+
+    /// Closes the transport.
+    /// - Parameters:
+    ///   - sent: the number of bytes that were sent to the client.
+    ///   - error: the reason for the log; nil if one of the sides has ended the tunnel.
+    func end(sent: Int, error: String?) {
+        transport.close(resets: false)
+        ended(sent, error)
+    }
+}
+
+@available(*, unavailable) extension DetachedTransport: Sendable {}

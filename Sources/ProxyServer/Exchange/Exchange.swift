@@ -1,4 +1,5 @@
-// One request and its answer, as handlers see them: heads, content and an end, whatever version of HTTP carries them.
+// One request and its answer, as handlers see them: heads, content and an end, whatever version of HTTP carries them;
+// and the protocol of the handlers.
 
 package import CacheStore
 package import EventLoop
@@ -277,3 +278,212 @@ package final class Exchange {
 }
 
 @available(*, unavailable) extension Exchange: Sendable {}
+
+// MARK: - Reports
+
+extension Exchange {
+    /// Answers with a problem document; cuts the answer where a head has already been sent.
+    package func problem(_ problem: Problem) {
+        guard !isHeadSent else { return fail() }
+        let body = problem.body
+        var head = problem.head(name: context.settings.name)
+        if outcome.error.isEmpty { outcome.error = problem.detail }
+        // A client that reports the problem can then name the request's line in the log.
+        if listener.role == .proxy, trace != nil || context.log?.needsID == true {
+            head.fields.set(RequestID.fieldName, requestID.text)
+        }
+        sendHead(head, body: .known(Int64(body.count)))
+        queue(body)
+        finish()
+    }
+
+    /// Tells the daemon's log of something that was refused, or has failed, and why.
+    func tell(_ trouble: ClientTrouble, _ reason: String) {
+        var facts = [
+            ("client", peer.isUnix ? "unix" : peer.host),
+            ("target", LoggedReferer.text(request.target, context.secrets)),
+        ]
+        facts.append(("service", outcome.route))
+        // The log has the addresses that name servers gave; problem documents leave them out.
+        facts.append(("error", outcome.error.isEmpty ? reason : outcome.error))
+        context.daemonLog.tell(trouble, facts)
+    }
+
+    /// Puts the request id into the fields for an origin, if ids are forwarded; it replaces an id of the
+    /// client that may not be used.
+    func identify(_ fields: inout Fields) {
+        guard context.passesIDs else { return }
+        if case .taken = requestID, fields.contains(RequestID.fieldName) { return }
+        fields.set(RequestID.fieldName, requestID.text)
+    }
+
+    /// Logs the bodies of the request and of its answer.
+    /// - Parameter head: of the answer; nil where a problem document has answered.
+    func tell(_ bodies: BodyLog, _ match: RouteMatch, _ head: ResponseHead?) {
+        let names = [("service", match.route.label), ("endpoint", match.endpoint.name)]
+        let target = [("target", LoggedReferer.text(request.target, context.secrets))]
+        let status = [("status", status.map { "\($0)" } ?? "")]
+        context.daemonLog.tellBodies(
+            requestID.text,
+            names + target + status + bodies.facts(request, head, context.contents)
+        )
+    }
+
+    /// Begins the lines about this request.
+    func beginTrace() {
+        let (log, id) = (context.daemonLog, requestID.text)
+        let trace = RequestTrace { log.debug($0, id, $1) }
+        self.trace = trace
+        trace.say(
+            "request",
+            [
+                ("client", peer.isUnix ? "unix" : peer.host), ("method", request.method.name),
+                ("target", LoggedReferer.text(request.target, context.secrets)),
+                ("host", request.fields.first(.host) ?? ""),
+            ]
+        )
+    }
+}
+
+// MARK: - Answers passed on as they come
+
+extension Exchange {
+    /// Sends the head of an answer to GET unchanged, except for the lines of the origin's connection.
+    /// - Parameters:
+    ///   - head: with one Content-Length, which says `length`, and with Date.
+    ///   - lines: made for its status, reason and way; the version of the head is 1.1.
+    ///   - hasContent: content follows at once, so that head and content are written together.
+    /// - Returns: false, with nothing sent, if the request cannot take such an answer.
+    func forwardHead(_ head: ResponseHead, length: UInt64, _ lines: ForwardedLines, hasContent: Bool) -> Bool {
+        guard state == .open, request.method == .get, let carrier, let length = Int64(exactly: length) else {
+            return false
+        }
+        status = head.status
+        state = .body
+        carrier.forwardHead(
+            head,
+            length: length,
+            lines,
+            to: request.version,
+            isReusable: knownBody?.forbidsReuse != true,
+            hasContent: hasContent
+        )
+        return true
+    }
+
+    /// Writes bytes from where they lie, and queues what the client does not take. False where so much is queued that
+    /// the next ones should wait.
+    /// - Throws: `ClientGone` when nothing can be sent any more.
+    func pass(_ bytes: UnsafeRawBufferPointer) throws(ClientGone) -> Bool {
+        guard let carrier, state == .body else { throw ClientGone() }
+        carrier.pass(bytes)
+        guard let carrier = self.carrier else { throw ClientGone() }
+        return carrier.queuedBytes <= OutputQueue.highWatermark
+    }
+
+    /// Moves bytes of the body out of another socket to the client, at most `count`, without a
+    /// copy through this process.
+    /// - Returns: how the other socket gave them; nil where they are to be read there, since they
+    ///   cannot go to the client alone.
+    func splice(_ count: Int, from socket: Int32) -> IOResult? {
+        guard state == .body, let carrier else { return nil }
+        return carrier.splice(count, from: socket)
+    }
+
+    /// No more is queued than may be; true where the client has left, too.
+    var hasRoom: Bool { queuedBytes <= OutputQueue.highWatermark }
+}
+
+// MARK: - Latencies
+
+/// Loop-bound; the exchange holds it while it waits.
+final class DelayedExchange: SynchronousResponder {
+    private let exchange: Exchange
+    private let handler: any ExchangeHandler
+    private var timer: LoopTimer?
+
+    private init(_ exchange: Exchange, _ handler: any ExchangeHandler) {
+        self.exchange = exchange
+        self.handler = handler
+    }
+
+    /// Leaves the exchange to the handler's waiting path, later. An answer that is made already
+    /// (``Exchange/made``) is left to it soon, where the client leaves meanwhile. On the loop's thread.
+    /// - Parameter nanoseconds: from now on.
+    static func begin(_ exchange: Exchange, after nanoseconds: UInt64, by handler: any ExchangeHandler) {
+        let delayed = DelayedExchange(exchange, handler)
+        // The timer holds it until it fires or is dropped: the exchange lets go of it when the client leaves.
+        let timer = LoopTimer(onThreadOf: exchange.context.loop) { delayed.timeHasCome() }
+        delayed.timer = timer
+        exchange.responder = delayed
+        timer.start(after: nanoseconds)
+    }
+
+    private func timeHasCome() {
+        exchange.responder = nil
+        // A callback of the loop, outside any task: its isolation is entered once, by address.
+        let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
+        exchange.context.loop.assumeIsolated { loop in
+            guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
+            // The caller's frame holds it.
+            Unmanaged<DelayedExchange>.fromOpaque(pointer).takeUnretainedValue().launch(on: loop)
+        }
+    }
+
+    private func launch(on loop: isolated EventLoop) {
+        exchange.launch(by: handler, on: loop)
+        timer = nil
+    }
+
+    var beginsTask: Bool { true }
+
+    func roomMade() {}
+
+    func clientLeft() {
+        if exchange.made == nil { timer = nil } else { timer?.start(after: 0) }
+    }
+}
+
+@available(*, unavailable) extension DelayedExchange: Sendable {}
+
+// MARK: - Handlers
+
+/// Answers requests; loop-bound, one per loop and listener role.
+package protocol ExchangeHandler: AnyObject {
+    /// The hot path: synchronous, from the read callback, without a task or an allocation.
+    ///
+    /// Answers now through `sender` and returns what that came to, or returns `.notMine` and leaves the request to
+    /// ``answer(_:on:)``. Asked only for requests without a body that expect nothing and upgrade nothing.
+    func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer
+
+    /// Pass-through: forwards a request synchronously, if nothing but its origin can answer it. True: a
+    /// ``SynchronousResponder`` ends the exchange, now or later; false leaves it to ``answer(_:on:)``.
+    func passThrough(_ exchange: Exchange) -> Bool
+
+    /// The waiting path: runs as a task on the loop and ends the exchange by `finish`, `fail`, `problem` or `detach`.
+    /// The task is cancelled when the client leaves. An exchange that it leaves open is answered 500, or cut.
+    func answer(_ exchange: Exchange, on loop: isolated EventLoop) async
+
+    /// Called when all connections of the loop have ended; no requests follow.
+    func shutdown()
+}
+
+extension SynchronousResponder {
+    package var beginsTask: Bool { false }
+}
+
+extension ExchangeHandler {
+    package func shutdown() {}
+
+    package func passThrough(_ exchange: Exchange) -> Bool { false }
+}
+
+/// Passes an origin's answer on to the client; loop-bound, and held by the exchange until its end.
+package protocol SynchronousResponder: AnyObject {
+    /// It leaves the exchange to a task later, so that it is not over when one has returned. Default: false.
+    var beginsTask: Bool { get }
+    /// The client has taken so much that there is room for more.
+    func roomMade()
+    /// The client has left, or was cut off, before the answer was complete.
+    func clientLeft()
+}

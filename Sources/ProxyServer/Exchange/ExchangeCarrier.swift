@@ -1,4 +1,4 @@
-// The seam between an exchange and the form that its version of HTTP gives it on the wire.
+// The seam between an exchange and the form that its version of HTTP gives its answer on the wire.
 
 import CacheStore
 import EventLoop
@@ -99,4 +99,21 @@ protocol RequestBodyInput: AnyObject {
     func refused(_ error: WireError)
     /// Tells the client to send its body (RFC 9110 section 10.1.1).
     func sendContinue()
+}
+
+// MARK: - Lengths
+
+/// How long the body of an answer is.
+package enum AnswerLength: Sendable, Equatable {
+    /// No body.
+    case none
+    /// So many bytes; fewer cut the connection, more are dropped.
+    case known(Int64)
+    /// Chunked to HTTP/1.1 clients, up to the end of the connection to HTTP/1.0 clients.
+    case unknown
+}
+
+/// The client has left, or the answer was cut: nothing more can be sent.
+package struct ClientGone: Error, Sendable, Equatable {
+    package init() {}
 }
