@@ -186,7 +186,7 @@ final class Rig: Sendable {
 
     func explain(_ ask: CacheRequest) async -> StoredExplanation {
         let core = core
-        return await onLoop(loops[0]) { loop in await core.explain(ask, on: loop) }
+        return await onLoop(loops[0]) { loop in await core.lookup.explain(ask, on: loop) }
     }
 
     /// Another method, or whatever else passes by.
@@ -194,7 +194,12 @@ final class Rig: Sendable {
         let (core, origin) = (core, origin)
         return await onLoop(loops[index]) { loop in
             let request = FetchRequest(method: method, path: path, fields: Fields())
-            let answer = await core.forward(request, from: ScriptedSource(origin), ForwardReason(.method), on: loop)
+            let answer = await core.forwarder.forward(
+                request,
+                from: ScriptedSource(origin),
+                ForwardReason(.method),
+                on: loop
+            )
             return await Self.read(answer, nil, on: loop)
         }
     }

@@ -264,7 +264,7 @@ extension KeyEffect {
         "cache.memory.max_object": .daemon { "\($0.context.parts.core.context.memoryMaxObject)" },
         "cache.memory.pressure": .scenario("MemoryPressure/itCanBeIgnored"),
         "cache.disk.path": .daemon { "\($0.context.parts.diskTier?.parts.folder.path ?? "none")" },
-        "cache.disk.size": .daemon { "\($0.context.parts.core.statistics[.disk]?.limit ?? 0)" },
+        "cache.disk.size": .daemon { "\($0.context.parts.core.store.statistics[.disk]?.limit ?? 0)" },
         "cache.disk.max_object": .daemon { "\($0.context.parts.core.context.diskMaxObject)" },
         "cache.disk.min_free": .daemon { "\($0.context.parts.diskTier?.parts.limits.minFree ?? 0)" },
         "forward.enabled": .plan { "\($0.forward == nil)" },

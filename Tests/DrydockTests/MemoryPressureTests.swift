@@ -103,17 +103,17 @@ import Testing
             let question = try DownloadRequest(origin.url("/\(number)"), configuration, DownloadOptions())
             _ = try await DownloadSession(question, engine, sessions).askForAll(upTo: 1 << 20)
         }
-        let held = engine.core.statistics.memory.bytes
+        let held = engine.core.store.statistics.memory.bytes
         #expect(held > 1_000_000)
         #expect(watcher.count == (givesWay ? 1 : 0))
         if givesWay {
             kernel.isShort = true
-            #expect(await eventually { engine.core.statistics.memory.bytes == 0 })
+            #expect(await eventually { engine.core.store.statistics.memory.bytes == 0 })
             #expect(
                 await eventually { log.all.contains { $0.hasPrefix("notice memory given back, tasks stood still") } }
             )
         } else {
-            #expect(engine.core.statistics.memory.bytes == held)
+            #expect(engine.core.store.statistics.memory.bytes == held)
         }
         await engine.stop()
         #expect(watcher.count == 0)

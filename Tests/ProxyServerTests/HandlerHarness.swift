@@ -151,7 +151,7 @@ final class HandlerHarness: Sendable {
     func purge(_ rule: PurgeRule) throws {
         let isDone = Monitor(false)
         Task(executorPreference: BlockingExecutor.shared) { [core, pool] in
-            _ = try await core.purge([rule], on: pool)
+            _ = try await core.housekeeping.purge([rule], on: pool)
             isDone.update { $0 = true }
         }
         guard isDone.wait(120, until: { $0 }) else { throw TestSupportError.timedOut("the purge") }
@@ -175,7 +175,7 @@ final class HandlerHarness: Sendable {
     func listed() throws -> [String] {
         let text = Monitor([String]?.none)
         Task(executorPreference: BlockingExecutor.shared) { [core, pool] in
-            let page = try await core.listing(on: pool).page(ListQuery())
+            let page = try await core.store.listing(on: pool).page(ListQuery())
             text.update { $0 = page.responses.map { "\($0.key) \($0.key.extras ?? "")" } }
         }
         guard text.wait(120, until: { $0 != nil }), let text = text.read({ $0 }) else {
@@ -243,7 +243,7 @@ final class HandlerHarness: Sendable {
         // A prober ends a pause after the last parked call; a loop that stops before it would keep its task for ever.
         _ = await eventually { !harness.registry.services.all.contains { $0.parked.hasProber } }
         harness.loops.stop()
-        harness.core.closeStore()
+        harness.core.store.close()
         harness.pool.stop()
         try result.get()
     }

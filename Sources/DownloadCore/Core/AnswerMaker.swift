@@ -1,15 +1,17 @@
 // How a stored response, an arriving one, or a failure becomes an answer, and its body without a content coding where
 // the client takes none.
 
-import CacheStore
+package import CacheStore
 import Content
-import EventLoop
+package import EventLoop
 package import HTTPCaching
 package import HTTPWire
 import Upstream
 
+/// Makes answers. All loops share it; each answer is for the loop that is named.
+///
 /// Sendable: nothing in it changes.
-final class AnswerMaker: Sendable {
+package final class AnswerMaker: Sendable {
     /// The pseudonym in Cache-Status.
     let cacheName: String
     private let clock: WallClock
@@ -30,8 +32,10 @@ final class AnswerMaker: Sendable {
         at(hand: response.head, response.body, ask.request, age: age, status, on: loop)
     }
 
-    /// ``DownloadCore/own(_:_:_:on:)``
-    func own(
+    /// An answer to GET or HEAD from what the daemon itself has, obeying conditions and ranges as an origin does (RFC
+    /// 9110 section 13.2.2).
+    /// - Parameter body: complete.
+    package func own(
         _ request: RequestHead,
         _ head: ResponseHead,
         _ body: Body,
@@ -96,7 +100,7 @@ final class AnswerMaker: Sendable {
 
     /// No answer from the origin.
     /// - Parameter staleRefusal: why the stale stored response, if there is one, may not be served instead.
-    @inline(never) func failure(
+    @inline(never) package func failure(
         _ error: FetchError,
         _ forwardReason: ForwardReason,
         isCollapsed: Bool = false,
@@ -126,7 +130,7 @@ final class AnswerMaker: Sendable {
     }
 
     /// An empty answer in the place of the origin's, which was not asked.
-    func unasked(_ status: Int) -> Answer {
+    package func unasked(_ status: Int) -> Answer {
         let detail = CacheStatus.Detail.fault.rawValue
         var answer = Answer(
             head: ResponseHead(status: status),
@@ -139,7 +143,7 @@ final class AnswerMaker: Sendable {
     // MARK: - What is forwarded, and what stands in
 
     /// The Cache-Status of a forwarded answer.
-    func status(of forwardReason: ForwardReason, forwardStatus: Int) -> CacheStatus {
+    package func status(of forwardReason: ForwardReason, forwardStatus: Int) -> CacheStatus {
         CacheStatus(
             cacheName: cacheName,
             forward: forwardReason.forward,

@@ -20,17 +20,27 @@ package final class DownloadCore: Sendable {
     package let budget: BodyBudget
     /// What the parts of the core, and the fetches that outlive requests, work with: all of the above, and more.
     let context: FetchContext
-    let answers: AnswerMaker
-    let lookup: Lookup
     let sharedFetches: SharedFetches
-    let forwarder: Forwarder
-    let housekeeping: Housekeeping
-    let seeds: SeedAnswers
+
+    // MARK: - The parts, which the modules above ask by themselves
+
+    /// All tiers: their numbers, listings and limits.
+    package let store: TieredStore
+    /// Makes answers of representations that are at hand, and of failures.
+    package let answers: AnswerMaker
+    /// Finds and explains what is stored for a request.
+    package let lookup: Lookup
+    /// Passes requests on without storing their answers.
+    package let forwarder: Forwarder
+    /// Invalidates, purges and pins stored responses, and ends fetches.
+    package let housekeeping: Housekeeping
+    /// Answers from seed folders.
+    package let seeds: SeedAnswers
 
     /// - Parameters:
     ///   - cacheName: the pseudonym in Cache-Status.
     ///   - memoryMaxObject: the largest body of the memory tier, in bytes.
-    ///   - tiers: behind memory, in the order in which they are asked; see ``closeStore()``.
+    ///   - tiers: behind memory, in the order in which they are asked; see ``TieredStore/close()``.
     ///   - diskMaxObject: bytes of one body that they take at most.
     ///   - invalidations: nil are those that a tier keeps, which outlive the process; where none does, new ones.
     ///   - headTimeout: nanoseconds that the answer to a validation by HEAD may take; then a GET follows.
@@ -64,6 +74,7 @@ package final class DownloadCore: Sendable {
             report: report
         )
         self.memory = memory
+        store = context.store
         files = context.store.files
         answers = AnswerMaker(cacheName: cacheName, clock: clock)
         seeds = SeedAnswers(context, answers)
@@ -96,6 +107,29 @@ package final class DownloadCore: Sendable {
         get { context.isOffline }
         set { context.isOffline = newValue }
     }
+
+    // MARK: - Files that are ready
+
+    /// The stored response of a GET that needs no decision but whether it is fresh: nothing of its key is in memory,
+    /// the disk has it alone, its file is open and as it was, and no rule concerns it. Any thread; asks no disk.
+    /// - Parameters:
+    ///   - keyBytes: in the form of `CacheKey.bytes`.
+    ///   - hash: `CacheKey.hash(keyBytes)`.
+    ///   - selects: whether the request selects a response that varies.
+    package func readyFile(
+        _ keyBytes: UnsafeRawBufferPointer,
+        hash: UInt64,
+        where selects: (ResidentResponse) -> Bool
+    ) -> ReadyFile? {
+        guard let files, !memory.holds(keyBytes, hash: hash),
+            let file = files.readyFile(keyBytes, where: selects),
+            invalidations.verdict(file.response) == .valid
+        else { return nil }
+        return file
+    }
+
+    /// Counts an answer from a file. Any thread.
+    package func noteUse(of file: ReadyFile) { files?.noteUse(of: file) }
 
     // MARK: - Answering
 

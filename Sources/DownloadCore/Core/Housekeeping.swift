@@ -1,13 +1,15 @@
 // What is done to the store besides answering: invalidating, purging, pinning, ending fetches.
 
-import CacheStore
+package import CacheStore
 package import EventLoop
 import HTTPCaching
 import HTTPWire
 import Synchronization
 
+/// Changes what is stored and what is being fetched, as an operator or an unsafe request demands.
+///
 /// Sendable: what it holds is.
-final class Housekeeping: Sendable {
+package final class Housekeeping: Sendable {
     let context: FetchContext
     /// Rules are being forgotten.
     private let isForgetting = Atomic<Bool>(false)
@@ -18,29 +20,42 @@ final class Housekeeping: Sendable {
 
     init(_ context: FetchContext) { self.context = context }
 
-    /// ``DownloadCore/cancel(_:)``
-    func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
+    /// Ends fetches: requests that wait for a head get ``FetchError/stopped(_:)``, and readers of a body are cut off.
+    /// Stored responses stay as they are; later requests fetch anew. Any thread.
+    ///
+    /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
+    package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
         let result = context.fetches.cancel(isMeant)
         context.notes.count { $0.cancelled += result.fetches }
         return result
     }
 
-    /// ``DownloadCore/dropWaiters(_:)``
-    func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { context.fetches.dropWaiters(isMeant) }
+    /// Drops the requests that wait for the head of a fetch that others may share: they get
+    /// ``FetchError/stopped(_:)``, and the fetch goes on for the store. Later requests may join it. Who reads a body
+    /// goes on reading, and so does what is forwarded for one request alone. Any thread.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
+    /// - Returns: how many fetches go on without those who waited, and how many requests that were.
+    package func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { context.fetches.dropWaiters(isMeant) }
 
-    /// ``DownloadCore/keepGoing(_:)``
-    func keepGoing(_ isMeant: (CacheKey) -> Bool) { context.fetches.keepGoing(isMeant) }
+    /// Lets fetches that others may share go on for the store, whoever leaves them after this. Any thread.
+    /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
+    package func keepGoing(_ isMeant: (CacheKey) -> Bool) { context.fetches.keepGoing(isMeant) }
 
-    /// ``DownloadCore/invalidate(_:)``
-    func invalidate(_ key: CacheKey) {
+    /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who
+    /// asks after this gets nothing that is older than this.
+    package func invalidate(_ key: CacheKey) {
         context.invalidations.invalidate(key)
         context.inFlight.forget(key)
         context.partials.remove(key)
         context.store.remove(key)
     }
 
-    /// ``DownloadCore/invalidate(_:_:anyHost:)``
-    func invalidate(
+    /// Invalidates the stored and the arriving responses of the URLs of these keys, in every service, and all that the
+    /// rules match. When it returns, no crash can bring one of them back.
+    /// - Parameter anyHost: keys that match with any host in place of their own; finding these takes a
+    ///   walk through the memory tier.
+    package func invalidate(
         _ keys: [CacheKey],
         _ rules: Set<InvalidationRule> = [],
         anyHost: [CacheKey] = []
@@ -99,12 +114,16 @@ extension Housekeeping {
     private static let maximumUnswept = 512
 
     /// Stored responses that purges have removed or made stale.
-    var purgeCounts: (hard: Int, soft: Int) {
+    package var purgeCounts: (hard: Int, soft: Int) {
         (hardPurged.load(ordering: .relaxed), softPurged.load(ordering: .relaxed))
     }
 
-    /// ``DownloadCore/purge(_:on:)``
-    func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
+    /// Puts purges in force. When it returns, no tier answers a request with a purged response (after a soft
+    /// purge: as a fresh one), no fetch that began before can store one, and a restart changes neither. The
+    /// files are deleted afterwards.
+    /// - Parameter pool: runs the blocking calls.
+    /// - Returns: how many stored responses were removed, or made stale.
+    package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
         guard !rules.isEmpty else { return 0 }
         if context.invalidations.unsweptCount > Self.maximumUnswept { await context.store.settleSweep() }
         let now = context.clock.now()
@@ -145,13 +164,16 @@ extension PartialTable {
 // MARK: - Pins
 
 extension Housekeeping {
-    /// ``DownloadCore/pin(_:on:)``
-    func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+    /// Pins a URL, for responses that are stored and for those to come; returns when the pin is on the disk.
+    /// - Parameter pool: runs the blocking calls.
+    /// - Returns: false where it was pinned already.
+    package func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.add(url) }
     }
 
-    /// ``DownloadCore/unpin(_:on:)``
-    func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
+    /// Removes the pin of a URL.
+    /// - Returns: false where it was not pinned.
+    package func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.remove(url) }
     }
 

@@ -8,7 +8,7 @@ import HTTPCaching
 import HTTPWire
 
 /// Sendable: what it holds is.
-final class Lookup: Sendable {
+package final class Lookup: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
     private let seeds: SeedAnswers

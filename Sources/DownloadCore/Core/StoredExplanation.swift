@@ -2,7 +2,7 @@
 // does, and changes nothing.
 
 package import CacheStore
-import EventLoop
+package import EventLoop
 package import HTTPCaching
 package import HTTPWire
 
@@ -86,8 +86,8 @@ package struct StoredExplanation: Sendable {
 }
 
 extension Lookup {
-    /// ``DownloadCore/explain(_:on:)``
-    func explain(_ ask: CacheRequest, on loop: isolated EventLoop) async -> StoredExplanation {
+    /// What ``DownloadCore/answer(_:from:onInterim:instead:on:)`` would decide now.
+    package func explain(_ ask: CacheRequest, on loop: isolated EventLoop) async -> StoredExplanation {
         let now = context.clock.now()
         let stored = await context.store.all(ask, on: loop)
         let usable = stored.compactMap { found in

@@ -10,7 +10,7 @@ import Upstream
 /// Passes requests on to their origins. It is shared by all loops.
 ///
 /// Sendable: what it holds is.
-final class Forwarder: Sendable {
+package final class Forwarder: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
     // The context's, held here as well: a member of a member is retained with each use on the counted way.
@@ -35,7 +35,7 @@ final class Forwarder: Sendable {
     ///   - forwardReason: why the request goes to the origin.
     ///   - key: by which an operator can end the fetch; nil where an operator cannot.
     ///   - timeout: the limit for the head, in nanoseconds; nil leaves it to the source.
-    func forward(
+    package func forward(
         _ request: FetchRequest,
         from source: any FetchSource,
         _ forwardReason: ForwardReason,
@@ -193,27 +193,35 @@ package final class PassThroughRequest: FetchEntry, @unchecked Sendable {  // pr
 }
 
 extension Forwarder {
-    /// ``DownloadCore/isKnownUncacheable(_:_:)``
-    func isKnownUncacheable(_ key: CacheKey, _ rules: PassThroughRules) -> Bool {
+    /// Whether a key has no stored response and its last answer could not be stored: then its next request may be
+    /// forwarded without a shared fetch.
+    package func isKnownUncacheable(_ key: CacheKey, _ rules: PassThroughRules) -> Bool {
         hitForMiss.contains(key, now: clock.now())
             && !store.mayHold(key, rules.policy)
             && partials.peek(key).isEmpty
     }
 
-    /// ``DownloadCore/listing(of:_:)``
-    func listing(of fetch: any ListedFetch, _ ask: PassThroughRequest) -> FetchListing {
+    /// Makes a fetch known to `drydock cancel` as long as what this gives lives.
+    /// - Parameter fetch: not held: it outlives what this gives.
+    package func listing(of fetch: any ListedFetch, _ ask: PassThroughRequest) -> FetchListing {
         FetchListing(in: fetches, ask, fetch)
     }
 
-    /// ``DownloadCore/forwardReason(of:_:)``
-    func forwardReason(of ask: PassThroughRequest, _ head: ResponseHead) -> ForwardReason {
+    /// Judges a head from the origin: why its request went there, and why it is not stored.
+    package func forwardReason(of ask: PassThroughRequest, _ head: ResponseHead) -> ForwardReason {
         var forwardReason = ask.forwardReason
         if let rules = ask.rules { forwardReason.reason = judge(head, ask, rules) }
         return forwardReason
     }
 
-    /// ``DownloadCore/answer(_:_:_:_:)``
-    func answer(_ ask: PassThroughRequest, _ head: ResponseHead, _ framing: BodyFraming, _ forwardReason: ForwardReason)
+    /// The answer that a head from the origin begins, without its body.
+    /// - Parameter forwardReason: from ``forwardReason(of:_:)``.
+    package func answer(
+        _ ask: PassThroughRequest,
+        _ head: ResponseHead,
+        _ framing: BodyFraming,
+        _ forwardReason: ForwardReason
+    )
         -> Answer
     {
         answers.forwardedAnswer(head, framing, isHead: ask.method == .head, forwardReason)
@@ -244,8 +252,10 @@ extension Forwarder {
         }
     }
 
-    /// ``DownloadCore/failure(_:_:)``
-    func failure(_ error: FetchError, _ ask: PassThroughRequest) -> Answer { answers.failure(error, ask.forwardReason) }
+    /// The answer where the origin gave none.
+    package func failure(_ error: FetchError, _ ask: PassThroughRequest) -> Answer {
+        answers.failure(error, ask.forwardReason)
+    }
 }
 
 // MARK: - Reasons

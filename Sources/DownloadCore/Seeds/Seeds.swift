@@ -7,8 +7,10 @@ import HTTPWire
 import Policies
 import Synchronization
 
+/// Answers from seed folders, which come before what is stored.
+///
 /// Sendable: what it holds is.
-final class SeedAnswers: Sendable {
+package final class SeedAnswers: Sendable {
     private let context: FetchContext
     private let answers: AnswerMaker
     private let count = Atomic<Int>(0)
@@ -19,7 +21,7 @@ final class SeedAnswers: Sendable {
     }
 
     /// Answers that came from seed folders so far.
-    var answerCount: Int { count.load(ordering: .relaxed) }
+    package var answerCount: Int { count.load(ordering: .relaxed) }
 
     /// The answer of a pinned seed, which is never checked and never too old; nil where there is none. A request with
     /// `no-cache` goes to the origin instead, unless the daemon is offline.
@@ -37,8 +39,8 @@ final class SeedAnswers: Sendable {
         )
     }
 
-    /// ``DownloadCore/pinned(_:_:)``
-    func pinned(_ ask: CacheRequest, _ seed: SeedFolder) async -> StoredResponse? {
+    /// The pinned seed's response to a request; nil where the request goes to the origin instead.
+    package func pinned(_ ask: CacheRequest, _ seed: SeedFolder) async -> StoredResponse? {
         guard seed.mode == .pinned, ask.content == nil, ask.request.method == .get || ask.request.method == .head,
             context.isOffline || !CacheControl(request: ask.request.fields).noCache
         else { return nil }
@@ -62,8 +64,9 @@ final class SeedAnswers: Sendable {
         return hasStored
     }
 
-    /// ``DownloadCore/adopt(_:as:_:)``
-    func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
+    /// Stores one seed, stale at once unless its folder gives it a freshness lifetime. A stored response that is at
+    /// least as new stays. It blocks: not for a loop's thread.
+    package func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
         var head = copy.head
         // Whoever took the copy has looked into it.
         head.expectation = policy.expectation
@@ -165,7 +168,7 @@ package struct SeedCopies: Sendable, Equatable {
     ) async {
         // While a tier is finding out what it holds, a stored response may look like an absent one, and would be
         // replaced.
-        while core.statistics.isRebuilding, !isEnding() { try? await Task.sleep(for: .milliseconds(100)) }
+        while core.store.statistics.isRebuilding, !isEnding() { try? await Task.sleep(for: .milliseconds(100)) }
         let (entries, unknown) = await folder.entries(parents: parents)
         self.unknown = unknown
         for entry in entries where !isEnding() {
@@ -177,7 +180,7 @@ package struct SeedCopies: Sendable, Equatable {
                 fail("\(entry.name) cannot be used; the log says why")
                 continue
             }
-            switch await core.adopt(copy, as: place.key, place.policy) {
+            switch await core.seeds.adopt(copy, as: place.key, place.policy) {
             case .imported: imported += 1
             case .kept: kept += 1
             case .refused: refused += 1
@@ -220,7 +223,7 @@ package struct SeedExport: Sendable, Equatable {
         to writer: SeedWriter,
         isEnding: @Sendable () -> Bool = { false }
     ) async {
-        await core.forEachStored(services: services, only: only) { response in
+        await core.store.forEachStored(services: services, only: only) { response in
             if isEnding() { return false }
             guard let response, Self.isFit(response), core.invalidations.verdict(response) != .gone else {
                 skipped += 1

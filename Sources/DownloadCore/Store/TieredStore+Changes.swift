@@ -354,7 +354,7 @@ extension TieredStore {
 
     // MARK: - Room
 
-    var hasTiersBehind: Bool { !tiers.isEmpty }
+    package var hasTiersBehind: Bool { !tiers.isEmpty }
 
     /// Whether the memory tier takes a body of so many bytes when it has room.
     func takesInMemory(_ bytes: Int) -> Bool { memory.takes(bytes) }

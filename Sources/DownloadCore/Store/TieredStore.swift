@@ -1,6 +1,6 @@
 // Memory before all other tiers: finds the stored responses of a key, and moves to memory what is asked for.
 
-package import CacheStore
+import CacheStore
 import EventLoop
 import HTTPCaching
 import HTTPWire
@@ -9,7 +9,7 @@ import HTTPWire
 /// the store, and knows none of its tiers but memory, which the fast path asks by itself.
 ///
 /// Sendable: its members are.
-final class TieredStore: Sendable {
+package final class TieredStore: Sendable {
     /// The result of a search for a key; loop-bound. One object, so that a request which waits for a tier has one
     /// reference in its frames.
     final class Found {
@@ -54,7 +54,8 @@ final class TieredStore: Sendable {
     /// The first of them whose files take arriving bodies, and whose open files the fast path answers from.
     let files: (any FileTier)?
     let invalidations: Invalidations
-    let troubles = StoredFileTroubles()
+    /// Reports failures to write the files of `store_as`.
+    package let troubles = StoredFileTroubles()
     /// One a tier.
     let moments: [TierMoments]
     private let clock: WallClock
@@ -388,19 +389,4 @@ final class TieredStore: Sendable {
             number: number
         )
     }
-}
-
-// MARK: - What the tiers of a store have done and hold
-
-/// What a store's tiers have done and hold.
-package struct StoreStatistics: Sendable {
-    package let memory: MemoryStatistics
-    /// Behind memory, in the order in which they are asked.
-    package let behind: [(tier: StoreTier, statistics: TierStatistics)]
-
-    /// Those of the tier that is called so; nil where there is none.
-    package subscript(_ tier: StoreTier) -> TierStatistics? { behind.first { $0.tier == tier }?.statistics }
-
-    /// Not every tier knows what it holds yet.
-    package var isRebuilding: Bool { behind.contains { $0.statistics.isRebuilding } }
 }

@@ -146,7 +146,7 @@ final class DownloadEngine: Sendable {
                 )
             }
         } catch {
-            runtime.core.closeStore()
+            runtime.core.store.close()
             throw error
         }
         SignalWatch.ignoreBrokenPipes()
@@ -163,8 +163,9 @@ final class DownloadEngine: Sendable {
             relief: memory.givesWayUnderPressure && memory.size > 0 ? relief(of: runtime.core, watcher, logger) : nil,
             logger
         )
-        if runtime.core.hasTiersBehind {
-            await engine.watch.start(every: interval, on: threads.loops.loops[0]) { [core = runtime.core] in core.tend()
+        if runtime.core.store.hasTiersBehind {
+            await engine.watch.start(every: interval, on: threads.loops.loops[0]) { [core = runtime.core] in
+                core.store.tend()
             }
         }
         return engine
@@ -212,11 +213,11 @@ final class DownloadEngine: Sendable {
         _ logger: Logger
     ) -> MemoryWatcher.Member {
         watcher.add { [weak core] reason in
-            guard let core, core.statistics.memory.bytes > 0 else { return }
-            let shed = core.shedMemory(MemoryPressure.share)
+            guard let core, core.store.statistics.memory.bytes > 0 else { return }
+            let shed = core.memory.shed(MemoryPressure.share)
             logger.notice(
                 "memory given back, \(reason)",
-                metadata: ["evicted": "\(shed)", "left": "\(core.statistics.memory.bytes)"]
+                metadata: ["evicted": "\(shed)", "left": "\(core.store.statistics.memory.bytes)"]
             )
         }
     }
@@ -253,7 +254,7 @@ final class DownloadEngine: Sendable {
             client.loop.submit { loop in client.take(on: loop)?.shutdown() }
         }
         // Those that wait for a further attempt, or for the program.
-        _ = core.cancel { _ in true }
+        _ = core.housekeeping.cancel { _ in true }
         // Bodies that are whole are being written now; all others have just failed.
         await core.settle(timeout: Self.timeout, on: loops.leastBusy)
         await DetachedThread.wait { [self] in runtime.stop() }

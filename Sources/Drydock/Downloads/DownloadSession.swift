@@ -287,7 +287,7 @@ final class DownloadSession: DownloadUnderWay {
 
     /// The error of a body that is not in its coding. What is stored of it goes, so that the next download asks for it.
     private func broken() -> DownloadError {
-        if !question.isPassed { engine.core.invalidate(question.key) }
+        if !question.isPassed { engine.core.housekeeping.invalidate(question.key) }
         let detail =
             "\(question.url) sent a body that is not in the coding which its Content-Encoding names, or not whole: "
             + "correct the origin, or ask with an Accept-Encoding of your own"
@@ -367,7 +367,7 @@ final class DownloadSession: DownloadUnderWay {
             if let seed = ask.seed, await seed.lookup(ask.key, request: ask.request) != nil {
                 return StoredState.seeded
             }
-            return StoredState(await engine.core.explain(ask, on: loop))
+            return StoredState(await engine.core.lookup.explain(ask, on: loop))
         }
         try checkCancellation()
         return state

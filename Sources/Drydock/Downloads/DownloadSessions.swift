@@ -199,7 +199,7 @@ struct DownloadTarget: Sendable {
         let count = sessions.cancel(silently: silently, where: means)
         // One key is that of requests whose fields differ, too.
         let isShared = !isOfURL && sessions.contains { $0.asked?.key == question.key }
-        if !isShared { _ = core?.cancel(means) }
+        if !isShared { _ = core?.housekeeping.cancel(means) }
         return count
     }
 
@@ -207,7 +207,7 @@ struct DownloadTarget: Sendable {
     /// - Returns: how many downloads there were.
     func dropWaiters(in sessions: DownloadSessions, _ core: DownloadCore?, silently: Bool) -> Int {
         // Before they leave: a fetch must not end because the last of them does.
-        core?.keepGoing(means)
+        core?.housekeeping.keepGoing(means)
         return sessions.cancel(silently: silently, where: means)
     }
 

@@ -79,7 +79,7 @@ extension DownloadManager {
 
     /// Gives back the memory that stored responses take; what is on disk stays.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
-    public func freeMemory() async throws(DownloadError) { try await engine().core.freeMemory() }
+    public func freeMemory() async throws(DownloadError) { try await engine().core.memory.removeAll() }
 }
 
 extension DownloadManager {
@@ -142,7 +142,7 @@ extension DownloadManager {
     public func cancelAll(silently: Bool = false) -> Int {
         let count = sessions.cancel(silently: silently) { !$0.isOfTransport }
         let others = sessions.keysOfTransport
-        _ = opened?.core.cancel { !others.contains($0) }
+        _ = opened?.core.housekeeping.cancel { !others.contains($0) }
         return count
     }
 }

@@ -36,7 +36,7 @@ public struct ResponseStore: Sendable {
         var query = ListQuery(target)
         query.after = after
         do {
-            let page = try await engine.core.listing(on: engine.files).page(query) { $0.isMeant(by: target) }
+            let page = try await engine.core.store.listing(on: engine.files).page(query) { $0.isMeant(by: target) }
             return (page.responses.compactMap { StoredResponse($0, configuration, now: now) }, page.next)
         } catch is CancellationError {
             throw .closed
@@ -69,7 +69,7 @@ public struct ResponseStore: Sendable {
         let engine = try await engine()
         let rule = try selection.rule(configuration, isSoft: isSoft, now: engine.core.clock.now())
         do throws(PurgeError) {
-            return try await engine.core.purge([rule], on: engine.files)
+            return try await engine.core.housekeeping.purge([rule], on: engine.files)
         } catch {
             switch error {
             case .ended: throw .closed
@@ -91,7 +91,9 @@ public struct ResponseStore: Sendable {
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`.
     @discardableResult
     public func pin(_ url: URL) async throws(DownloadError) -> Bool {
-        try await change(url) { engine, url throws(PinError) in try await engine.core.pin(url, on: engine.files) }
+        try await change(url) { engine, url throws(PinError) in
+            try await engine.core.housekeeping.pin(url, on: engine.files)
+        }
     }
 
     /// Removes the pin of a URL; what is stored stays.
@@ -99,7 +101,9 @@ public struct ResponseStore: Sendable {
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`.
     @discardableResult
     public func unpin(_ url: URL) async throws(DownloadError) -> Bool {
-        try await change(url) { engine, url throws(PinError) in try await engine.core.unpin(url, on: engine.files) }
+        try await change(url) { engine, url throws(PinError) in
+            try await engine.core.housekeeping.unpin(url, on: engine.files)
+        }
     }
 
     /// The pinned URLs, in their order, whether anything is stored of them or not.

@@ -22,8 +22,8 @@ final class FetchCanceller: DaemonFeature {
         let what: String
         func end(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
             switch scope {
-            case .fetches: parts.core.cancel(isMeant)
-            case .waiters: parts.core.dropWaiters(isMeant)
+            case .fetches: parts.core.housekeeping.cancel(isMeant)
+            case .waiters: parts.core.housekeeping.dropWaiters(isMeant)
             }
         }
         switch target {

@@ -41,7 +41,7 @@ final class DaemonControl: DaemonFeature {
         let counters = await context.server?.counters() ?? CounterValues()
         let (plan, configuration) = context.state.withLock { ($0.plan, $0.configuration) }
         let parts = context.parts
-        let stored = parts.core.statistics
+        let stored = parts.core.store.statistics
         let (memory, disk) = (stored.memory, stored[.disk])
         var status = AdminStatus(
             version: DrydockVersion.current,

@@ -49,7 +49,7 @@ final class AdminSocketKeeper: Sendable {
                 guard socket.isLost else { return nil }
                 // The socket may lie in the folder of the disk tier, which must be marked before anything else is made
                 // in it.
-                try? core.makeFoldersWhole()
+                try? core.store.makeFoldersWhole()
                 return Result { () throws(ListeningError) in
                     try ListeningSet.bindAnew(socket.address, mode: mode, group: group)
                 }

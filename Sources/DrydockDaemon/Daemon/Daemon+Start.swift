@@ -151,7 +151,7 @@ extension Daemon {
                     journal: Journal(JournalSettings(configuration.journal))
                 )
             } catch {
-                runtime.core.closeStore()
+                runtime.core.store.close()
                 throw error
             }
         } catch {
@@ -191,15 +191,15 @@ extension Daemon {
             sink: parts.sink,
             daemonLog: ServerLog(logger)
         )
-        parts.core.storedFileTroubles.listen { logger.warning("\($0)") }
+        parts.core.store.troubles.listen { logger.warning("\($0)") }
         switches.switchOffline(configuration.offline)
         context.replaceServer(with: server)
         await jobCenter.start(server.batchResolver, server.batchFollower)
         if !sockets.admin.isEmpty {
             await server.setHandler(for: .admin) { [self] _, _ in AdminHandler(routes: adminRoutes) }
         }
-        if parts.core.hasTiersBehind {
-            await tierWatch.start(on: loop) { [core = parts.core] in core.tend() }
+        if parts.core.store.hasTiersBehind {
+            await tierWatch.start(on: loop) { [core = parts.core] in core.store.tend() }
         }
         memoryGuard.start(
             parts.core,

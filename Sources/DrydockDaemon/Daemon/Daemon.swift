@@ -82,7 +82,7 @@ package final class Daemon: Sendable {
             events, journal, demo, latencies, jobCenter, purges,
             watchdog,
         ]
-        if parts.core.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
+        if parts.core.store.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
         metrics = DaemonMetrics(context, watch: watchdog.watch, features: measured)
         let control = DaemonControl(context, stored: stored, switches: switches, reloader: reloader, metrics: metrics)
         features = [

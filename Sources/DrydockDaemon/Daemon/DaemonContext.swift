@@ -42,7 +42,7 @@ struct DaemonCompiler: Sendable {
     }
 
     /// Marks the folder of the disk tier before recordings are made in it: recordings may lie in that folder.
-    func prepareFolders(with core: DownloadCore) { seeds.folders.prepare { try? core.makeFoldersWhole() } }
+    func prepareFolders(with core: DownloadCore) { seeds.folders.prepare { try? core.store.makeFoldersWhole() } }
 
     /// Makes the plan of a configuration. Blocks: it reads files and lists seed folders.
     /// - Parameters:

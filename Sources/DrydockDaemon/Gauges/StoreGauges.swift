@@ -11,7 +11,7 @@ struct StoreGauges: DaemonFeature {
     let sink: AccessLogSink
 
     var gauges: [Gauge] {
-        let (core, sink, memory) = (core, sink, core.statistics.memory)
+        let (core, sink, memory) = (core, sink, core.store.statistics.memory)
         return [
             Gauge("drydock_memory_entries", "Keys in the memory tier.") { memory.objects },
             Gauge("drydock_memory_bytes", "Bytes that the memory tier holds.") { memory.bytes },
@@ -82,7 +82,7 @@ struct DiskGauges: DaemonFeature {
     let core: DownloadCore
 
     var gauges: [Gauge] {
-        guard let disk = core.statistics[.disk] else { return [] }
+        guard let disk = core.store.statistics[.disk] else { return [] }
         return [
             Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.objects },
             Gauge("drydock_disk_bytes", "Bytes that the disk tier holds.") { Int(clamping: disk.bytes) },

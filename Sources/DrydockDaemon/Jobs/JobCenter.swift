@@ -58,7 +58,7 @@ final class JobCenter: Sendable {
         self.files = files
         self.logger = logger
         // The disk tier has to mark its folder before anything else is made in it.
-        let prepare: @Sendable () throws -> Void = { try core.makeFoldersWhole() }
+        let prepare: @Sendable () throws -> Void = { try core.store.makeFoldersWhole() }
         folder = tier.map { JobFolder(path: "\($0)/jobs", prepare: prepare) }
         itemFiles = tier.map { BatchFiles(folder: "\($0)/files", drafts: "\($0)/tmp", pool: files, prepare: prepare) }
     }

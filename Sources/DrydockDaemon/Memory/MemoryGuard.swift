@@ -69,14 +69,14 @@ final class MemoryGuard: DaemonFeature {
         let (reading, now) = (pressure.read(), Monotonic.now())
         guard let reason = state.withLock({ $0.gauge.reason(for: reading, now: now) }) else { return }
         state.withLock { $0.times += 1 }
-        guard isOn, core.statistics.memory.bytes > 0 else { return }
+        guard isOn, core.store.statistics.memory.bytes > 0 else { return }
         let before = ProcessMemory.anonymous
-        let shed = core.shedMemory(MemoryPressure.share)
+        let shed = core.memory.shed(MemoryPressure.share)
         state.withLock { $0.bytes += shed }
         logger.notice(
             "memory given back, \(reason)",
             metadata: [
-                "evicted": "\(shed)", "left": "\(core.statistics.memory.bytes)",
+                "evicted": "\(shed)", "left": "\(core.store.statistics.memory.bytes)",
                 "resident": "\(ProcessMemory.anonymous)", "resident_before": "\(before)",
             ]
         )

@@ -38,7 +38,7 @@ final class PurgeService: DaemonFeature {
     private func purge(_ rules: [PurgeRule]) async throws(PurgeError) -> Int {
         let what = rules.prefix(3).map(\.description).joined(separator: "; ") + (rules.count > 3 ? "; …" : "")
         do throws(PurgeError) {
-            let count = try await parts.core.purge(rules, on: parts.files)
+            let count = try await parts.core.housekeeping.purge(rules, on: parts.files)
             parts.logger.notice("purged", metadata: ["what": "\(what)", "responses": "\(count)"])
             return count
         } catch {
@@ -109,7 +109,10 @@ final class PurgeService: DaemonFeature {
         let pinned = PurgeRule.normalised(key)
         do throws(PinError) {
             let (core, files) = (parts.core, parts.files)
-            let isChanged = isPinned ? try await core.pin(pinned, on: files) : try await core.unpin(pinned, on: files)
+            let isChanged =
+                isPinned
+                ? try await core.housekeeping.pin(pinned, on: files)
+                : try await core.housekeeping.unpin(pinned, on: files)
             parts.logger.notice(isPinned ? "pinned" : "unpinned", metadata: ["url": "\(pinned)"])
             return AdminPin(url: pinned, isPinned: isPinned, isChanged: isChanged)
         } catch {
@@ -158,10 +161,10 @@ final class PurgeService: DaemonFeature {
         let core = parts.core
         return [
             Gauge("drydock_purged_total", "Stored responses that purges have removed.", isCounter: true) {
-                core.purgeCounts.hard
+                core.housekeeping.purgeCounts.hard
             },
             Gauge("drydock_soft_purged_total", "Stored responses that purges have made stale.", isCounter: true) {
-                core.purgeCounts.soft
+                core.housekeeping.purgeCounts.soft
             },
             Gauge("drydock_rules", "Purges and invalidations in force.") { core.invalidations.ruleCount },
             Gauge("drydock_pins", "Pinned URLs.") { core.invalidations.pins.count },

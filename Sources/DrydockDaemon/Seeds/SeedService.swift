@@ -31,7 +31,7 @@ final class SeedService: DaemonFeature {
         return [
             Gauge("drydock_seed_files", "Responses in seed folders.") { plan.seeds.reduce(0) { $0 + $1.count } },
             Gauge("drydock_seed_answers_total", "Answers that came from seed folders.", isCounter: true) {
-                core.seedAnswerCount
+                core.seeds.answerCount
             },
         ]
     }
@@ -53,7 +53,7 @@ final class SeedService: DaemonFeature {
         Task {
             for folder in importing { _ = await importAll(folder, isOwn: true) }
             // These files are of responses that were stored before the configuration asked for files.
-            for file in files { await parts.core.keepAsFile(file.key, as: file.name) }
+            for file in files { await parts.core.store.keepAsFile(file.key, as: file.name) }
         }
     }
 }

@@ -65,7 +65,7 @@ final class StoredEntries: Sendable {
     }
 
     private var listing: StoreListing {
-        context.parts.core.listing(on: context.parts.files)
+        context.parts.core.store.listing(on: context.parts.files)
     }
 
     /// Patterns for the other forms of a query's URL: a client's URL and an origin's URL may belong to the same

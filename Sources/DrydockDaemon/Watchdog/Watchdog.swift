@@ -173,7 +173,7 @@ extension Watchdog {
         }
         var heartbeats = parts.loops.loops.map { Heartbeat($0, bound: wanted ?? Heartbeat.loopBound) }
         heartbeats.append(Heartbeat(parts.files, bound: wanted ?? Heartbeat.poolBound))
-        heartbeats += parts.core.storeThreads.map { Heartbeat($0, bound: wanted ?? Heartbeat.poolBound) }
+        heartbeats += parts.core.store.threads.map { Heartbeat($0, bound: wanted ?? Heartbeat.poolBound) }
         var names = Heartbeat(parts.names, bound: max(wanted ?? 0, Heartbeat.namesBound))
         names.holdsUpEnd = false
         heartbeats.append(names)

@@ -183,7 +183,7 @@ extension ProxyHandler {
         let result: ServiceAnswer
         do throws(RouteRefusal) {
             if serving.isExamined, let failure = try await serving.examine(on: loop) {
-                result = ServiceAnswer(answer: core.failure(failure, ForwardReason(.method)))
+                result = ServiceAnswer(answer: core.answers.failure(failure, ForwardReason(.method)))
             } else {
                 result = try await serving.services.answer(serving.call, on: loop)
             }

@@ -222,13 +222,13 @@ extension UnsentRequests {
         _ ask: CacheRequest,
         on loop: isolated EventLoop
     ) async -> AdminExplanation {
-        if let seed = ask.seed, await core.pinned(ask, seed) != nil {
+        if let seed = ask.seed, await core.seeds.pinned(ask, seed) != nil {
             return bypass(request, route, StoreTier.seed.rawValue, "configuration, cache.seed_dir")
         }
         guard ask.policy.mode != .none else {
             return bypass(request, route, StoreRefusal.cacheOff.rawValue, StoreRefusal.cacheOff.section)
         }
-        var explanation = AdminExplanation(request, route, ask, await core.explain(ask, on: loop))
+        var explanation = AdminExplanation(request, route, ask, await core.lookup.explain(ask, on: loop))
         let ways = plan.ways(to: route.asks ?? ask.key.description)
             .filter { $0.route.plan.name != ask.key.service }
             .map { way in
@@ -386,12 +386,12 @@ struct LadderExplanation {
             return says(true, "answers \(file.status) with \(file.path)")
         }
         if rung == .seed {
-            guard let seed = ask.seed, await core.pinned(ask, seed) != nil else {
+            guard let seed = ask.seed, await core.seeds.pinned(ask, seed) != nil else {
                 return says(false, "no seed is of this URL, or the request has no-cache")
             }
             return says(true, "a seed")
         }
-        return stored(rung, await core.explain(ask, on: loop), says)
+        return stored(rung, await core.lookup.explain(ask, on: loop), says)
     }
 
     /// - Parameter rung: `fresh` or `stale`.

@@ -41,7 +41,7 @@ final class PassThroughResponder: EndSink, SynchronousResponder, ListedFetch {
     /// Asks the origin. False where that has to wait; nothing was sent then.
     func begin(from source: any FetchSource) -> Bool {
         // Registered before the request is sent, so that an operator can end the fetch from its beginning.
-        listing = responder.core.listing(of: self, ask)
+        listing = responder.core.forwarder.listing(of: self, ask)
         guard let handle = source.startWithoutWaiting(ask.request, sink: self) else { return false }
         self.handle = handle
         exchange.outcome.route = route.plan.name
@@ -60,7 +60,7 @@ final class PassThroughResponder: EndSink, SynchronousResponder, ListedFetch {
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         guard state == .asking else { return }
-        let forwardReason = responder.core.forwardReason(of: ask, head)
+        let forwardReason = responder.core.forwarder.forwardReason(of: ask, head)
         let originTime = Monotonic.now() &- began
         // Before the head is sent: where the client has left, that ends this.
         state = .flowing
@@ -77,7 +77,7 @@ final class PassThroughResponder: EndSink, SynchronousResponder, ListedFetch {
         {
             return
         }
-        var answer = responder.core.answer(ask, head, framing, forwardReason)
+        var answer = responder.core.forwarder.answer(ask, head, framing, forwardReason)
         answer.originTime = originTime
         let hasBody = ask.method != .head && head.status != 304
         state = hasBody ? .flowing : .discarding
@@ -151,7 +151,7 @@ final class PassThroughResponder: EndSink, SynchronousResponder, ListedFetch {
     /// There is no answer: the client gets what went wrong.
     private func refuse(_ error: FetchError) {
         end()
-        let answer = ServiceAnswer(answer: responder.core.failure(error, ask))
+        let answer = ServiceAnswer(answer: responder.core.forwarder.failure(error, ask))
         responder.begin(answer, route.rewriting, Fields(), exchange, hasBody: false)
     }
 

@@ -80,7 +80,7 @@ extension ProxyHandler {
             let asked = route.key(path: path, exchange.request.fields, endpoint, on: nil)
             guard exchange.request.method == .get,
                 exchange.request.fields.present.isDisjoint(with: HotPathWindow.disqualifying),
-                core.isKnownUncacheable(asked, endpoint.directRules)
+                core.forwarder.isKnownUncacheable(asked, endpoint.directRules)
             else { return nil }
             key = asked
         }

@@ -31,7 +31,7 @@ extension Responder {
         {
             return lastPassed
         }
-        let said = core.status(of: forwardReason, forwardStatus: head.status)
+        let said = core.answers.status(of: forwardReason, forwardStatus: head.status)
         let value = said.value
         var fields = Fields()
         fields.append(.via, plan.via)

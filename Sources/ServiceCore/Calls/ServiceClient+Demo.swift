@@ -53,13 +53,13 @@ extension ServiceClient {
         do throws(FetchError) {
             try await climb.readContent(on: loop)
         } catch {
-            return ServiceAnswer(answer: core.failure(error, ForwardReason(.method)))
+            return ServiceAnswer(answer: core.answers.failure(error, ForwardReason(.method)))
         }
         while let stage = climb.next() {
             guard let result = try await ask(stage, climb.attempt(stage), on: loop) else { continue }
             if let answer = climb.judge(result, of: stage, cacheName: core.cacheName) { return answer }
         }
-        return climb.last ?? ServiceAnswer(answer: core.failure(climb.refusal, ForwardReason(.miss)))
+        return climb.last ?? ServiceAnswer(answer: core.answers.failure(climb.refusal, ForwardReason(.miss)))
     }
 
     /// - Returns: nil where demo mode has no rule for the call.
@@ -91,7 +91,7 @@ extension ServiceClient {
         do throws(FetchError) {
             parts = try await self.parts(plan, &call, on: loop)
         } catch {
-            return .answer(ServiceAnswer(answer: core.failure(error, ForwardReason(.method))))
+            return .answer(ServiceAnswer(answer: core.answers.failure(error, ForwardReason(.method))))
         }
         let (state, key) = (call.match.route.demoState, call.demoKey)
         let override = try Self.override(plan, of: call)
@@ -193,9 +193,9 @@ extension ServiceClient {
         let body = hasBody ? made.body(core.budget) : nil
         if let body, made.status == 200, method == .get || method == .head, made.isRepresentation {
             let head = ResponseHead(status: 200, reason: ReasonPhrase.reason(200), fields: made.fields)
-            var answer = core.own(call.head, head, body, on: loop)
+            var answer = core.answers.own(call.head, head, body, on: loop)
             if answer.head.status == 304, misconduct.commits(.no304) {
-                answer = core.own(call.head.unconditional, head, body, on: loop)
+                answer = core.answers.own(call.head.unconditional, head, body, on: loop)
             }
             misconduct.spoil(&answer, method, now: core.clock.now())
             return ServiceAnswer(answer: answer, demo: misconduct.said)

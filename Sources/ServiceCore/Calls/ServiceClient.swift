@@ -111,7 +111,8 @@ package final class ServiceClient {
         do throws(ShapingFailure) { shaped = try await call.shaped(on: loop) } catch {
             switch error {
             case .refused(let refusal): throw refusal
-            case .failed(let failure): return ServiceAnswer(answer: core.failure(failure, ForwardReason(.method)))
+            case .failed(let failure):
+                return ServiceAnswer(answer: core.answers.failure(failure, ForwardReason(.method)))
             }
         }
         return try await answer(sent: shaped, on: loop)
@@ -270,7 +271,7 @@ package final class ServiceClient {
         do throws(FetchError) {
             content = try await PostedContent.read(call.body, bind: call.bindBody, on: loop)
         } catch {
-            return core.failure(error, ForwardReason(.method))
+            return core.answers.failure(error, ForwardReason(.method))
         }
         guard content.isWhole else {
             var call = call
@@ -299,7 +300,7 @@ package final class ServiceClient {
         on loop: isolated EventLoop
     ) async -> Answer {
         // What is not sent changes nothing at the origin, and invalidates nothing.
-        if !core.isOffline, let status = call.instead?(false) { return core.unasked(status) }
+        if !core.isOffline, let status = call.instead?(false) { return core.answers.unasked(status) }
         return await core.pass(passing(call, path), from: source, onInterim: call.onInterim, on: loop)
     }
 

@@ -34,7 +34,7 @@ extension ServiceClient {
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
         if waiting.mayBeStored, let failure = await waiting.readContent(on: loop) {
-            return ServiceAnswer(answer: core.failure(failure, ForwardReason(.method)))
+            return ServiceAnswer(answer: core.answers.failure(failure, ForwardReason(.method)))
         }
         waiting.watch()
         defer { waiting.giveUp() }

@@ -41,7 +41,7 @@ package struct RecordingMaker {
         else {
             throw .refused("\(name) stores no answer to such a request; 'drydock explain' says why")
         }
-        guard let response = await services.core.stored(ask, on: loop) else {
+        guard let response = await services.core.store.response(to: ask, on: loop) else {
             throw .refused(
                 "nothing is stored for '\(key.request)'; ask for it first, or name it as 'drydock list' does"
             )

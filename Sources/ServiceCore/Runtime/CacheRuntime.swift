@@ -134,7 +134,7 @@ package struct CacheRuntime: Sendable {
         // The tiers take what loops hand them until these have ended, and their own work needs the
         // pool until they are closed.
         threads.loops.stop()
-        core.closeStore()
+        core.store.close()
         threads.files.stop()
         threads.names.stop()
     }

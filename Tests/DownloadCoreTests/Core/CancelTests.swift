@@ -20,7 +20,7 @@ struct CancelTests {
             let other = await rig.start(rig.ask("/b"))
             #expect(await eventually { rig.origin.active == 2 })
             let key = rig.key()
-            #expect(rig.core.cancel { $0 == key } == CancelledFetches(fetches: 1, waiters: 10))
+            #expect(rig.core.housekeeping.cancel { $0 == key } == CancelledFetches(fetches: 1, waiters: 10))
             for task in tasks {
                 let got = await task.value
                 guard case .stopped(let detail)? = got.failure else {
@@ -33,7 +33,7 @@ struct CancelTests {
                 #expect(got.cache.hasPrefix("fwd=uri-miss") && got.cache.hasSuffix("detail=connection_terminated"))
             }
             #expect(await eventually { rig.origin.cancelled == 1 })
-            #expect(rig.core.cancel { $0 == key } == CancelledFetches())
+            #expect(rig.core.housekeeping.cancel { $0 == key } == CancelledFetches())
             let again = await rig.start(rig.ask())
             #expect(await eventually { rig.origin.count == 3 })
             head.open()
@@ -56,7 +56,7 @@ struct CancelTests {
             var dropped = CancelledFetches()
             #expect(
                 await eventually {
-                    dropped.waiters += rig.core.dropWaiters { $0 == key }.waiters
+                    dropped.waiters += rig.core.housekeeping.dropWaiters { $0 == key }.waiters
                     return dropped.waiters == count
                 }
             )
@@ -69,8 +69,8 @@ struct CancelTests {
                 #expect(detail.contains("drydock cancel --waiters") && got.failure?.title == "Cancelled")
                 #expect(got.status == 503 && got.body == nil)
             }
-            #expect(rig.core.dropWaiters { $0 == key } == CancelledFetches(fetches: 1, waiters: 0))
-            #expect(rig.core.dropWaiters { $0 != key } == CancelledFetches())
+            #expect(rig.core.housekeeping.dropWaiters { $0 == key } == CancelledFetches(fetches: 1, waiters: 0))
+            #expect(rig.core.housekeeping.dropWaiters { $0 != key } == CancelledFetches())
             let late = await rig.start(rig.ask())
             head.open()
             #expect(await late.value.text == "hello")
@@ -87,7 +87,7 @@ struct CancelTests {
             rig.origin.answers { _ in .whole(head: head) }
             let task = await rig.start(rig.ask("/a", policy: CachePolicy(mode: .none)))
             #expect(await eventually { rig.origin.active == 1 })
-            #expect(rig.core.dropWaiters { _ in true } == CancelledFetches())
+            #expect(rig.core.housekeeping.dropWaiters { _ in true } == CancelledFetches())
             head.open()
             #expect(await task.value.text == "hello")
         }
@@ -118,7 +118,7 @@ struct CancelTests {
                     tasks.append(await rig.start(rig.ask(), loop: number % 2, answered: answered, reading: reading))
                     #expect(await eventually { answered.isOpen })
                 }
-                #expect(rig.core.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: count))
+                #expect(rig.core.housekeeping.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: count))
                 reading.open()
                 for task in tasks {
                     let got = await task.value
@@ -150,7 +150,7 @@ struct CancelTests {
                 let policy = CachePolicy(revalidate: method == "head" ? .head : .conditional)
                 let task = await rig.start(rig.ask(policy: policy))
                 #expect(await eventually { rig.origin.active == 1 })
-                #expect(rig.core.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 1))
+                #expect(rig.core.housekeeping.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 1))
                 #expect(await task.value.status == 503, "not the stale copy either: the outcome is explicit")
                 head.open()
             }
@@ -174,7 +174,7 @@ struct CancelTests {
             rig.origin.answers { _ in .whole(200, fields, head: head) }
             #expect(await rig.get().cache.hasSuffix("detail=refreshing"))
             #expect(await eventually { rig.origin.active == 1 })
-            #expect(rig.core.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 0))
+            #expect(rig.core.housekeeping.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 0))
             #expect(await rig.settle())
             let again = await rig.get()
             #expect(again.cache.hasSuffix("detail=refreshing") && again.text == "hello")
@@ -193,7 +193,7 @@ struct CancelTests {
             let ask = rig.ask("/a", method: way == "HEAD" ? .head : .get, fields, policy: policy)
             let task = await rig.start(ask)
             #expect(await eventually { rig.origin.active == 1 })
-            #expect(rig.core.cancel { $0.service == "s" } == CancelledFetches(fetches: 1, waiters: 1))
+            #expect(rig.core.housekeeping.cancel { $0.service == "s" } == CancelledFetches(fetches: 1, waiters: 1))
             #expect(await task.value.failure?.title == "Cancelled")
             head.open()
         }
@@ -206,7 +206,7 @@ struct CancelTests {
             rig.origin.answers { _ in .whole(head: head) }
             async let got = rig.pass(.post)
             #expect(await eventually { rig.origin.active == 1 })
-            #expect(rig.core.cancel { _ in true } == CancelledFetches())
+            #expect(rig.core.housekeeping.cancel { _ in true } == CancelledFetches())
             head.open()
             #expect(await got.text == "hello")
             // The same where its answer is being stored.
@@ -221,7 +221,7 @@ struct CancelTests {
             }
             async let stored = rig.pass(.post, "/b")
             #expect(await eventually { rig.core.fillCount == 1 })
-            #expect(rig.core.cancel { _ in true } == CancelledFetches())
+            #expect(rig.core.housekeeping.cancel { _ in true } == CancelledFetches())
             tail.open()
             let answer = await stored
             #expect(answer.body == [1, 2] && answer.cache.contains("stored"), "\(answer.cache)")
@@ -241,7 +241,7 @@ struct CancelTests {
                 reading: reading
             )
             #expect(await eventually { answered.isOpen })
-            #expect(rig.core.cancel { _ in true }.fetches >= 1)
+            #expect(rig.core.housekeeping.cancel { _ in true }.fetches >= 1)
             reading.open()
             let got = await task.value
             #expect(got.error != nil && (got.body?.count ?? 0) <= 1000)
@@ -264,7 +264,7 @@ struct CancelTests {
                 for number in 0..<6 {
                     let path = "/\(seed)-\(round % 3)"
                     tasks.append(await rig.start(rig.ask(path, [("X", "\(number)")]), loop: number % 2))
-                    if number % 2 == round % 2 { _ = rig.core.cancel { _ in true } }
+                    if number % 2 == round % 2 { _ = rig.core.housekeeping.cancel { _ in true } }
                 }
                 valve.open()
                 for task in tasks {
@@ -278,7 +278,7 @@ struct CancelTests {
                         whole += 1
                     }
                 }
-                rig.core.invalidate(rig.key("/\(seed)-\(round % 3)"))
+                rig.core.housekeeping.invalidate(rig.key("/\(seed)-\(round % 3)"))
             }
             #expect(whole + stopped + cut == 240 && stopped + cut > 0)
             #expect(await rig.settle())

@@ -195,7 +195,7 @@ struct ExplainTests {
             rig.origin.answers { _ in .whole(200, [fresh, ("Cache-Groups", "\"g\"")]) }
             _ = await rig.get()
             #expect(await rig.settle())
-            await rig.core.invalidate([], [.group("g", of: rig.key())])
+            await rig.core.housekeeping.invalidate([], [.group("g", of: rig.key())])
             let explained = await rig.explain(rig.ask())
             #expect(explained.places == [.init(tiers: [.memory, .disk], isInvalidated: true)])
             #expect(explained.rules.chosen == nil && explained.rules.variants.first?.groups == ["g"])

@@ -20,7 +20,7 @@ private let tagged = [
 extension Rig {
     fileprivate func purge(_ target: PurgeRule.Target, service: String? = nil, isSoft: Bool = false) async throws -> Int
     {
-        try await core.purge([PurgeRule(target, service: service, isSoft: isSoft)], on: pool)
+        try await core.housekeeping.purge([PurgeRule(target, service: service, isSoft: isSoft)], on: pool)
     }
 
     /// Answers of the origin that say which one they are.
@@ -273,7 +273,7 @@ struct PurgeTests {
             _ = await rig.get("/a")
             _ = await rig.get("/b")
             #expect(await rig.settle())
-            let isPinned = try await rig.core.pin(host + "/a", on: rig.pool)
+            let isPinned = try await rig.core.housekeeping.pin(host + "/a", on: rig.pool)
             #expect(isPinned)
             let count4 = try await rig.purge(.olderThan(1 << 40))
             #expect(count4 == 1)
@@ -286,7 +286,7 @@ struct PurgeTests {
             #expect(count5 == 1)
             #expect(!(await rig.get("/a").cache.hasPrefix("hit")))
             #expect(rig.core.invalidations.pins.all == [host + "/a"])
-            let isUnpinned = try await rig.core.unpin(host + "/a", on: rig.pool)
+            let isUnpinned = try await rig.core.housekeeping.unpin(host + "/a", on: rig.pool)
             #expect(isUnpinned)
         }
     }

@@ -43,7 +43,7 @@ import Testing
             #expect(second.cache == "hit; ttl=6000; detail=memory")
             #expect(rig.origin.count == 1)
             // A purge is not undone by the folder.
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             rig.origin.answers { _ in .whole() }
             #expect(await rig.get(with(seed, rig.ask())).text == "hello")
         }
@@ -76,7 +76,9 @@ import Testing
                 let seed = try folder(rig, "seed\(age)", head: "{ \"stored_at\": \"\(date)\", \(Self.lasting) }")
                 let copies = await seed.take(rig.key())
                 #expect(copies.count == 1)
-                for copy in copies { #expect(await rig.core.adopt(copy, as: rig.key(), CachePolicy()) == outcome) }
+                for copy in copies {
+                    #expect(await rig.core.seeds.adopt(copy, as: rig.key(), CachePolicy()) == outcome)
+                }
                 #expect(await seed.take(rig.key()).isEmpty)
             }
             let stale = await rig.get(rig.ask("/a", [("Cache-Control", "only-if-cached, max-stale")]))
@@ -146,19 +148,19 @@ import Testing
             #expect(await rig.get(ask).text == "hello")
             #expect(await eventually { readText(path) == "hello" })
             // What fails or is no 200 leaves it alone, and so does a purge.
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             rig.origin.answers { _ in .whole(404, [("Cache-Control", "max-age=1")]) }
             _ = await rig.get(ask)
             #expect(await rig.settle())
             #expect(readText(path) == "hello")
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             rig.origin.answers { _ in .whole(200, [("Cache-Control", "max-age=6000")], Array("second".utf8)) }
             _ = await rig.get(ask)
             #expect(await eventually { readText(path) == "second" })
             // Coded content is no use to who reads a file.
             let told = Told()
-            rig.core.storedFileTroubles.listen { told.add($0) }
-            rig.core.invalidate(rig.key())
+            rig.core.store.troubles.listen { told.add($0) }
+            rig.core.housekeeping.invalidate(rig.key())
             rig.origin.answers { _ in .whole(200, [("Cache-Control", "max-age=6000"), ("Content-Encoding", "gzip")]) }
             _ = await rig.get(ask)
             #expect(await eventually { told.texts.contains { $0.contains("Accept-Encoding: identity") } })

@@ -40,7 +40,7 @@ import Testing
                 #expect(got.cache == "hit; detail=seed")
                 #expect(got.age.map { $0 >= 100_000 } == true)
             }
-            #expect(rig.origin.count == 1 && rig.core.seedAnswerCount == 2)
+            #expect(rig.origin.count == 1 && rig.core.seeds.answerCount == 2)
             // What has no seed goes on as ever.
             let other = await rig.get(with(seed, rig.ask("/b")))
             #expect(other.cache == "fwd=uri-miss; fwd-status=200; stored")

@@ -178,7 +178,7 @@ struct IncomingRangeTests {
             _ = await rig.start(rig.ask("/a", [("Range", "bytes=0-0")]))
             let task = await rig.start(rig.ask("/a", [("Range", "bytes=100-199")]))
             #expect(await eventually { rig.origin.count == 2 })
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             var new = RangedFile(1000)
             new.bytes.reverse()
             new.tag = "\"b\""
@@ -188,7 +188,7 @@ struct IncomingRangeTests {
             #expect(await task.value.body == Array(file.bytes[100..<200]))
             #expect(await rig.settle())
             #expect(await rig.get().body == new.bytes)
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             #expect(rig.core.partialStatistics.objects == 0)
         }
     }

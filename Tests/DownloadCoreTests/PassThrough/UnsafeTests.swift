@@ -197,7 +197,7 @@ struct UnsafeTests {
             for number in 0..<300 { _ = await rig.get(ask("s", "/k\(number)")) }
             #expect(await rig.settle())
             let count = 9000
-            for number in 0..<count { await rig.core.invalidate([rig.key("/k\(number)")]) }
+            for number in 0..<count { await rig.core.housekeeping.invalidate([rig.key("/k\(number)")]) }
             for ask in others { #expect(await rig.get(ask).cache.hasPrefix("hit")) }
             rig.memory.removeAll()
             if hasDisk { for ask in others { #expect(await rig.get(ask).cache.hasPrefix("hit")) } }
@@ -330,7 +330,7 @@ struct GroupTests {
             rig.origin.answers { asked in Self.grouped(asked.path == "/a" ? "\"g\"" : "\"h\"") }
             for path in ["/a", "/b"] { _ = await rig.get(path) }
             #expect(await rig.settle())
-            await rig.core.invalidate([], [.group("g", of: rig.key())])
+            await rig.core.housekeeping.invalidate([], [.group("g", of: rig.key())])
             rig.disk?.close()
             let disk = try await DiskTier.open(
                 path: rig.folder.file("cache"),

@@ -140,7 +140,7 @@ struct SuccessTests {
                 rig.origin.answers { _ in .whole(200, Self.fresh, Coded.html) }
                 _ = await rig.get(Self.ask(rig))
                 #expect(await rig.settle())
-                if disk { rig.core.freeMemory() }
+                if disk { rig.core.memory.removeAll() }
                 let json = PhasePlan(expect: .json)
                 let miss = await rig.get(Self.ask(rig, json))
                 #expect(miss.cache == "fwd=miss; fwd-status=200; detail=unexpected-content", "\(miss.cache)")
@@ -148,7 +148,7 @@ struct SuccessTests {
                 let good = await rig.get(Self.ask(rig, json))
                 #expect(good.cache == "fwd=miss; fwd-status=200; stored; detail=expect" && good.body == Coded.json)
                 #expect(await rig.settle())
-                if disk { rig.core.freeMemory() }
+                if disk { rig.core.memory.removeAll() }
                 for phases in [json, nil] {
                     #expect(await rig.get(Self.ask(rig, phases)).cache.hasPrefix("hit"))
                 }

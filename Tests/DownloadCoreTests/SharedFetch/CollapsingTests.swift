@@ -267,7 +267,7 @@ struct CollapsingTests {
             }
             let first = await rig.start(rig.ask("/a", policy: policy))
             #expect(await eventually { rig.origin.methods == "GET HEAD" })
-            _ = try await rig.core.purge([PurgeRule(.all, isSoft: isSoft)], on: rig.pool)
+            _ = try await rig.core.housekeeping.purge([PurgeRule(.all, isSoft: isSoft)], on: rig.pool)
             let second = await rig.start(rig.ask("/a", policy: policy))
             head.open()
             _ = await first.value

@@ -216,7 +216,7 @@ struct IncomingResponseTests {
             let first = await rig.start(rig.ask())
             #expect(await eventually { rig.core.fillCount == 1 })
             #expect(await rig.relay(.post).cache == "fwd=method; fwd-status=200")
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             let after = await rig.get()
             #expect(after.body == [2], "what was asked after a change must not be older than it")
             tail.open()
@@ -240,7 +240,7 @@ struct IncomingResponseTests {
             rig.origin.answers { _ in Reply(steps: [.valve(head)] + Reply.headOnly(200, fields).steps) }
             let task = await rig.start(rig.ask())
             #expect(await eventually { rig.origin.count == 2 })
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             head.open()
             #expect(await task.value.text == "hello")
             #expect(rig.memory.variants(rig.key()).isEmpty && rig.disk?.lookup(rig.key()).isEmpty == true)

@@ -160,7 +160,7 @@ struct LeavingTests {
             leader.cancel()
             #expect(await leader.value.failure == .cancelled)
             // The waiter has asked before this, and must not get what is older than it.
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             head.open()
             #expect(await waiter.value.text == "hello")
             #expect(await eventually { rig.origin.cancelled == 1 })

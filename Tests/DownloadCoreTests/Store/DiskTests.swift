@@ -197,7 +197,7 @@ struct DiskTests {
                 for number in 0..<4 { tasks.append(await rig.start(rig.ask(), loop: number % 2)) }
                 if round % 3 == 0 { rig.memory.removeAll() }
                 changes.add()
-                rig.core.invalidate(rig.key())
+                rig.core.housekeeping.invalidate(rig.key())
                 let after = await rig.get(rig.ask(), loop: round % 2)
                 #expect(after.text == "\(changes.value)")
                 for task in tasks { _ = await task.value }

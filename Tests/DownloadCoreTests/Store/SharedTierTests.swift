@@ -110,9 +110,9 @@ struct SharedTierTests {
             pair.answer("new")
             let key = pair.a.key()
             switch kind {
-            case 0: pair.a.core.invalidate(key)
-            case 1: await pair.a.core.invalidate([key])
-            default: _ = try await pair.a.core.purge([PurgeRule(.tag("page"))], on: pair.a.pool)
+            case 0: pair.a.core.housekeeping.invalidate(key)
+            case 1: await pair.a.core.housekeeping.invalidate([key])
+            default: _ = try await pair.a.core.housekeeping.purge([PurgeRule(.tag("page"))], on: pair.a.pool)
             }
             #expect(pair.server.bodies(key).isEmpty)
             #expect(await pair.b.get().text == "new", "neither from the tier nor from memory, which has been told")
@@ -135,9 +135,9 @@ struct SharedTierTests {
             #expect(await eventually { pair.b.origin.count == 1 })
             let key = pair.a.key()
             switch kind {
-            case 0: pair.a.core.invalidate(key)
-            case 1: await pair.a.core.invalidate([key])
-            default: _ = try await pair.a.core.purge([PurgeRule(.tag("page"))], on: pair.a.pool)
+            case 0: pair.a.core.housekeeping.invalidate(key)
+            case 1: await pair.a.core.housekeeping.invalidate([key])
+            default: _ = try await pair.a.core.housekeeping.purge([PurgeRule(.tag("page"))], on: pair.a.pool)
             }
             tail.open()
             #expect(await slow.value.text == "old", "who asked before may have it")
@@ -225,7 +225,7 @@ struct SharedTierTests {
             // The server has answered, and its answer is on its way.
             #expect(await eventually { pair.server.state.withLock { $0.moment } >= 3 })
             pair.answer("new")
-            pair.b.core.invalidate(pair.b.key())
+            pair.b.core.housekeeping.invalidate(pair.b.key())
             gate.open()
             #expect(await waiting.value.text == "new")
             await pair.settle()
@@ -264,7 +264,7 @@ struct SharedTierTests {
             let waiting = await rig.start(rig.ask("/a", [("A", "short")]))
             #expect(await eventually { tier.server.state.withLock { $0.moment } > before })
             rig.origin.answers { _ in .whole(200, tagged, Array("new".utf8)) }
-            rig.core.invalidate(rig.key())
+            rig.core.housekeeping.invalidate(rig.key())
             gate.open()
             let got = await waiting.value
             #expect(got.text == "new", "\(got)")
@@ -316,7 +316,7 @@ struct SharedTierTests {
             _ = await pair.a.get()
             await pair.settle()
             pair.tierA.isDown = true
-            pair.a.core.invalidate(pair.a.key())
+            pair.a.core.housekeeping.invalidate(pair.a.key())
             pair.tierA.isDown = false
             pair.answer("new")
             #expect(await pair.a.get().text == "new")
@@ -332,13 +332,13 @@ struct SharedTierTests {
             _ = await pair.a.get("/a")
             _ = await pair.b.get("/b")
             await pair.settle()
-            var page = try await pair.a.core.listing(on: pair.a.pool).page(ListQuery())
+            var page = try await pair.a.core.store.listing(on: pair.a.pool).page(ListQuery())
             #expect(page.responses.map { "\($0.key)" } == ["\(host)/a", "\(host)/b"])
             #expect(page.responses.map(\.tiers) == [[.memory, .disk], [.shared]])
             pair.tierA.isDown = true
-            page = try await pair.a.core.listing(on: pair.a.pool).page(ListQuery())
+            page = try await pair.a.core.store.listing(on: pair.a.pool).page(ListQuery())
             #expect(page.responses.map { "\($0.key)" } == ["\(host)/a"])
-            #expect(pair.a.core.statistics[.shared]?.commits == 1)
+            #expect(pair.a.core.store.statistics[.shared]?.commits == 1)
         }
     }
 }

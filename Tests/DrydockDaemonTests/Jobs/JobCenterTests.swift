@@ -154,7 +154,7 @@ import Testing
         for name in ["version", "CACHEDIR.TAG", "lock", "secret", "objects", "tmp", "jobs/1.json"] {
             #expect(manager.fileExists(atPath: "\(rig.store)/\(name)"), "\(name)")
         }
-        #expect(throws: Never.self) { try rig.runtime.core.makeFoldersWhole() }
+        #expect(throws: Never.self) { try rig.runtime.core.store.makeFoldersWhole() }
         rig.stop()
         // As the next start does it.
         #expect(throws: Never.self) { _ = try DiskTier.claim(path: rig.store, kind: .shared) }

@@ -77,13 +77,13 @@ import Testing
         for _ in 0..<1000 where !isCompared {
             lines.update { $0 = [] }
             let began = core.clock.now()
-            let hits = core.statistics.memory.hits
+            let hits = core.store.statistics.memory.hits
             let atOnce = try #require(try hit(manager, request(url)))
-            #expect(core.statistics.memory.hits == hits + 1)
+            #expect(core.store.statistics.memory.hits == hits + 1)
             let result = try await manager.download(url)
-            #expect(core.statistics.memory.hits == hits + 2)
+            #expect(core.store.statistics.memory.hits == hits + 2)
             let expected = try #require(try await waited(manager, url))
-            #expect(core.statistics.memory.hits == hits + 3)
+            #expect(core.store.statistics.memory.hits == hits + 3)
             guard core.clock.now() == began else { continue }
             isCompared = true
             #expect(result == expected)

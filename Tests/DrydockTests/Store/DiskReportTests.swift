@@ -105,10 +105,10 @@ private final class Lines: Sendable {
             _ = try await session.ask()
             while try await session.read() != nil {}
         }
-        #expect(await eventually { engine.core.statistics[.disk]?.objects == 2 })
+        #expect(await eventually { engine.core.store.statistics[.disk]?.objects == 2 })
         // Nothing is downloaded any more: it is the watch that looks.
         available.update { $0 = 0 }
-        #expect(await eventually { engine.core.statistics[.disk]?.objects == 0 })
+        #expect(await eventually { engine.core.store.statistics[.disk]?.objects == 0 })
         #expect(await eventually { (try? objects(folder))?.isEmpty == true })
         #expect(lines.count(.warning, "less than DiskStore.minimumFree left: stored responses are evicted") == 1)
         await sessions.close()

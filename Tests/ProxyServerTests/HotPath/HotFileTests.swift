@@ -176,14 +176,14 @@ private let cases = [
             var answers: [[String]] = []
             var counts: [[UInt64]] = []
             for one in cases {
-                let hits = harness.core.statistics[.disk]?.hits ?? 0
+                let hits = harness.core.store.statistics[.disk]?.hits ?? 0
                 let hot = try Self.result(harness, one, .hot)
                 #expect(hot.isHot == one.isHot, "\(one.text)")
                 answers.append(hot.lines)
                 counts.append(hot.counted)
                 if one.isHot.contains(false) { continue }
                 let fromDisk = hot.lines.count { $0.hasSuffix("detail=disk") }
-                #expect(harness.core.statistics[.disk]?.hits == hits + fromDisk, "\(one.text)")
+                #expect(harness.core.store.statistics[.disk]?.hits == hits + fromDisk, "\(one.text)")
             }
             _ = try harness.get("/s/marker", fields: [("Cache-Control", "only-if-cached")])
             for (number, one) in cases.enumerated() {
@@ -218,7 +218,7 @@ private let cases = [
             // At least for one tick of the kernel's clock of files.
             usleep(20_000)
             switch how {
-            case "invalidated": harness.core.invalidate(CacheKey(service: "s", url: url))
+            case "invalidated": harness.core.housekeeping.invalidate(CacheKey(service: "s", url: url))
             case "purged": try harness.purge(PurgeRule(.url(url)))
             case "purged by its tag": try harness.purge(PurgeRule(.tag("one")))
             case "all purged": try harness.purge(PurgeRule(.all))

@@ -453,7 +453,9 @@ private let cases: [Case] = [
                     plan: route.itself.request,
                     runtime: route.runtime,
                     client: handler.client,
-                    onFetch: { ended.update { $0.append(core.cancel { $0.description.hasSuffix("/head") }) } }
+                    onFetch: {
+                        ended.update { $0.append(core.housekeeping.cancel { $0.description.hasSuffix("/head") }) }
+                    }
                 )
                 handler.routes.services.use(source, for: route.itself)
             }
@@ -482,7 +484,7 @@ private let cases: [Case] = [
                 } else {
                     #expect(origin.waitForRequests(1, target: target))
                 }
-                #expect(harness.core.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 1))
+                #expect(harness.core.housekeeping.cancel { _ in true } == CancelledFetches(fetches: 1, waiters: 1))
                 if target == "/body" {
                     #expect(try client.readBody { _ in } == .cut)
                 } else {

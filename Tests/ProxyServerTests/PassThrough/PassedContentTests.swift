@@ -131,7 +131,7 @@ import Testing
                 let moved = try harness.counters()[.bytesSpliced]
                 #expect(moved > before[.bytesSpliced])
                 if isCancelled {
-                    let ended = try harness.ask { [core = harness.core] _ in core.cancel { _ in true } }
+                    let ended = try harness.ask { [core = harness.core] _ in core.housekeeping.cancel { _ in true } }
                     #expect(ended.fetches == 1)
                 } else {
                     client.reset()

@@ -36,7 +36,7 @@ import Testing
         let runtime = try await Self.open(Self.limits(disk: hasDisk ? folder.file("store") : nil), on: threads)
         #expect(threads.loops.loops.count == 2)
         #expect(runtime.core.memory.statistics.limit == 1 << 20)
-        #expect(runtime.core.statistics[.disk]?.limit == (hasDisk ? 1 << 20 : nil))
+        #expect(runtime.core.store.statistics[.disk]?.limit == (hasDisk ? 1 << 20 : nil))
         await DetachedThread.wait { runtime.stop() }
     }
 
