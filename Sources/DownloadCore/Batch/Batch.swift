@@ -55,7 +55,7 @@ package struct BatchOptions: Sendable, Equatable, Codable {
 package struct Batch: Sendable, Equatable, Codable {
     package var options: BatchOptions
     package var state: BatchState
-    /// In the order given.
+    /// The items and what has become of them, in the order given.
     package var entries: [BatchEntry]
 
     package init(_ items: [BatchItem], options: BatchOptions = BatchOptions()) {
@@ -107,7 +107,7 @@ package enum BatchCheck: String, Sendable, Codable, CaseIterable {
     /// The origin does not answer HEAD, or its answer has no length; the item is downloaded anyway.
     case unknownSize = "unknown-size"
     case failed
-    /// The same as an earlier item.
+    /// The item is the same as an earlier one.
     case duplicate
 }
 
@@ -130,14 +130,14 @@ package enum BatchOutcome: String, Sendable, Codable, CaseIterable {
 package struct BatchEntry: Sendable, Equatable, Codable {
     package var item: BatchItem
     package var state: BatchEntryState
-    /// Nil before a check has looked for the size.
+    /// What a check has found out about the size; nil before it has looked.
     package var check: BatchCheck?
     package var outcome: BatchOutcome?
-    /// Of the body, in bytes; nil while it is unknown.
+    /// The size of the body in bytes; nil while it is unknown.
     package var size: Int64?
     /// Bytes of the body that have come for this item, in its last attempt.
     package var received: Int64
-    /// Of the answer that settled it.
+    /// The status of the answer that settled the item.
     package var status: Int?
     /// Why it failed, is not stored, or has no known size.
     package var reason: String?
@@ -158,7 +158,7 @@ package struct BatchEntry: Sendable, Equatable, Codable {
         }
     }
 
-    /// To be downloaded, or downloaded anew.
+    /// Queues the item to be downloaded, or downloaded anew.
     mutating func requeue() {
         self = BatchEntry(item)
     }
@@ -174,11 +174,11 @@ package struct BatchTotals: Sendable, Equatable, Codable {
     package var cancelled = 0
     /// Somebody has looked for their size.
     package var checked = 0
-    /// Of those done: repeat an earlier item.
+    /// Items done that repeat an earlier item.
     package var duplicates = 0
-    /// Of those done: nothing had to be downloaded.
+    /// Items done for which nothing had to be downloaded.
     package var valid = 0
-    /// Of those done: came, and may not be stored.
+    /// Items done that came, and may not be stored.
     package var notStored = 0
     /// Items queued or running whose size is unknown.
     package var unknownSize = 0
@@ -187,7 +187,7 @@ package struct BatchTotals: Sendable, Equatable, Codable {
     package var bytes: Int64 = 0
     /// Bytes of bodies that have come for this batch, and for no other.
     package var received: Int64 = 0
-    /// Of `bytes`, those of items queued or running that have not come yet.
+    /// The part of `bytes` that items queued or running still have to get.
     package var remaining: Int64 = 0
 
     /// An origin may claim any length: longer ones count as 16 TiB, so that no sum overflows.
@@ -238,7 +238,7 @@ package struct BatchItem: Sendable, Equatable, Codable {
     }
 
     package var url: String
-    /// As it is sent; `GET` by default.
+    /// The method as it is sent; `GET` by default.
     package var method: String
     /// Further request fields, in order.
     package var fields: [Field]
@@ -251,7 +251,7 @@ package struct BatchItem: Sendable, Equatable, Codable {
     package var seed: Bool
     /// Stores the response; true by default. If false, a response that is stored already stays as it is.
     package var store: Bool
-    /// Where the body is written, too: a path as the ``BatchFiles`` want it; nil: nowhere.
+    /// The file that the body is written to as well: a path as ``BatchFiles`` takes it; nil for none.
     package var file: String?
     /// Tells it from items of the same request whose wishes differ in what does not stand here; nil: nothing does.
     package var kind: Int?
@@ -327,11 +327,11 @@ package struct BatchRefusal: Error, Sendable, Equatable, CustomStringConvertible
 
 // MARK: - Routes of items
 
-/// Where an item's answer comes from. Loop-bound, because its source is.
+/// The source of an item's answer. Loop-bound, because a fetch source is.
 package enum BatchRoute {
-    /// From the store, or from the source through it.
+    /// The answer comes from the store, or from the source through it.
     case store(CacheRequest, any FetchSource)
-    /// From elsewhere, under a key that tells it from others: a method that is not stored, a demo answer.
+    /// The answer comes from elsewhere, under a key of its own: a method that is not stored, a demo answer.
     case other(CacheKey, () async throws(BatchRefusal) -> Answer)
 
     var key: CacheKey {

@@ -8,11 +8,11 @@ import Glibc
 import HTTPWire
 import Synchronization
 
-/// Where the files of items are. A file has either its old bytes or all of the new ones at any moment.
+/// The files of items. A file has either its old bytes or all of the new ones at any moment.
 ///
 /// Sendable: the names that are being written are under a mutex.
 package final class BatchFiles: Sendable {
-    /// Where names lead to.
+    /// The folder or the paths that names of files lead to.
     fileprivate enum Place: Sendable {
         /// Relative paths lead below `folder`; drafts have random names in `drafts`.
         case below(folder: String, drafts: String)

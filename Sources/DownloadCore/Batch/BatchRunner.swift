@@ -20,7 +20,7 @@ package final class BatchRunner: Sendable {
         var firstFailed: Int?
         /// Position of the next item that a worker looks at.
         var next = 0
-        /// Those that work; cancelled with the batch.
+        /// The tasks that work on items; they are cancelled with the batch.
         var workers: [Task<Void, Never>] = []
         /// An item has failed, and no further one is begun.
         var isStopped = false
@@ -73,7 +73,7 @@ package final class BatchRunner: Sendable {
     /// The batch as it is now.
     package var batch: Batch { state.withLock { $0.batch } }
 
-    /// The same without its items.
+    /// The state and the totals of the batch, without its items.
     package var progress: (state: BatchState, totals: BatchTotals) {
         state.withLock { ($0.batch.state, $0.totals) }
     }

@@ -11,9 +11,9 @@ package import HTTPWire
 /// Sendable: everything it holds is.
 package final class DownloadCore: Sendable {
     package let cacheName: String
-    /// For the fast path alone, whose lookup must not wait.
+    /// The memory tier, for the fast path, whose lookup must not wait.
     package let memory: MemoryTier
-    /// The same: the tier whose open files it answers from.
+    /// The tier whose open files the fast path answers from.
     let files: (any FileTier)?
     package let clock: WallClock
     package let invalidations: Invalidations
@@ -228,7 +228,7 @@ package final class DownloadCore: Sendable {
 /// The whole of a stored response that is fresh for every plain GET that selects it; what the daemon's hot path answers
 /// with, as an ``Answer``.
 package struct ReadyAnswer {
-    /// Without a reader: the body is there.
+    /// The answer without a reader, since all of its body is in memory.
     package let answer: Answer
     private let response: ResidentResponse
 

@@ -26,14 +26,14 @@ package struct StoredExplanation: Sendable {
     /// A representation of which only parts are stored.
     package struct Parts: Sendable, Equatable {
         package var stored: [Range<Int64>]
-        /// Of the whole, in bytes.
+        /// The length of the whole body, in bytes.
         package var length: Int64
     }
 
     /// What the client gets of the stored response that answers.
     package struct Reply: Sendable, Equatable {
         package var status: Int
-        /// Of a 206, the bytes in it.
+        /// The ranges of bytes in a 206.
         package var parts: [Range<Int64>] = []
         /// The section behind another status than the stored one, such as `RFC 9110 section 14.2`.
         package var section: String?
@@ -51,7 +51,7 @@ package struct StoredExplanation: Sendable {
     /// What the rules say; its variants are all that is stored, those that have been invalidated behind the others.
     package var rules: Explanation
     package var places: [Place]
-    /// Nil where the answer would come from the origin, or there is none.
+    /// The reply from the store; nil if the answer would come from the origin, or there is none.
     package var reply: Reply?
     /// What stored parts, or the request's own range, make of the decision; nil where they have nothing to do with it.
     package var part: PartOutcome?

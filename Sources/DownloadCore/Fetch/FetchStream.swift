@@ -19,14 +19,14 @@ final class FetchStream: EndSink {
         }
     }
 
-    /// Where the bytes go.
+    /// The destination of the bytes.
     protocol Destination: AnyObject {
         func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
         func ended(_ result: Result<Fields, FetchError>)
     }
 
     var onInterim: ((ResponseHead) -> Void)?
-    /// Where that is tight, little is to come at a time.
+    /// The budget of the body; while it is tight, few bytes are taken at a time.
     var budget: BodyBudget?
     private var handle: (any FetchHandle)?
     private let head = Latch<Result<Head, FetchError>>()
@@ -126,7 +126,7 @@ final class FetchStream: EndSink {
         }
     }
 
-    /// As ``FetchHandle/isAtHand``.
+    /// Whether the bytes are at hand, as ``FetchHandle/isAtHand`` says it.
     var isAtHand: Bool { handle?.isAtHand ?? false }
 
     /// The destination wants nothing for a while.

@@ -52,7 +52,7 @@ package class FetchEntry: @unchecked Sendable {  // protected as the comment abo
 
 /// Sendable: sharded, each shard under its own mutex.
 final class FetchTable: Sendable {
-    /// Where an entry is, unless another has come there since.
+    /// The slot of an entry, as long as no other entry has taken it.
     fileprivate struct Place: Sendable {
         var shard = 0
         var slot = 0
@@ -185,7 +185,7 @@ final class FetchRegistration: ListedFetch {
     var onStop: ((FetchError) -> Void)?
     private var listing: FetchListing?
 
-    /// Of a fetch that any number may wait for.
+    /// The entry of a fetch that any number of requests may wait for.
     private final class SharedEntry: FetchEntry, @unchecked Sendable {  // constant, as its superclass asks for
         private let count: @Sendable () -> Int
         private let tell: @Sendable (FetchError) -> Void

@@ -12,7 +12,7 @@ import Synchronization
 package final class IncompleteResponse: Sendable {
     private struct State {
         var head: StoredHead
-        /// Of the time when the first part was asked for.
+        /// The invalidation token of the time when the first part was asked for.
         var token: InvalidationToken
         /// Ranges that are being fetched.
         var claims: [(range: Range<Int64>, end: Latch<Void>)] = []
@@ -97,7 +97,7 @@ package struct PartialStatistics: Sendable, Equatable {
 final class PartialTable: Sendable {
     /// Representations at most.
     static let limit = 1024
-    /// Of one key at most.
+    /// Incomplete responses of one key at most.
     static let variants = 8
 
     private struct State {
@@ -117,7 +117,7 @@ final class PartialTable: Sendable {
         self.filedLimit = filedLimit
     }
 
-    /// Those of a key, the newest last.
+    /// The incomplete responses of a key, the newest last.
     func variants(_ key: CacheKey) -> [IncompleteResponse] {
         state.withLock { state in
             guard let found = state.partials[key] else { return [] }
@@ -127,7 +127,7 @@ final class PartialTable: Sendable {
         }
     }
 
-    /// The same without an effect on the order of use, for explanations.
+    /// The incomplete responses of a key without an effect on the order of use, for explanations.
     func peek(_ key: CacheKey) -> [IncompleteResponse] { state.withLock { $0.partials[key] ?? [] } }
 
     /// Keeps it in place of the one that the same requests select.

@@ -8,7 +8,7 @@ package import HTTPWire
 
 /// A request that the origin has to answer. Loop-bound, because its body is.
 package struct UncachedRequest {
-    /// As it goes to the origin.
+    /// The request as it goes to the origin.
     package var request: FetchRequest
     /// The client's request, under the key and the policy that a GET of its target has.
     package var ask: CacheRequest
@@ -113,7 +113,7 @@ extension DownloadCore {
         await housekeeping.invalidate(Array(keys), rules, anyHost: elsewhere.anyHost)
     }
 
-    /// Nil where the answer does not represent the target as for GET, or may not be stored.
+    /// Stores the answer; nil if it does not represent the target as for GET, or may not be stored.
     private func store(
         _ pass: UncachedRequest,
         _ head: FetchStream.Head,

@@ -271,7 +271,7 @@ package struct ForwardReason: Sendable, Equatable {
         self.reason = reason
     }
 
-    /// Where a decision sends the request.
+    /// The reason for which a decision sends a request to the origin.
     init(_ decision: ReuseDecision) {
         switch decision {
         case .stale(_, _, let reason): self.init(decision.forward ?? .stale, reason.rawValue)

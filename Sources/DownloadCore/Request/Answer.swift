@@ -44,7 +44,7 @@ package struct Answer {
         get { box.members.head }
         _modify { yield &members.head }
     }
-    /// Nil where the answer has no body (HEAD, 304, 204, an error).
+    /// The reader of the body; nil if the answer has none (HEAD, 304, 204, an error).
     package var reader: BodyReader? {
         get { box.members.reader }
         set { members.reader = newValue }
@@ -64,7 +64,7 @@ package struct Answer {
         get { box.members.originTime }
         set { members.originTime = newValue }
     }
-    /// Nil where the cache had no part in the answer (a demo answer).
+    /// What Cache-Status says; nil if the cache had no part in the answer (a demo answer).
     package var cacheStatus: CacheStatus? {
         get { box.members.cacheStatus }
         _modify { yield &members.cacheStatus }

@@ -81,7 +81,7 @@ package struct CacheRequest: Sendable {
         get { box.members.collapse }
         set { members.collapse = newValue }
     }
-    /// Nil for a route without substitutes and without expected content.
+    /// The placeholder, the fallback and the expected content; nil for a route without them.
     package var phases: PhasePlan? {
         get { box.members.phases }
         set { members.phases = newValue }
@@ -117,7 +117,7 @@ package struct CacheRequest: Sendable {
         get { box.members.shown }
         set { members.shown = newValue }
     }
-    /// Where under the disk tier's files a stored 200 is kept as a plain file, too; nil: nowhere.
+    /// The path under the disk tier's files at which a stored 200 is kept as a plain file; nil for none.
     package var storeAs: String? {
         get { box.members.storeAs }
         set { members.storeAs = newValue }
@@ -211,7 +211,7 @@ package final class ContentSource: RequestBodySource {
         self.rest = rest
     }
 
-    /// The same from its start; nil where something follows that cannot be read twice.
+    /// The content from its start; nil if something follows that cannot be read twice.
     package var again: (any RequestBodySource)? { rest == nil ? ContentSource(whole) : nil }
 
     /// Its bytes in all; nil where something follows that is not in memory.

@@ -97,7 +97,7 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// The same, with one more sentence about it.
+    /// This error with one more sentence about it.
     package func adding(_ sentence: String) -> FetchError {
         switch self {
         case .upstream(let error): .upstream(error.adding(sentence))

@@ -8,7 +8,7 @@ import HTTPWire
 
 /// A file that answers in place of a missing response.
 package final class SubstituteResponse: Sendable, Equatable {
-    /// Of the file, for messages.
+    /// The path of the file, for messages.
     package let path: String
     package let status: Int
     let body: Body
@@ -70,7 +70,7 @@ package struct PhasePlan: Sendable, Equatable {
         expect == .any && types == nil ? nil : "\(expect.rawValue) \(types?.description ?? "*/*")"
     }
 
-    /// The same for seeds, which have not come through a fetch; nil where nothing is expected.
+    /// What is expected of seeds, which have not come through a fetch; nil for nothing.
     package static func seedExpectation(_ plan: PhasePlan?, _ policy: CachePolicy) -> SeedExpectation? {
         let expectation = plan?.expectation
         if expectation == nil, policy.success == nil { return nil }

@@ -125,11 +125,11 @@ package enum SeedImport: Sendable, Equatable {
 
 // MARK: - Folders on the way into the store
 
-/// Where a seed is stored, and what it must be.
+/// The key under which a seed is stored, and what its content must be.
 package struct SeedPlace: Sendable {
     package let key: CacheKey
     package let policy: CachePolicy
-    /// Nil: anything.
+    /// What the content must be; nil for anything.
     package let expectation: SeedExpectation?
 
     package init(key: CacheKey, policy: CachePolicy, expectation: SeedExpectation?) {
@@ -201,7 +201,7 @@ package struct SeedCopies: Sendable, Equatable {
 package struct SeedExport: Sendable, Equatable {
     /// Responses in the folder now.
     package var written = 0
-    /// Of their bodies.
+    /// The bytes of their bodies.
     package var bytes: Int64 = 0
     /// Responses that a seed cannot be, or that have gone meanwhile.
     package var skipped = 0

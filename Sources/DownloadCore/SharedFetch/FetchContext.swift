@@ -13,7 +13,7 @@ import Synchronization
 final class FetchContext: Sendable {
     /// Bytes of one body that the memory tier takes at most.
     let memoryMaxObject: Int
-    /// The same of the tiers behind it.
+    /// Bytes of one body that the tiers behind memory take at most.
     let diskMaxObject: Int
     let invalidations: Invalidations
     let budget: BodyBudget
@@ -81,7 +81,7 @@ final class FetchContext: Sendable {
         return try await stream.start(request, from: source, timeout: timeout, on: loop)
     }
 
-    /// The same up to the moment when the stream is started.
+    /// Prepares a stream up to the moment when it is started.
     @inline(never) func prepare(
         _ stream: FetchStream,
         for method: Method,
@@ -108,7 +108,7 @@ final class FetchContext: Sendable {
         !invalidations.isGone(stale) && staleVerdict(stale.head, ask, errorStatus: errorStatus).isAllowed
     }
 
-    /// The same by the rules alone, with the reason where it may not.
+    /// What the rules alone say of a stale response as a stand-in, with the reason if it may not be one.
     func staleVerdict(_ stale: StoredHead, _ ask: CacheRequest, errorStatus: Int?) -> StaleVerdict {
         Caching.mayServeStale(
             stored: stale,
@@ -179,7 +179,7 @@ final class MissContext {
         self.hasHeadFailed = hasHeadFailed
     }
 
-    /// The same miss of another question.
+    /// This miss, for another question.
     func asking(_ ask: CacheRequest, hasHeadFailed: Bool) -> MissContext {
         MissContext(
             ask: ask,

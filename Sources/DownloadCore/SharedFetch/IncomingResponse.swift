@@ -336,7 +336,7 @@ final class IncomingResponse {
 final class ExpectedContent {
     private let context: FetchContext
     private let ask: CacheRequest
-    /// Nil where nothing is expected of the body, or nothing can be seen yet.
+    /// The inspection of the body; nil if nothing is expected of it, or nothing can be seen yet.
     private var inspection: ContentInspection?
     /// Bytes that the inspection has seen before they flow.
     private var inspected = 0

@@ -51,7 +51,7 @@ package struct FetchedResponse: Sendable {
     package let decision: StoreDecision
     /// The head as it would be stored; a request's conditions are evaluated against it.
     package let described: StoredHead
-    /// The same where it is being stored, else nil.
+    /// The described response if it is being stored, else nil.
     package var stored: StoredHead? { if case .store = decision { described } else { nil } }
     /// Why no tier takes the response although it may be stored; nil where one does, if all of it comes.
     package let placementRefusal: UnstoredReason?
@@ -59,7 +59,7 @@ package struct FetchedResponse: Sendable {
     package let replacesStale: Bool
     /// Why a forwarded 206 is not stored.
     var partRefusal: String?
-    /// Of the time when the fetch began, for what the head says.
+    /// The invalidation token of the time when the fetch began, for what the head says.
     let token: InvalidationToken
     /// Set when it is stored, or will never be, with the reason why no tier has it.
     var end: Latch<UnstoredReason?>?
@@ -101,7 +101,7 @@ final class SharedFetch: Sendable {
         guarded = Mutex(Guarded(state: state))
     }
 
-    /// As it is at this moment.
+    /// The state at this moment.
     var state: SharedFetchState { guarded.withLock { $0.state } }
 
     /// - Returns: what the caller does now; the table does its part in ``SharedFetchTable/send(_:to:)``.

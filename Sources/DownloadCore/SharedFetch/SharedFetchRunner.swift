@@ -28,7 +28,7 @@ final class SharedFetchRunner {
     var onInterim: ((ResponseHead) -> Void)?
     /// Of the request on this loop that waits for the outcome: opened with the body, so that no byte can be missed.
     var leaderReader: BodyReader?
-    /// The same where a part arrives.
+    /// The part that the waiting request reads, if a part arrives.
     var leaderPart: RangeInFlight?
     /// The Set-Cookie lines of the answer to a validation or a range request: they are only for the
     /// client whose request was sent.

@@ -24,7 +24,7 @@ final class SharedFetches: Sendable {
 
     // Each function that waits is apart from those that call it: their frames would have what all of them need.
 
-    /// Nil where a response was stored in the meantime: then search the store again.
+    /// Answers a miss from the origin; nil if a response was stored in the meantime: then search the store again.
     @inline(never) func askOrigin(
         _ miss: MissContext,
         _ turn: Int,
@@ -84,7 +84,7 @@ final class SharedFetches: Sendable {
 
     /// What waiting for another's fetch came to.
     private enum Waited {
-        /// Nil: look again.
+        /// The answer; nil to look in the store again.
         case answered(Answer?)
         /// It takes too long, or brings what is wanted too late.
         case inVain
@@ -186,7 +186,7 @@ final class SharedFetches: Sendable {
 
     /// What leading a fetch came to.
     private enum Led {
-        /// Nil: look again.
+        /// The answer; nil to look in the store again.
         case answered(Answer?)
         /// The response is for somebody else.
         case alone(ForwardReason)

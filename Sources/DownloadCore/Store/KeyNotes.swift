@@ -13,7 +13,7 @@ import Synchronization
 final class KeyNotes: Sendable {
     /// Keys whose last response could not be shared, so that requests do not wait for the next one (hit-for-miss).
     let hitForMiss = ExpiringKeySet()
-    /// The same for requests with Cookie only: their refusals say nothing about requests without it.
+    /// Keys whose last response to a request with Cookie could not be shared; it says nothing about others.
     let cookieBound = ExpiringKeySet()
     /// Keys whose last response was storable, but no tier stored it.
     let recentlyNotKept = ExpiringKeySet()

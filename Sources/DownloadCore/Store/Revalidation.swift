@@ -65,7 +65,7 @@ final class VariantUpdate: Sendable {
     let known: RevalidationCandidates
     let token: InvalidationToken
     let answer: ResponseHead
-    /// Of the answer.
+    /// The times of the answer to the validation.
     let times: ResponseTimes
 
     init(
@@ -231,7 +231,7 @@ final class OriginCapabilityTable: Sendable {
     private static let limit = 4096
     private let origins = Mutex<[[UInt8]: OriginCapabilities]>([:])
 
-    /// Of the origin that a key belongs to, as they count at `now`, in Unix seconds.
+    /// The capabilities of the origin that a key belongs to, as they count at `now`, in Unix seconds.
     subscript(key: CacheKey, now: Int64) -> OriginCapabilities {
         let capabilities = origins.withLock { $0[key.originBytes] ?? OriginCapabilities() }
         return capabilities.current(at: now)

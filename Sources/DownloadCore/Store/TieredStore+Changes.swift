@@ -475,11 +475,11 @@ extension TieredStore {
 
 // MARK: - The choice of tiers
 
-/// Where a response goes when all of it has come.
+/// The tiers that a response goes to when all of it has come.
 struct TierPlacement: Equatable {
     var inMemory: Bool
     var onDisk: Bool
-    /// Nil where a tier takes it.
+    /// Why no tier takes the response; nil if one does.
     var refusal: UnstoredReason?
 
     /// No tier takes it.

@@ -10,7 +10,7 @@ package struct StoreStatistics: Sendable {
     /// Behind memory, in the order in which they are asked.
     package let behind: [(tier: StoreTier, statistics: TierStatistics)]
 
-    /// Those of the tier that is called so; nil where there is none.
+    /// The statistics of the tier with this name; nil if there is none.
     package subscript(_ tier: StoreTier) -> TierStatistics? { behind.first { $0.tier == tier }?.statistics }
 
     /// Not every tier knows what it holds yet.

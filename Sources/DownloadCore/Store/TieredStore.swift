@@ -280,7 +280,7 @@ package final class TieredStore: Sendable {
 
     // MARK: - What rules leave of it
 
-    /// Those that no rule has invalidated; the others leave their tiers now that they have been met.
+    /// The variants that no rule has invalidated; the others leave their tiers now that they have been met.
     private func valid(_ variants: [StoredResponse]) -> [StoredResponse] {
         variants.compactMap { response in
             if let judged = judged(response) { return judged }
@@ -290,7 +290,7 @@ package final class TieredStore: Sendable {
         }
     }
 
-    /// The same of what a tier has found.
+    /// The finding of a tier if no rule has invalidated it; otherwise it leaves its tier.
     private func valid(_ finding: TierFinding) -> TierFinding? {
         if let response = finding.response { return valid([response]).first.map { TierFinding($0) } }
         var head = finding.head

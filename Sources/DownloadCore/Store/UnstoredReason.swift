@@ -81,7 +81,7 @@ package enum UnstoredReason: String, Sendable, CaseIterable {
 
 /// Why an answer was not stored.
 package struct UnstoredAnswer: Sendable, Equatable {
-    /// As Cache-Status has it, where it says so.
+    /// The reason as Cache-Status words it, if it says one.
     package var reason: String
     /// The rule behind the reason, such as `RFC 9111 section 5.2.2.5`.
     package var section: String
