@@ -31,7 +31,7 @@ package final class Connection: IOHandler, LoopMember {
     let input: ReadBuffer
     let output: OutputQueue
     var current: Exchange?
-    /// Of the answer of `current`.
+    /// The framing of the answer of `current`.
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) var framing = HTTP1Framing()
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.

@@ -182,7 +182,7 @@ struct ConnectionState: Equatable {
     struct Deadlines {
         var head: UInt64
         var idle: UInt64
-        /// Of a body that is read away.
+        /// The deadline of a body that is read away.
         var drain: UInt64
         var linger: UInt64
     }

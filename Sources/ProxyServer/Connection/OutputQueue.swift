@@ -44,7 +44,7 @@ final class OutputQueue {
 
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) private var segments: [Segment] = []
-    /// Of the transport that the queue is written to.
+    /// Whether the transport that the queue is written to copies memory.
     let copiesMemory: Bool
     private var first = 0
     /// Bytes in the queue, those in files included.

@@ -45,7 +45,7 @@ package final class RequestBody {
     /// What an unread body may cost before the connection is closed instead, in bytes.
     static let unreadLimit = 64 << 10
 
-    /// Nil once the exchange is over.
+    /// The input that the body is read from; nil once the exchange is over.
     private var input: (any RequestBodyInput)?
     private var decoder: BodyDecoder
     /// Bytes at the front of the read buffer that are content, and not handed out yet.

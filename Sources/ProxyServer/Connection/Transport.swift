@@ -133,7 +133,7 @@ package enum ListenerRole: Sendable, Hashable {
     case admin
 }
 
-/// Where a connection came in.
+/// The listener at which a connection came in.
 package final class ListenerInfo: Sendable {
     package let role: ListenerRole
     package let address: SocketAddress

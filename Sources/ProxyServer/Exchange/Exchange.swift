@@ -56,7 +56,7 @@ package final class Exchange {
     /// Told when the client can take more bytes and when it leaves, while an answer is forwarded
     /// without a task; nil at the end.
     var responder: (any SynchronousResponder)?
-    /// Nil from the end on.
+    /// The carrier of the exchange; nil from its end on.
     private(set) var carrier: (any ExchangeCarrier)?
     var state = State.open
     /// Ends an answer that does not end by itself; nil for others.

@@ -21,7 +21,7 @@ package struct ExchangeOutcome: Sendable {
     package var cache = CacheOutcome.none
     /// The status that the origin answered with.
     package var upstreamStatus: Int?
-    /// From the request to the origin to its head, in nanoseconds.
+    /// The time from the request to the origin to the head of its answer, in nanoseconds.
     package var upstreamTime: UInt64?
     /// Why there was no answer, or why it ended early; empty where all went well.
     package var error = ""

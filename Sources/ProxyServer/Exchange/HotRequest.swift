@@ -15,7 +15,7 @@ package struct HotRequest: ~Copyable {
     /// The known fields that occur.
     package let present: FieldSet
     package let keepAlive: Bool
-    /// Without a body, expecting nothing, upgrading nothing, its target as it is matched.
+    /// The request has no body, expects and upgrades nothing, and its target is as it is matched.
     let isBare: Bool
     // The connection's own, which holds both and changes neither during the call.
     private let parser: UnsafeMutablePointer<RequestParser>

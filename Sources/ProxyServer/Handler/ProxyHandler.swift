@@ -17,7 +17,7 @@ package final class ProxyHandler: ExchangeHandler {
     let client: UpstreamClient
     let context: LoopContext
     let listeners: OwnListeners
-    /// Those of the loop, of all configurations.
+    /// The calls under way on this loop, of all configurations.
     private let calls: CallsUnderWay
     /// Replaced by a reload. Requests under way finish by those that they began with.
     // Unchecked: no code outside runs while this variable is replaced, and each request would pay for the check.
@@ -107,7 +107,7 @@ package final class ProxyHandler: ExchangeHandler {
     /// What answers CONNECT and Upgrade.
     var tunnels: Tunnels { Tunnels(routes: routes, core: core, client: client, listeners: listeners) }
 
-    /// What says of a request that no client has sent what would become of it.
+    /// Explains and routes requests that no client has sent.
     var unsent: UnsentRequests {
         UnsentRequests(routes: routes, core: core, listeners: listeners, limits: context.settings.head)
     }
@@ -401,9 +401,9 @@ struct RoutesInForce {
 /// Loop-bound. A class, since it may wait for the latency of a fault.
 final class MadeAnswer {
     private let result: ServiceAnswer
-    /// Of faults that act on it.
+    /// The effect of the faults that act on the answer.
     private let effect: FaultEffect?
-    /// Fields of cross-origin rules and quotas.
+    /// The fields that cross-origin rules and quotas add.
     private let added: Fields
     private let bodies: BodyLog?
     private let match: RouteMatch
@@ -425,7 +425,7 @@ final class MadeAnswer {
         self.responder = responder
     }
 
-    /// Where the client has left, this only ends what there was to send.
+    /// Sends the answer; if the client has left, this only ends what there was to send.
     func send(to exchange: Exchange, on loop: isolated EventLoop) async {
         let rewriting = match.route.rewriting
         if let effect {

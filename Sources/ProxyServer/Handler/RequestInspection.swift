@@ -11,9 +11,9 @@ import Upstream
 
 /// Examines the request of one exchange, and says what was found.
 enum RequestInspection {
-    /// Of answers to requests that are not right.
+    /// The field in answers to requests that are not right.
     private static let fieldName = "Drydock-OpenAPI"
-    /// What a field and a line of the log show of all that is wrong.
+    /// The most characters that a field and a log line show of all that is wrong.
     private static let longest = 1000
 
     /// - Parameters:

@@ -88,7 +88,7 @@ final class Responder {
         exchange.sendInterim(head)
     }
 
-    /// In bytes.
+    /// The most bytes that are sent in one piece.
     static let longestPiece = 1 << 20
 
     private func stream(

@@ -311,7 +311,7 @@ struct LadderExplanation {
         return result
     }
 
-    /// The same of a route whose answers come from its `source`.
+    /// Each source of a route whose answers come from its `source`, with what it would do.
     func rungs(
         of plan: RecordingPlan,
         _ call: ServiceCall,

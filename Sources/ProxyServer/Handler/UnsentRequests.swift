@@ -16,7 +16,7 @@ struct UnsentRequests {
     let routes: RoutesInForce
     let core: DownloadCore
     let listeners: OwnListeners
-    /// Of a client's head.
+    /// The limits of a client's head.
     let limits: HeadLimits
 
     var plan: RoutePlan { routes.plan }
@@ -83,7 +83,7 @@ extension UnsentRequests {
         }
     }
 
-    /// The same for an item that is downloaded for clients to come.
+    /// The route of an item that is downloaded for clients to come.
     func prefetchRoute(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
         let route = try batchRoute(item.asClientsAsk(codings: true), on: loop)
         // Programs read the file of `store_as`.
