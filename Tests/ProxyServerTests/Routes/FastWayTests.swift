@@ -168,7 +168,9 @@ private struct Seen: Sendable {
         lines.compactMap { line in
             // Who logs decisions names the request of an error.
             if line.hasPrefix("X-Request-Id: ") { return nil }
-            if line.hasPrefix("Date: ") || line.hasPrefix("Age: ") { return String(line.prefix { $0 != ":" }) }
+            if ["Date: ", "Age: ", "Retry-After: "].contains(where: line.hasPrefix) {
+                return String(line.prefix { $0 != ":" })
+            }
             return line.replacing("127.0.0.1:\(origin.port)", with: "ORIGIN")
                 .replacing(#/\b(ttl|t|id)=-?[0-9a-f]+/#) { "\($0.output.1)" }
         }
