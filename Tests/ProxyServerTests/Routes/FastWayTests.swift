@@ -173,6 +173,7 @@ private struct Seen: Sendable {
             }
             return line.replacing("127.0.0.1:\(origin.port)", with: "ORIGIN")
                 .replacing(#/\b(ttl|t|id)=-?[0-9a-f]+/#) { "\($0.output.1)" }
+                .replacing(#/come back in [0-9]+ s/#, with: "come back later")
         }
     }
 

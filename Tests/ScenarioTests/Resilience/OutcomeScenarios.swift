@@ -24,7 +24,11 @@ extension Scenarios {
         }
 
         @Test func aStatusOfTheOriginIsPassedOn() throws {
-            let origin = try ScriptedOrigin { .answer(Int($0.target.suffix(3)) ?? 0, to: $0, "body") }
+            // A 204 with content would leave it in the connection, before the next answer.
+            let origin = try ScriptedOrigin {
+                let status = Int($0.target.suffix(3)) ?? 0
+                return .answer(status, to: $0, status == 204 ? "" : "body")
+            }
             let daemon = try Daemon(services(service("api", origin.url)))
             for status in [200, 204, 301, 404, 418, 500, 503, 599] {
                 let answer = try daemon.exchange("/api/\(status)")
