@@ -1,0 +1,89 @@
+// The keys that session tickets are encrypted with: shared by all loops, and renewed.
+
+import CLibssl
+import Synchronization
+
+/// The keys of tickets (RFC 5077, section 4): the newest encrypts, and older ones decrypt until a ticket's lifetime is over.
+///
+/// Sendable: the keys are values under a lock, and are copied out of it.
+package final class TicketKeys: Sendable {
+    struct Key: Sendable {
+        let name: [UInt8]
+        let cipher: [UInt8]
+        let mac: [UInt8]
+        let made: Int64
+    }
+
+    private let keys = Mutex<[Key]>([])
+    private let lifetime: Int64
+    private let now: @Sendable () -> Int64
+
+    /// - Parameters:
+    ///   - lifetime: how many seconds a key makes tickets; 43,200 by default. It decrypts for as long again.
+    ///   - now: seconds of a clock that never goes back.
+    package init(lifetime: Int64 = 43_200, now: @escaping @Sendable () -> Int64) {
+        self.lifetime = lifetime
+        self.now = now
+    }
+
+    /// The key that makes tickets now; nil if there is no randomness, and then no ticket is made.
+    func current() -> Key? {
+        let now = now()
+        return keys.withLock { keys in
+            if let newest = keys.last, now - newest.made < lifetime { return newest }
+            guard let made = Key(made: now) else { return nil }
+            keys.removeAll { now - $0.made >= 2 * lifetime }
+            keys.append(made)
+            return made
+        }
+    }
+
+    /// The key of a ticket, and whether a newer one makes tickets by now; nil if the ticket is too old or not from here.
+    func key(named name: UnsafeRawBufferPointer) -> (key: Key, isOld: Bool)? {
+        let now = now()
+        return keys.withLock { keys in
+            guard let found = keys.first(where: { $0.name.elementsEqual(name) }), now - found.made < 2 * lifetime else {
+                return nil
+            }
+            return (found, now - found.made >= lifetime)
+        }
+    }
+
+    /// OpenSSL's call for each ticket that is made or read (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)): 0 for a full
+    /// handshake, 2 for a ticket that is accepted and renewed, -1 for a failure.
+    static let callback:
+        @convention(c) (
+            OpaquePointer?, UnsafeMutablePointer<UInt8>?, UnsafeMutablePointer<UInt8>?, OpaquePointer?, OpaquePointer?,
+            Int32
+        ) -> Int32 = { handle, name, vector, cipher, mac, isMaking in
+            guard let handle, let name, let vector, let session = TLSSession.owner(of: handle),
+                let keys = session.tickets
+            else { return 0 }
+            let key: Key
+            var isOld = false
+            if isMaking == 1 {
+                guard let current = keys.current(), RAND_bytes(vector, 16) == 1 else { return -1 }
+                key = current
+                for index in 0..<16 { name[index] = key.name[index] }
+            } else {
+                guard let found = keys.key(named: UnsafeRawBufferPointer(start: name, count: 16)) else { return 0 }
+                (key, isOld) = found
+            }
+            var macKey = key.mac
+            let isReady =
+                isMaking == 1
+                ? EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, vector)
+                : EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, vector)
+            guard isReady == 1, c_mac_set_key(mac, &macKey, macKey.count) == 1 else { return -1 }
+            return isOld ? 2 : 1
+        }
+}
+
+extension TicketKeys.Key {
+    /// A new key; nil if there is no randomness.
+    fileprivate init?(made: Int64) {
+        var bytes = [UInt8](repeating: 0, count: 80)
+        guard RAND_bytes(&bytes, 80) == 1 else { return nil }
+        self.init(name: Array(bytes[0..<16]), cipher: Array(bytes[16..<48]), mac: Array(bytes[48..<80]), made: made)
+    }
+}
