@@ -103,3 +103,188 @@ package struct Configuration: Sendable, Equatable {
             && left.prefetch == right.prefetch && left.purge == right.purge && left.groups == right.groups
     }
 }
+
+extension KeyTable {
+    static let daemonDemo = SectionDescriptor(
+        name: "demo",
+        keys: [
+            KeyDescriptor(
+                "enabled",
+                .boolean,
+                default: "false",
+                "Puts every service that has demo answers into demo mode, unless the service sets this itself."
+            )
+        ]
+    )
+
+    static let clock = SectionDescriptor(
+        name: "clock",
+        keys: [
+            KeyDescriptor(
+                "movable",
+                .boolean,
+                default: "false",
+                "Whether 'drydock clock' may move the daemon's clock, for tests; a reload with false sets the clock back."
+            )
+        ]
+    )
+
+    package static let root = SectionDescriptor(
+        name: "the file",
+        keys: [
+            KeyDescriptor(
+                "listen",
+                .oneOrMore(.address),
+                default: "localhost:8080",
+                "Where clients connect: ADDRESS:PORT, localhost:PORT (127.0.0.1 and ::1), :PORT (all addresses) or unix:/PATH; a change needs a restart."
+            ),
+            KeyDescriptor(
+                "admin",
+                .shorthand(admin, key: "listen"),
+                "The admin socket, or just its address; without it a private socket of the user; a change needs a restart."
+            ),
+            KeyDescriptor(
+                "loops",
+                .word("auto", or: .integer(1...1024)),
+                default: "auto",
+                "The number of event loops; auto is one per core; a change needs a restart."
+            ),
+            KeyDescriptor(
+                "name",
+                .word("auto", or: .text(.token)),
+                default: "auto",
+                "The daemon's name in Via and Cache-Status; auto is drydock- and eight digits that follow from the machine and listen, so that daemons can be chained; a change needs a restart."
+            ),
+            KeyDescriptor(
+                "clients",
+                .list(.client),
+                default: "[loopback]",
+                "Who may connect: loopback, any, an address or a network such as 192.168.0.0/16."
+            ),
+            KeyDescriptor(
+                "hosts",
+                .list(.text(.servedHost)),
+                default: "[]",
+                "Host names besides localhost under which services with match.prefix answer: a name, *.DOMAIN or an address."
+            ),
+            KeyDescriptor("cache", .section(tiers), "The memory tier and the disk tier."),
+            KeyDescriptor(
+                "forward",
+                .section(forward),
+                "Forward mode: export http_proxy=http://localhost:8080 no_proxy=localhost,127.0.0.1,::1."
+            ),
+            KeyDescriptor("limits", .section(limits), "Limits for requests, responses and connections."),
+            KeyDescriptor(
+                "shutdown",
+                .duration,
+                default: "30s",
+                "How long answers under way may continue after SIGTERM."
+            ),
+            KeyDescriptor("defaults", .section(defaults), "Settings that every service inherits."),
+            KeyDescriptor("services", .sections(service), "The services."),
+            KeyDescriptor("demo", .section(daemonDemo), "Demo mode for the whole daemon."),
+            faultProfilesKey,
+            KeyDescriptor(
+                "learned_latencies",
+                .path,
+                "The file that what origins took is kept in, for latency: learned; without it, the daemon forgets it when it ends."
+            ),
+            KeyDescriptor(
+                "offline",
+                .boolean,
+                default: "false",
+                "Whether the daemon asks no origin: stored responses are used whatever their age, and every other request gets a 504."
+            ),
+            KeyDescriptor("clock", .section(clock), "The clock that freshness lifetimes are counted by."),
+            KeyDescriptor("log", .section(log), "The daemon's own log and the access log."),
+            KeyDescriptor(
+                "journal",
+                .shorthand(journal, key: "size"),
+                "The journal of requests, for 'drydock journal' and 'drydock verify'; or just its size."
+            ),
+            KeyDescriptor(
+                "not_secret",
+                .list(.text(.any)),
+                default: "[]",
+                "Names whose values log.bodies, the journal and recordings have, although they look like secrets."
+            ),
+            KeyDescriptor("prefetch", .sections(prefetch), "Lists that the daemon downloads on a schedule."),
+            KeyDescriptor("purge", .sections(purge), "What the daemon purges on a schedule."),
+            KeyDescriptor("groups", .sections(group), "Groups of calls, for 'drydock run' or on a schedule."),
+            KeyDescriptor("include", .list(.path), "Files with more services; * and ? match parts of file names."),
+        ],
+        hasOwnKeys: true
+    )
+
+    /// The keys that an included file may have.
+    static let included = SectionDescriptor(
+        name: "an included file",
+        keys: [KeyDescriptor("services", .sections(service), "More services.")],
+        hasOwnKeys: true
+    )
+}
+
+/// The clock of lifetimes.
+package struct ClockConfiguration: Sendable, Equatable {
+    /// Whether `drydock clock` may move it, for tests. Default: false.
+    package var movable: Bool
+}
+
+extension Configuration {
+    private static let defaults = Configuration(SectionReader(nothingOf: KeyTable.root))
+
+    /// The configuration of an empty file.
+    package init() { self = .defaults }
+
+    /// The keys of the daemon itself; its sections are read with their checks.
+    init(_ reader: SectionReader) {
+        listen = reader.scalars("listen").compactMap { if case .address(let address) = $0 { address } else { nil } }
+        loops = reader.int("loops")
+        givenName = reader.text("name")
+        clients = reader.scalars("clients").compactMap { if case .client(let rule) = $0 { rule } else { nil } }
+        hosts = reader.texts("hosts")
+        notSecret = reader.texts("not_secret")
+        shutdown = reader.nanoseconds(always: "shutdown")
+        offline = reader.bool("offline")
+        clock = ClockConfiguration(movable: reader.section("clock").bool("movable"))
+        faultProfiles = FaultPreset.all
+    }
+}
+
+extension Resolver {
+    mutating func configuration() -> Configuration {
+        let reader = SectionReader(entries: root, section: KeyTable.root)
+        var result = Configuration(reader)
+        faultProfiles = profiles(reader)
+        result.faultProfiles = faultProfiles
+        result.admin = admin(reader, listen: result.listen)
+        result.cache = tiers(reader.section("cache"))
+        result.forward = forward(reader.section("forward"))
+        if let place = reader.place("forward"), !broken.contains(place) {
+            check(resilience: reader.section("forward"), result.forward)
+        }
+        result.limits = limits(reader.section("limits"))
+        result.log = log(reader.section("log"))
+        result.journal = journal(reader.section("journal"))
+        result.learnedLatencies = learnedLatencies(reader)
+        result.prefetch = prefetches(reader)
+        checkListeners(reader, result)
+        result.services = resolveServices(reader)
+        result.purge = purges(reader, services: result.services.map(\.name))
+        result.groups = groups(reader, services: result.services)
+        if result.givenName == nil {
+            followed.append(("name", Leaf(text: result.name, scalar: .text(result.name))))
+        }
+        result.warnings = warnings
+        result.origin = ConfigurationOrigin(file: file, root: root, services: trees, followed: followed)
+        return result
+    }
+
+    mutating func learnedLatencies(_ reader: SectionReader) -> String? {
+        guard let path = reader.text("learned_latencies") else { return nil }
+        if let problem = FileChecks.canBeFile(path) {
+            fail(place(reader, "learned_latencies"), file: "'learned_latencies' \(problem)")
+        }
+        return path
+    }
+}

@@ -1,4 +1,105 @@
-// The table of keys: the journal of requests.
+// The daemon's own log, the access log, and the journal of requests.
+
+extension KeyTable {
+    static let log = SectionDescriptor(
+        name: "log",
+        keys: [
+            KeyDescriptor(
+                "level",
+                .choice(LogConfiguration.Level.allCases.map(\.rawValue)),
+                default: "info",
+                "The least severe message of the daemon's own log; debug tells what becomes of each request."
+            ),
+            KeyDescriptor(
+                "access",
+                .logTarget,
+                default: "stdout",
+                "Where the access log is written: stdout, stderr, off or a path."
+            ),
+            KeyDescriptor(
+                "format",
+                .choice(LogConfiguration.Format.allCases.map(\.rawValue)),
+                default: "auto",
+                "The format of the logs: auto is JSON for the access log and text for the daemon's own; json is JSON for both."
+            ),
+            KeyDescriptor(
+                "request_id",
+                .boolean,
+                default: "true",
+                "Whether the ids of requests that JSON and debug lines have go on to origins, in X-Request-Id."
+            ),
+        ]
+    )
+}
+
+/// The daemon's own log and the access log.
+package struct LogConfiguration: Sendable, Equatable {
+    /// The levels of swift-log, least severe first.
+    package enum Level: String, Sendable, CaseIterable { case trace, debug, info, notice, warning, error, critical }
+    /// Where access log lines go.
+    package enum Access: Sendable, Equatable {
+        case stdout
+        case stderr
+        case off
+        /// An absolute path; lines are appended.
+        case file(path: String)
+    }
+    /// The format of log lines.
+    package enum Format: String, Sendable, CaseIterable {
+        /// JSON in the access log, which programs read, and text in the daemon's own log, which people read.
+        case auto
+        /// JSON in both.
+        case json
+        /// As Apache and nginx write it; the daemon's own log is text.
+        case combined
+        case text
+
+        /// The format of one line.
+        package enum Line: Sendable { case json, combined, text }
+
+        package var ofAccessLog: Line {
+            switch self {
+            case .auto, .json: .json
+            case .combined: .combined
+            case .text: .text
+            }
+        }
+        package var ofDaemonLog: Line { self == .json ? .json : .text }
+    }
+
+    package var level: Level
+    package var access: Access
+    package var format: Format
+    /// The ids of requests that log lines have go on to origins.
+    package var requestID: Bool
+}
+
+extension LogConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.log)) }
+
+    init(_ reader: SectionReader) {
+        level = reader.choice(always: "level")
+        format = reader.choice(always: "format")
+        requestID = reader.bool("request_id")
+        access =
+            switch reader.text(always: "access") {
+            case "stderr": .stderr
+            case "off": .off
+            case let path where path.hasPrefix("/"): .file(path: path)
+            default: .stdout
+            }
+    }
+}
+
+extension Resolver {
+    mutating func log(_ reader: SectionReader) -> LogConfiguration {
+        let result = LogConfiguration(reader)
+        if case .file(let path) = result.access, let problem = FileChecks.canBeFile(path) {
+            fail(place(reader, "access"), file: "'log.access' \(problem)")
+        }
+        return result
+    }
+}
 
 extension KeyTable {
     static let journal = SectionDescriptor(
@@ -24,4 +125,37 @@ extension KeyTable {
             ),
         ]
     )
+}
+
+/// What the daemon remembers of requests, for 'drydock journal' and 'drydock verify'.
+package struct JournalConfiguration: Sendable, Equatable {
+    /// Bytes of all entries; nil: no journal. Default: nil.
+    package var size: Int?
+    /// Bytes of each request's body, at most 64 KiB; nil: none. Default: 4 KiB.
+    package var bodies: Int?
+    /// The names of fields whose values are hidden.
+    package var redact: [String]
+
+    /// Bytes of one body at most.
+    static let longestBody = 64 << 10
+}
+
+extension JournalConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.journal)) }
+
+    init(_ reader: SectionReader) {
+        size = reader.bytes("size")
+        bodies = reader.bytes("bodies")
+        redact = reader.texts("redact")
+    }
+}
+
+extension Resolver {
+    mutating func journal(_ reader: SectionReader) -> JournalConfiguration {
+        let result = JournalConfiguration(reader)
+        if let bodies = result.bodies, bodies > JournalConfiguration.longestBody, let place = reader.place("bodies") {
+            fail(place, "'journal.bodies' is more than the journal takes of one body; write 64KiB or less, or off")
+        }
+        return result
+    }
 }

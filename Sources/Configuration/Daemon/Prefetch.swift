@@ -1,6 +1,6 @@
-// The table of keys, fifth part: downloads on a schedule.
+// Prefetches: lists of URLs that the daemon downloads on a schedule; and what every schedule has.
 
-import Policies
+package import Policies
 
 extension KeyTable {
     /// The keys of everything that has a schedule.
@@ -54,4 +54,85 @@ extension KeyTable {
             ),
         ]
     )
+}
+
+/// When something is done.
+package struct ScheduleConfiguration: Sendable, Equatable {
+    /// Nanoseconds from turn to turn; at least 1 s.
+    package var every: UInt64
+    /// The first turn comes as soon as the configuration is in force. Default: false, after `every`.
+    package var atStart: Bool
+}
+
+/// A batch that is downloaded on a schedule.
+package struct PrefetchConfiguration: Sendable, Equatable {
+    /// What logs and `drydock jobs` call it; no other has it.
+    package var name: String
+    /// As clients would ask: paths, or absolute URLs.
+    package var urls: [String]
+    /// The absolute path of a list that is read at every turn; its items come after `urls`. Nil is none.
+    package var file: String?
+    package var schedule: ScheduleConfiguration
+    /// Items under way at a time. Default: 10.
+    package var concurrency: Int
+    /// What a failure means for the other items. Default: they continue.
+    package var onError: BatchFailurePolicy
+    /// Fetches from the origin even if a stored response is fresh. Default: false.
+    package var force: Bool
+}
+
+extension ScheduleConfiguration {
+    package init(every: UInt64) { self.init(every: every, SectionReader(nothingOf: KeyTable.prefetch)) }
+
+    /// - Parameter reader: of whatever is done again and again.
+    init(every: UInt64, _ reader: SectionReader) {
+        self.every = every
+        atStart = reader.bool("at_start")
+    }
+}
+
+extension PrefetchConfiguration {
+    init(name: String, schedule: ScheduleConfiguration, _ reader: SectionReader) {
+        self.name = name
+        self.schedule = schedule
+        urls = reader.texts("urls")
+        file = reader.text("file")
+        concurrency = reader.int(always: "concurrency")
+        onError = reader.choice(always: "on_error")
+        force = reader.bool("force")
+    }
+}
+
+extension Resolver {
+    mutating func prefetches(_ root: SectionReader) -> [PrefetchConfiguration] {
+        var names: Set<String> = []
+        return root.items("prefetch").compactMap { value in
+            guard case .section(let entries) = value.content, !broken.contains(value.place) else { return nil }
+            let reader = SectionReader(entries: entries, section: KeyTable.prefetch)
+            guard let name = reader.text("name"), let schedule = schedule(reader, "prefetch[]") else { return nil }
+            if !names.insert(name).inserted {
+                fail(
+                    place(reader, "name"),
+                    "'\(name)' is the name of an earlier entry of 'prefetch'; choose another name"
+                )
+            }
+            let result = PrefetchConfiguration(name: name, schedule: schedule, reader)
+            if let file = result.file, let problem = FileChecks.readable(file) {
+                fail(place(reader, "file"), file: "'prefetch[].file' \(problem)")
+            }
+            if result.urls.isEmpty, result.file == nil {
+                fail(value.place, "prefetch '\(name)' downloads nothing; give 'urls' or 'file'")
+            }
+            return result
+        }
+    }
+
+    /// - Parameter section: what messages call it.
+    mutating func schedule(_ reader: SectionReader, _ section: String) -> ScheduleConfiguration? {
+        guard let every = reader.nanoseconds("every") else { return nil }
+        if every < 1_000_000_000 {
+            fail(place(reader, "every"), "'\(section).every' leaves no time between two runs; write 1s or more")
+        }
+        return ScheduleConfiguration(every: every, reader)
+    }
 }

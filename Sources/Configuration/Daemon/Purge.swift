@@ -1,6 +1,60 @@
-// Resolves purges on a schedule from decoded entries.
+// Purges that the daemon makes on a schedule.
 
 import Matching
+
+extension KeyTable {
+    static let purge = SectionDescriptor(
+        name: "purge[]",
+        keys: [
+            KeyDescriptor(
+                "older_than",
+                .lifetime,
+                "Responses that arrived, or were last validated, longer ago than this, except pinned ones."
+            ),
+            KeyDescriptor("tag", .text(.any), "Responses with this tag in Cache-Tag, Surrogate-Key or Cache-Groups."),
+            KeyDescriptor("prefix", .text(.any), "Responses whose URL at the origin begins with this text."),
+            KeyDescriptor(
+                "glob",
+                .text(.any),
+                "Responses whose URL at the origin matches this pattern; * matches anything."
+            ),
+            KeyDescriptor("service", .text(.any), "Only the stored responses of this service."),
+            KeyDescriptor(
+                "soft",
+                .boolean,
+                default: "false",
+                "Whether the responses become stale instead of being removed."
+            ),
+        ] + schedule
+    )
+}
+
+/// A purge on a schedule.
+package struct PurgeConfiguration: Sendable, Equatable {
+    /// Seconds; nil purges nothing for its age.
+    package var olderThan: Int64?
+    package var tag: String?
+    /// The beginning of URLs.
+    package var prefix: String?
+    /// The form of whole URLs.
+    package var glob: String?
+    /// Limits the purge to the stored responses of this service; nil purges all.
+    package var service: String?
+    /// It becomes stale. Default: false, it is removed.
+    package var isSoft: Bool
+    package var schedule: ScheduleConfiguration
+}
+
+extension PurgeConfiguration {
+    package init(schedule: ScheduleConfiguration) {
+        self.init(schedule: schedule, SectionReader(nothingOf: KeyTable.purge))
+    }
+
+    init(schedule: ScheduleConfiguration, _ reader: SectionReader) {
+        self.schedule = schedule
+        isSoft = reader.bool("soft")
+    }
+}
 
 extension Resolver {
     /// - Parameter services: the names of all services.

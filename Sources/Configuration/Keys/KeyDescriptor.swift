@@ -147,3 +147,6 @@ extension ValueKind {
         }
     }
 }
+
+/// Every key that a file may hold. A key that is not here is an error. Each file of a feature extends it by its own keys.
+package enum KeyTable {}

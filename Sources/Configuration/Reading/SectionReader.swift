@@ -144,3 +144,15 @@ extension SectionReader {
         always { $0.text(key).flatMap { T(rawValue: $0) } }
     }
 }
+
+/// One field name with one value.
+package struct HeaderValue: Sendable, Hashable {
+    /// A token (RFC 9110 section 5.6.2), as the file spells it.
+    package let name: String
+    package let value: String
+
+    package init(name: String, value: String) {
+        self.name = name
+        self.value = value
+    }
+}

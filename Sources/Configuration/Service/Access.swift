@@ -1,4 +1,83 @@
-// Resolves access rules and CORS from decoded entries.
+// Which requests a service answers at all, and which web pages may call it.
+
+extension KeyTable {
+    static let allow = SectionDescriptor(name: "allow[]", keys: accessRule)
+    static let deny = SectionDescriptor(name: "deny[]", keys: accessRule)
+
+    private static let accessRule = [
+        KeyDescriptor("name", .text(.word), "What a refusal calls the rule."),
+        KeyDescriptor(
+            "method",
+            .oneOrMore(.text(.token)),
+            "One of these request methods, in upper case; GET stands for HEAD, too."
+        ),
+        KeyDescriptor("path", .endpointPath, "A path such as /users/:id or /files/*, below the service's prefix."),
+        KeyDescriptor(
+            "fields",
+            .map(.fieldName, .text(.fieldValue)),
+            "Fields that the request has, each with this value, or with any (*).",
+            secret: true
+        ),
+    ]
+
+    static let cors = SectionDescriptor(
+        name: "cors",
+        keys: [
+            KeyDescriptor(
+                "origins",
+                .list(.text(.webOrigin)),
+                default: "[]",
+                "The origins of web pages that may call the service, as scheme://host[:port].",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "expose",
+                .list(.text(.token)),
+                default: "[]",
+                "The fields of answers that these pages may read, besides those that every page may.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "credentials",
+                .boolean,
+                default: "false",
+                "Whether browsers send cookies and credentials of the user along, and show these pages the answers.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "private_network",
+                .boolean,
+                default: "false",
+                "Whether these pages may come from a public network, if this daemon is in a private one.",
+                inherited: .services
+            ),
+        ]
+    )
+}
+
+/// A rule under `allow` or `deny`: a request matches it if all that it names hold. At least one condition is there.
+package struct AccessConfiguration: Sendable, Equatable {
+    /// What a refusal calls the rule; nil: only its place in the list.
+    package var name: String?
+    /// Empty: any.
+    package var methods: [String]
+    /// Below the service's prefix; nil: any.
+    package var path: EndpointPath?
+    /// `*` stands for any value.
+    package var fields: [HeaderValue]
+}
+
+/// Which web pages may call a service.
+package struct CORSConfiguration: Sendable, Equatable {
+    /// As `scheme://host[:port]`, or `*`.
+    package var origins: [String]
+    /// Names of response fields.
+    package var expose: [String]
+    /// Default: false.
+    package var credentials: Bool
+    /// Default: false.
+    package var privateNetwork: Bool
+}
 
 extension CORSConfiguration {
     init(_ reader: SectionReader) {

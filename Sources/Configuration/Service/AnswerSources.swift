@@ -1,7 +1,226 @@
-// Checks the places that answers come from, and their order.
+// Where answers come from, in which order, and recordings of them.
 
 import HTTPCaching
-import Policies
+package import Policies
+
+extension KeyTable {
+    private static let recordingMatch = SectionDescriptor(
+        name: "recordings.match",
+        keys: [
+            KeyDescriptor(
+                "fields",
+                .list(.text(.token)),
+                "Request fields whose values tell recordings apart, besides method, path and query.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "body",
+                .boolean,
+                default: "true",
+                "Whether the content of a request tells recordings apart; it may then have 1 MiB.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "credentials",
+                .boolean,
+                default: "true",
+                "Whether a request with credentials has another recording than one without them, whatever they are.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "vary",
+                .boolean,
+                default: "true",
+                "Whether the request fields that an answer names in Vary tell its recordings apart.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "ignore_query",
+                .list(.text(.any)),
+                "Query items that make no difference; a name may have a * in it.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+
+    private static let recordingRedaction = SectionDescriptor(
+        name: "recordings.redact",
+        keys: [
+            KeyDescriptor(
+                "fields",
+                .list(.text(.token)),
+                "Fields of answers that are recorded without their value, besides cookies and those whose name says that they are secret.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "query",
+                .list(.text(.any)),
+                "Query items that are recorded without their value, besides those whose name says that they are secret.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "json",
+                .list(.text(.any)),
+                "Members of JSON answers that are recorded without their value, such as user.token; arrays on the way are gone through.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+
+    private static let recordings = SectionDescriptor(
+        name: "recordings",
+        keys: [
+            KeyDescriptor(
+                "dir",
+                .path,
+                "The folder of the recordings; those of a service are in a folder of its name in it.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "match",
+                .section(recordingMatch),
+                "What tells recordings apart.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "redact",
+                .section(recordingRedaction),
+                "What is left out of recordings.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "max_size",
+                .size,
+                default: "8MiB",
+                "How large the content of a recorded answer may be; a larger one is passed on and not recorded.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "on_failure",
+                .choice(RecordingFallback.allCases.map(\.rawValue)),
+                default: "error",
+                "What answers where an origin that is recorded fails: error passes the failure on, replay answers with the recording of the same request.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+
+    /// Among the keys that services and endpoints share.
+    static let recordingKeys = [
+        KeyDescriptor(
+            "source",
+            .choice(AnswerSource.allCases.map(\.rawValue) + [RecordingConfiguration.demoSource]),
+            default: "live",
+            "Where answers come from: live, the origin through the store; record, the origin, and each answer is recorded; replay-or-record, the recording, or else as record; replay, the recording, and nobody is ever asked; demo, demo answers, as demo.enabled.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "from",
+            .list(.choice(AnswerRung.allCases.map(\.rawValue))),
+            "The places that answers come from, in the order in which they are asked, and no others; instead of 'source'.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "recordings",
+            .section(recordings),
+            "The recordings that 'source' makes and uses.",
+            inherited: .endpoints
+        ),
+    ]
+}
+
+/// `source`, `from` and `recordings`.
+package struct RecordingConfiguration: Sendable, Equatable {
+    /// Default: live.
+    package var source: AnswerSource
+    /// Each once; empty: as the source says.
+    package var from: [AnswerRung]
+    /// Absolute; nil only where the source is live.
+    package var folder: String?
+    package var rules: RecordingRules
+
+    /// Whether an origin may be asked, as far as demo answers have nothing to do with it.
+    package var asksOrigin: Bool { from.isEmpty ? source != .replay : from.contains(.live) }
+}
+
+extension RecordingConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.service)) }
+
+    /// - Parameter reader: of a service or an endpoint.
+    init(_ reader: SectionReader) {
+        let section = reader.section("recordings")
+        let (match, redact) = (section.section("match"), section.section("redact"))
+        // Demo answers come before the origin, where they are switched on.
+        source = Self.isDemo(reader) ? .live : reader.choice(always: "source")
+        from = reader.texts("from").compactMap(AnswerRung.init)
+        folder = section.text("dir")
+        rules = RecordingRules(
+            fields: match.texts("fields"),
+            matchesBody: match.bool("body"),
+            ignoredQuery: match.texts("ignore_query"),
+            redactedFields: redact.texts("fields"),
+            redactedQuery: redact.texts("query"),
+            redactedMembers: redact.texts("json").compactMap(MemberPath.read),
+            maximumSize: section.bytes(always: "max_size"),
+            onFailure: section.choice(always: "on_failure")
+        )
+        rules.matchesCredentials = match.bool("credentials")
+        rules.matchesVary = match.bool("vary")
+    }
+}
+
+/// The path of a member in a JSON document.
+enum MemberPath {
+    /// `user.token`, and as other tools write it: `$.user.token`, `$.items[*].token`.
+    /// - Returns: nil where it is none.
+    static func read(_ text: String) -> [String]? {
+        var text = text[...]
+        if text == "$" || text.hasPrefix("$.") { text = text.dropFirst(2) }
+        let names = text.replacing("[*]", with: "").split(separator: ".", omittingEmptySubsequences: false)
+        let isPath = names.allSatisfy { !$0.isEmpty && $0 != "*" && !$0.contains { "[]$".contains($0) } }
+        return isPath && !text.hasPrefix("/") ? names.map(String.init) : nil
+    }
+}
+
+extension RecordingConfiguration {
+    /// Whether `source` is the word for demo answers, which `demo.enabled` switches on, too.
+    static let demoSource = "demo"
+
+    static func isDemo(_ reader: SectionReader) -> Bool { reader.text("source") == demoSource }
+}
+
+extension Resolver {
+    /// - Parameters:
+    ///   - reader: of a service or an endpoint, with what it inherited.
+    ///   - own: the same without that.
+    mutating func recording(_ reader: SectionReader, own: SectionReader) -> RecordingConfiguration {
+        let result = RecordingConfiguration(reader)
+        let section = own.section("recordings")
+        for value in section.section("redact").items("json") {
+            guard case .leaf(let leaf) = value.content, MemberPath.read(leaf.text) == nil else { continue }
+            fail(
+                value.place,
+                "'recordings.redact.json' names members by their path, such as user.token or items.token for one in each of a list; '\(leaf.text)' is no such path"
+            )
+        }
+        guard result.source != .live else { return result }
+        guard let folder = result.folder else {
+            if own.entry("source") != nil || own.entry("recordings") != nil {
+                fail(
+                    place(own, "source"),
+                    "'source: \(result.source.rawValue)' needs a folder for recordings; add recordings: { dir: ./recordings }"
+                )
+            }
+            return result
+        }
+        if result.source == .replay, let problem = FileChecks.isFolder(folder),
+            let place = reader.section("recordings").place("dir")
+        {
+            fail(place, file: "'recordings.dir' \(problem)")
+        }
+        return result
+    }
+}
 
 /// What a service has that rungs need.
 struct RungNeeds {

@@ -1,6 +1,8 @@
-// The table of keys: `cache` of services, endpoints and forward mode.
+// How responses are stored and reused: `cache` of services, endpoints and forward mode.
 
-import HTTPCaching
+package import HTTPCaching
+package import Policies
+import Upstream
 
 extension KeyTable {
     static let collapse = SectionDescriptor(
@@ -179,4 +181,172 @@ extension KeyTable {
             ),
         ] + seeds + phases
     )
+}
+
+/// How responses are stored and reused.
+package struct CacheConfiguration: Sendable, Equatable {
+    package enum StoredMethod: String, Sendable, CaseIterable {
+        case post = "POST"
+        case get = "GET"
+    }
+
+    package var mode: CacheMode
+    /// The freshness lifetime of responses without explicit freshness, in seconds; nil is none. In library mode it
+    /// applies to all responses, and is two hours by default.
+    package var ttl: Int64?
+    /// The same by status; wins over `ttl`.
+    package var ttlByStatus: [Int: Int64] = [:]
+    /// Whether `ttl` and `ttl_by_status` win over what the origin says.
+    package var overrideOrigin: Bool
+    package var revalidate: RevalidateMethod
+    /// Seconds past its freshness that a response may serve while a fetch behind it refreshes it, where it has no
+    /// directive of its own (RFC 5861 section 3). Default: 0, none.
+    package var staleWhileRevalidate: Int64
+    /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day;
+    /// in library mode 36500 days.
+    package var staleIfError: Int64
+    /// Whether another variant answers while the origin fails. Default: none.
+    package var otherVariant: OtherVariantPolicy
+    /// What a check by HEAD compares in library mode. Default: all of it.
+    package var compare: [CompareRule]
+    /// Seconds before the next check after one that failed. Default: 30.
+    package var checkPause: Int64
+    /// Default: pass.
+    package var gone: GonePolicy
+    /// The methods whose responses are stored. Default: GET.
+    package var methods: [StoredMethod]
+    /// Patterns of query names that do not enter the key.
+    package var ignoreQuery: [String]
+    /// Request fields whose values are part of the cache key.
+    package var keyFields: [String]
+    /// Default: strict.
+    package var setCookie: SetCookiePolicy
+    /// Default: explicit.
+    package var cookies: CookiePolicy
+    /// Bytes that a body must have to be stored. Default: 0.
+    package var minLength: Int
+    /// Variants of one URL that are kept. Default: 32.
+    package var maxVariants: Int
+    package var memory: Bool
+    package var disk: Bool
+    /// Waiting for a fetch that another request began.
+    package var collapse: CollapseLimits
+    /// Where responses are before anything was fetched; nil: nowhere.
+    package var seed: SeedConfiguration?
+    /// Where under the disk tier's `files` the latest stored response is kept as a plain file;
+    /// nil: nowhere. Endpoints only.
+    package var storeAs: String?
+    /// What answers while there is nothing yet; nil: nothing.
+    package var placeholder: PlaceholderConfiguration?
+    /// What answers when there will be nothing; nil: a problem document.
+    package var fallback: StandInConfiguration?
+    package var onClientAbort: ClientAbort
+}
+
+extension CacheConfiguration {
+    private static let defaults = CacheConfiguration(SectionReader(nothingOf: KeyTable.serviceCache))
+
+    package init() { self = .defaults }
+
+    init(_ reader: SectionReader) {
+        mode = reader.choice(always: "mode")
+        ttl = reader.seconds("ttl")
+        for entry in reader.map("ttl_by_status") {
+            guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
+                case .nanoseconds(let nanoseconds) = leaf.scalar
+            else { continue }
+            ttlByStatus[status] = Int64(nanoseconds / 1_000_000_000)
+        }
+        overrideOrigin = reader.bool("override_origin")
+        revalidate = reader.choice(always: "revalidate")
+        compare = reader.texts("compare").compactMap(CompareRule.init)
+        checkPause = reader.seconds(always: "check_pause")
+        gone = reader.choice(always: "gone")
+        staleWhileRevalidate = reader.seconds(always: "stale_while_revalidate")
+        staleIfError = reader.seconds(always: "stale_if_error")
+        otherVariant = reader.choice(always: "other_variant")
+        maxVariants = reader.int(always: "max_variants")
+        memory = reader.bool("memory")
+        disk = reader.bool("disk")
+        methods = reader.texts("methods").compactMap(StoredMethod.init)
+        ignoreQuery = reader.section("key").texts("ignore_query")
+        keyFields = reader.section("key").texts("fields")
+        setCookie = reader.choice(always: "set_cookie")
+        cookies = reader.choice(always: "cookies")
+        minLength = reader.bytes(always: "min_length")
+        collapse = CollapseLimits(reader.section("collapse"))
+        storeAs = reader.text("store_as")
+        onClientAbort = reader.always { $0.text("on_client_abort").flatMap(ClientAbort.init(words:)) }
+    }
+}
+
+extension CollapseLimits {
+    fileprivate init(_ reader: SectionReader) {
+        self.init(wait: reader.nanoseconds(always: "wait"), waiters: reader.int(always: "waiters"))
+    }
+}
+
+extension Resolver {
+    /// As long as a duration of the file can be, in seconds.
+    private static let unlimited: Int64 = 36_500 * 86_400
+
+    /// - Parameters:
+    ///   - reader: with everything that is inherited.
+    ///   - own: what stands at this very place, which is where a conflict is told.
+    mutating func cache(_ reader: SectionReader, own: SectionReader) -> CacheConfiguration {
+        var result = CacheConfiguration(reader)
+        result.seed = seed(reader)
+        result.placeholder = placeholder(reader)
+        result.fallback = standIn(reader, "fallback")
+        if result.mode == .library {
+            if reader.entry("ttl") == nil { result.ttl = CachePolicy.libraryTTL }
+            if reader.entry("stale_if_error") == nil { result.staleIfError = Self.unlimited }
+        }
+        check(result, reader, own)
+        return result
+    }
+
+    /// The defaults that follow the mode, as they are shown.
+    static func followed(_ cache: CacheConfiguration) -> [(key: String, leaf: Leaf)] {
+        guard cache.mode == .library else { return [] }
+        func leaf(_ seconds: Int64) -> Leaf {
+            Leaf(text: Lifetimes.text(seconds), scalar: .nanoseconds(UInt64(seconds) * 1_000_000_000))
+        }
+        return [("stale_if_error", leaf(cache.staleIfError))] + (cache.ttl.map { [("ttl", leaf($0))] } ?? [])
+    }
+
+    private mutating func check(_ cache: CacheConfiguration, _ reader: SectionReader, _ own: SectionReader) {
+        if cache.overrideOrigin, cache.ttl == nil, cache.ttlByStatus.isEmpty,
+            let place = reader.place("override_origin")
+        {
+            fail(
+                place,
+                "'cache.override_origin' has no lifetime to use instead of the origin's; set 'ttl' or 'ttl_by_status'"
+            )
+        }
+        if let place = own.place("compare"), !broken.contains(place) {
+            // As it is by default it says nothing.
+            if cache.mode != .library, cache.compare != CacheConfiguration().compare {
+                fail(
+                    place,
+                    "'cache.compare' is for 'mode: library'; in standard mode RFC 9111 section 4.3.5 decides what is compared; remove it, or set the mode"
+                )
+            } else if cache.compare.isEmpty {
+                fail(
+                    place,
+                    "'cache.compare' is an empty list, so no validation could succeed; name etag, last-modified or length"
+                )
+            }
+        }
+        if let place = own.place("methods"), !broken.contains(place) {
+            if cache.methods.isEmpty {
+                fail(place, "'cache.methods' is an empty list; name GET or POST, or write mode: none")
+            } else if cache.mode != .library, cache.methods.contains(.post) {
+                fail(
+                    place,
+                    "'cache.methods' names POST, whose responses are stored only in library mode; write mode: library, or remove POST"
+                )
+            }
+        }
+    }
 }

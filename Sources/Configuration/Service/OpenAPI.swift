@@ -1,8 +1,47 @@
-// Resolves the document that requests are checked by, and reads it once to find its mistakes.
+// The document that the requests of a service are checked by; it is read once to find its mistakes.
 
 import DemoMode
 import Interchange
-import Policies
+package import Policies
+
+extension KeyTable {
+    private static let openAPI = SectionDescriptor(
+        name: "openapi",
+        keys: [
+            KeyDescriptor("file", .path, "The document of OpenAPI 3.0 or 3.1, in YAML or JSON.", required: true),
+            KeyDescriptor(
+                "validate",
+                .choice(ExaminationPolicy.allCases.map(\.rawValue)),
+                default: "report",
+                "What becomes of a request that is not as the document says: report answers it and says what is wrong, refuse gives it a 400."
+            ),
+            KeyDescriptor(
+                "body_limit",
+                .size,
+                default: "1MiB",
+                "How much of a body is read to be checked; a longer one that has to be checked is not as the document says."
+            ),
+        ],
+        replaces: true
+    )
+
+    /// Among the keys of services.
+    static let openAPIKey = KeyDescriptor(
+        "openapi",
+        .shorthand(openAPI, key: "file"),
+        "The document that says which requests are right, and what becomes of others."
+    )
+}
+
+/// `openapi` of a service.
+package struct OpenAPIConfiguration: Sendable, Equatable {
+    /// The absolute path of the document.
+    package var file: String
+    /// Default: report.
+    package var validate: ExaminationPolicy
+    /// Bytes of a body that are read to be checked. Default: 1 MiB.
+    package var bodyLimit: Int
+}
 
 extension Resolver {
     /// What a warning names of all that is not checked.

@@ -1,4 +1,4 @@
-// The table of keys: what a service does about an origin that fails.
+// What is done about an origin that fails or has enough to do: retries, breakers, queues, and calls that wait for it.
 
 import Policies
 
@@ -97,4 +97,126 @@ extension KeyTable {
             ),
         ]
     )
+}
+
+extension KeyTable {
+    static let maxQueue = SectionDescriptor(
+        name: "max_queue",
+        keys: [
+            KeyDescriptor(
+                "length",
+                .integer(0...1_000_000),
+                default: "100",
+                "How many fetches may wait for max_concurrent.",
+                inherited: .services
+            ),
+            KeyDescriptor("wait", .duration, default: "5s", "How long a fetch may wait.", inherited: .services),
+        ]
+    )
+}
+
+extension KeyTable {
+    static let park = SectionDescriptor(
+        name: "park",
+        keys: [
+            KeyDescriptor(
+                "time",
+                .word("none", or: .duration),
+                default: "none",
+                "How long a call may wait.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "calls",
+                .integer(1...100_000),
+                default: "1000",
+                "How many calls may wait at the same time.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "size",
+                .size,
+                default: "64MiB",
+                "How large they may be together: their heads and their contents.",
+                inherited: .services
+            ),
+        ]
+    )
+}
+
+/// The queue in front of `max_concurrent`.
+package struct QueueConfiguration: Sendable, Equatable {
+    /// Fills that may wait. Default: 100.
+    package var length: Int
+    /// Nanoseconds that one may wait. Default: 5 s.
+    package var wait: UInt64
+}
+
+extension QueueConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.maxQueue)) }
+
+    init(_ reader: SectionReader) {
+        length = reader.int(always: "length")
+        wait = reader.nanoseconds(always: "wait")
+    }
+}
+
+extension RetryPolicy {
+    /// What the file says, then what its preset says, and then the table of keys.
+    /// - Parameter own: the section without what it inherited: a preset wins over what it inherits.
+    init(_ reader: SectionReader, own: SectionReader? = nil) {
+        self.init(
+            count: reader.int(always: "count"),
+            delay: reader.nanoseconds(always: "delay"),
+            backoff: reader.int(always: "backoff"),
+            jitter: reader.always { $0.share("jitter") },
+            causes: Set(reader.texts("when").compactMap { RetryCause($0) }),
+            maxRetryAfter: reader.nanoseconds(always: "retry_after"),
+            methods: reader.choice(always: "methods"),
+            budget: reader.always { $0.share("budget") }
+        )
+        guard let preset = reader.text("preset").flatMap({ RetryPreset(rawValue: $0) })?.policy else { return }
+        let beside = own.flatMap { $0.entry("preset") == nil ? nil : $0 } ?? reader
+        if beside.entry("delay") == nil { delay = preset.delay }
+        if beside.entry("backoff") == nil { backoff = preset.backoff }
+        if beside.entry("jitter") == nil { jitter = preset.jitter }
+        if beside.entry("when") == nil { causes = preset.causes }
+        if beside.entry("methods") == nil { methods = preset.methods }
+        if beside.entry("budget") == nil { budget = preset.budget }
+    }
+}
+
+extension BreakerPolicy {
+    /// Nil where no number of failures opens it.
+    init?(_ reader: SectionReader) {
+        guard let failures = reader.int("failures") else { return nil }
+        self.init(
+            failures: failures,
+            window: reader.nanoseconds(always: "window"),
+            open: reader.nanoseconds(always: "open")
+        )
+    }
+}
+
+extension ParkPolicy {
+    /// Nil where no call waits.
+    init?(_ reader: SectionReader) {
+        guard let time = reader.nanoseconds("time"), time > 0 else { return nil }
+        self.init(time: time, calls: reader.int(always: "calls"), size: reader.bytes(always: "size"))
+    }
+}
+
+extension Resolver {
+    /// - Parameters:
+    ///   - own: the service without what it inherited.
+    ///   - service: with what it inherited.
+    mutating func check(park own: SectionReader, _ service: ServiceConfiguration, _ baseURL: BaseURL?) {
+        guard let place = own.place("park") else { return }
+        if service.park == nil, own.section("park").entry("time") == nil {
+            fail(place, "'park' needs 'park.time', which is not set; set it, or remove 'park'")
+        }
+        if service.park != nil, case .service(let name)? = baseURL {
+            fail(place, "'park' is for a service with an origin of its own; set it in service '\(name)'")
+        }
+    }
 }

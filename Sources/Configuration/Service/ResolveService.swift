@@ -1,7 +1,5 @@
 // Services and endpoints: merged with what they inherit, resolved, and checked as a whole.
 
-import Content
-import HTTPCaching
 import Policies
 import Upstream
 
@@ -167,66 +165,6 @@ extension Resolver {
             daemonDemo: daemonDemo
         )
         read(&result.settings, route)
-        return result
-    }
-
-    private mutating func auth(_ service: SectionReader) -> AuthConfiguration? {
-        let reader = service.section("auth")
-        let basic = reader.section("basic")
-        switch (reader.text("bearer"), reader.entry("basic")) {
-        case (let token?, nil): return .bearer(token)
-        case (nil, _?):
-            guard let user = basic.text("user"), let password = basic.text("password") else { return nil }
-            return .basic(user: user, password: password)
-        case (_?, _?):
-            let second = reader.entries.last?.place ?? place(service, "auth")
-            fail(second, "'auth' takes bearer or basic, not both; remove one")
-            return nil
-        case (nil, nil):
-            if let place = service.place("auth") {
-                fail(place, "'auth' is empty; write { bearer: \"${TOKEN}\" }, or remove it")
-            }
-            return nil
-        }
-    }
-
-    /// - Parameters:
-    ///   - endpoint: without what it inherited.
-    ///   - isServiceAuthorized: its service has `auth`.
-    private mutating func endpointAuth(
-        _ endpoint: SectionReader,
-        isServiceAuthorized: Bool
-    ) -> AuthConfiguration? {
-        let reader = endpoint.section("auth")
-        guard reader.text("mode") != nil else { return auth(endpoint) }
-        let place = place(reader, "mode")
-        if reader.entries.count > 1 {
-            fail(place, "'auth' takes none or credentials, not both; remove one")
-        } else if !isServiceAuthorized {
-            fail(place, "'auth: none' is for an endpoint whose service has 'auth', and this one has none; remove it")
-        }
-        return .withheld
-    }
-
-    /// - Parameter own: the service without what it inherited.
-    private mutating func tls(_ service: SectionReader, own: SectionReader, _ baseURL: BaseURL?) -> TLSConfiguration {
-        let reader = service.section("tls")
-        let result = TLSConfiguration(reader)
-        for (key, path) in [("ca", result.ca), ("client_cert", result.clientCert), ("client_key", result.clientKey)] {
-            guard let path, let problem = FileChecks.readable(path) else { continue }
-            fail(place(reader, key), file: "'tls.\(key)' \(problem)")
-        }
-        if (result.clientCert == nil) != (result.clientKey == nil) {
-            let (given, other) =
-                result.clientCert == nil ? ("client_key", "client_cert") : ("client_cert", "client_key")
-            fail(place(reader, given), "'tls.\(given)' needs 'tls.\(other)', too")
-        }
-        if !result.pins.isEmpty, baseURL.map({ !$0.isSecure }) ?? false, let place = own.section("tls").place("pin") {
-            fail(place, "'tls.pin' is for an origin that is asked by https; correct 'base_url', or remove the pin")
-        }
-        if !result.verify, result.ca != nil {
-            fail(place(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")
-        }
         return result
     }
 }

@@ -1,9 +1,173 @@
-// What services and endpoints both say: read, resolved, and checked.
+// What services and endpoints both say of their requests and answers.
 
-import Content
-import HTTPCaching
-import Policies
-import Upstream
+package import Content
+package import HTTPCaching
+package import Policies
+package import Upstream
+
+extension KeyTable {
+    static let timeout = SectionDescriptor(
+        name: "timeout",
+        keys: [
+            KeyDescriptor(
+                "connect",
+                .word("none", or: .duration),
+                default: "5s",
+                "The time until the connection is open, including TLS.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "first_byte",
+                .word("none", or: .duration),
+                default: "30s",
+                "The time from the end of the request to the first byte of the response.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "idle",
+                .word("none", or: .duration),
+                default: "120s",
+                "The time between two reads of a response.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "total",
+                .word("none", or: .duration),
+                default: "none",
+                "The time for the whole fetch.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "tunnel",
+                .word("none", or: .duration),
+                default: "60m",
+                "The time without a byte in either direction of a tunnel, such as a WebSocket.",
+                inherited: .endpoints
+            ),
+        ]
+    )
+
+    /// The keys that endpoints inherit from their service.
+    static let shared: [KeyDescriptor] =
+        [
+            KeyDescriptor(
+                "headers",
+                .section(headers),
+                "Changes to the fields of requests, in this order: underscore, remove, set, add.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "query",
+                .map(.queryName, .shorthand(queryItem, key: "value")),
+                "Query items that are added if the request does not have an item of that name; { value: X, secret: true } for one that carries credentials.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "timeout",
+                .section(timeout),
+                "Timeouts; they pause while the client is not reading.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "cache",
+                .section(serviceCache),
+                "How responses are stored and reused.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "response",
+                .section(response),
+                "What answers must be, and what they become.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor("error", .section(error), "What failed answers become.", inherited: .endpoints),
+            KeyDescriptor(
+                "retry",
+                .section(retry),
+                "How a fetch that failed is made again.",
+                inherited: .endpoints
+            ),
+            redirectsKey,
+            KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
+            KeyDescriptor("log", .section(bodyLog), "What the daemon's log has of requests.", inherited: .endpoints),
+            faultsKey,
+            rateLimitKey,
+        ] + recordingKeys
+
+    static let bodyLog = SectionDescriptor(
+        name: "log",
+        keys: [
+            KeyDescriptor(
+                "bodies",
+                .word("none", or: .size),
+                default: "none",
+                "How much of the bodies of requests and answers is logged, with secrets hidden: a size up to 64KiB, or none.",
+                inherited: .endpoints
+            )
+        ]
+    )
+}
+
+/// The settings of a route: of an endpoint, with what it inherited, or of the requests that no endpoint of a service names.
+@dynamicMemberLookup
+package struct RouteSettings: Sendable, Equatable {
+    /// What is obeyed as it is.
+    package var policies: RoutePolicies
+    package var headers = HeaderRules()
+    /// Query items that are added where the request does not bring the name itself, in the order of the file.
+    package var query: [QueryRule] = []
+    /// The deadlines of one fetch. None of them runs while the client holds back. Default: 5 s to connect, 30 s to the
+    /// head, 120 s without a byte, and no limit in total.
+    package var timeout: Timeouts
+    package var cache = CacheConfiguration()
+    /// What bodies must be to be stored.
+    package var expect: ContentExpectation
+    /// The media types that answers may have; nil: any.
+    package var types: ExpectedTypes?
+    /// The statuses that are successes; nil: those below 400.
+    package var success: StatusSet?
+    package var mapping: MappingConfiguration?
+    /// Of failed answers.
+    package var errorMapping: MappingConfiguration?
+    package var recording = RecordingConfiguration()
+    /// Of a service: the answer for paths that no endpoint names, and the defaults of the endpoints.
+    package var demo = DemoConfiguration()
+    /// What goes wrong on purpose, in order.
+    package var faults: [FaultPolicy] = []
+
+    package subscript<Value>(dynamicMember path: WritableKeyPath<RoutePolicies, Value>) -> Value {
+        get { policies[keyPath: path] }
+        set { policies[keyPath: path] = newValue }
+    }
+}
+
+extension RouteSettings {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.endpoint)) }
+
+    /// - Parameter reader: of a service or an endpoint.
+    init(_ reader: SectionReader) {
+        policies = RoutePolicies()
+        timeout = Timeouts(reader.section("timeout"))
+        expect = reader.section("response").choice(always: "expect")
+        types = ExpectedTypes(reader.section("response").texts("type"))
+        success = StatusSet(reader.section("response"))
+        policies.retry = RetryPolicy(reader.section("retry"))
+        policies.redirects = RedirectPolicy(reader.section("redirects"))
+        policies.logBodies = reader.section("log").bytes("bodies")
+    }
+}
+
+extension Timeouts {
+    init(_ reader: SectionReader) {
+        self.init(
+            connect: reader.nanoseconds("connect"),
+            firstByte: reader.nanoseconds("first_byte"),
+            idle: reader.nanoseconds("idle"),
+            total: reader.nanoseconds("total"),
+            tunnel: reader.nanoseconds("tunnel")
+        )
+    }
+}
 
 /// Where the settings of a service or an endpoint are read from.
 struct RouteReader {
@@ -42,15 +206,6 @@ extension Resolver {
             isSource: RecordingConfiguration.isDemo(reader),
             daemonDemo: route.daemonDemo
         )
-    }
-
-    private func query(_ reader: SectionReader) -> [QueryRule] {
-        reader.map("query").compactMap { entry in
-            guard case .section(let entries) = entry.value.content else { return nil }
-            let item = SectionReader(entries: entries, section: KeyTable.queryItem)
-            let isSecret = item.entry("secret") == nil ? nil : item.bool("secret")
-            return QueryRule(name: entry.key, values: item.texts("value"), isSecret: isSecret)
-        }
     }
 
     private mutating func check(timeout reader: SectionReader) {

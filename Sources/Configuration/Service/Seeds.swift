@@ -1,6 +1,7 @@
-// The table of keys, fourth part: seeds, and resources that are kept as files.
+// Seed folders: responses that exist before anything was fetched.
 
-import Policies
+package import Policies
+import Upstream
 
 extension KeyTable {
     /// Part of `cache` in services, endpoints and forward mode.
@@ -26,23 +27,36 @@ extension KeyTable {
             inherited: .endpoints
         ),
     ]
+}
 
-    /// `cache` of an endpoint, which may be one resource.
-    static let endpointCache = SectionDescriptor(
-        name: "cache",
-        keys: serviceCache.keys + [
-            KeyDescriptor(
-                "store_as",
-                .text(.storedPath),
-                "A path under files/ of the disk tier, where the latest stored response is also kept as a plain file."
-            )
-        ]
-    )
+/// A seed folder of a service, an endpoint or forward mode.
+package struct SeedConfiguration: Sendable, Hashable {
+    /// Absolute; a folder when the configuration was read.
+    package var path: String
+    /// Default: pinned.
+    package var mode: SeedMode
+    /// Default: url.
+    package var layout: SeedLayout
+}
 
-    /// The keys that endpoints inherit from their service, as endpoints have them.
-    static let endpointShared: [KeyDescriptor] = shared.map { key in
-        let ofEndpoints = ["cache": endpointCache, "demo": endpointDemo]
-        guard let section = ofEndpoints[key.name] else { return key }
-        return KeyDescriptor(key.name, .section(section), key.doc, inherited: key.inheritance)
+extension SeedConfiguration {
+    package init(path: String) { self.init(path: path, SectionReader(nothingOf: KeyTable.serviceCache)) }
+
+    /// - Parameter reader: of the section `cache`.
+    init(path: String, _ reader: SectionReader) {
+        self.path = path
+        mode = reader.choice(always: "seed_mode")
+        layout = reader.choice(always: "seed_layout")
+    }
+}
+
+extension Resolver {
+    mutating func seed(_ reader: SectionReader) -> SeedConfiguration? {
+        guard let path = reader.text("seed_dir") else { return nil }
+        let result = SeedConfiguration(path: path, reader)
+        if let problem = FileChecks.isFolder(path) {
+            fail(place(reader, "seed_dir"), file: "'cache.seed_dir' \(problem)")
+        }
+        return result
     }
 }

@@ -1,219 +1,9 @@
-// The table of keys, second part: services and endpoints.
+// A service and its endpoints, with what they inherit.
+
+package import Policies
+package import Upstream
 
 extension KeyTable {
-    static let headers = SectionDescriptor(
-        name: "headers",
-        keys: [
-            KeyDescriptor(
-                "set",
-                .map(.fieldName, .text(.fieldValue)),
-                "Fields that replace the request's own.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "add",
-                .map(.fieldName, .text(.fieldValue)),
-                "Field lines that are added to the request.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "remove",
-                .list(.text(.token)),
-                "Fields that are removed from the request.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "underscore",
-                .choice(UnderscorePolicy.allCases.map(\.rawValue)),
-                default: "pass",
-                "What happens to the client's fields with an underscore in their name, which CGI, WSGI and Rack read as a hyphen: pass removes only those that could change what is stored for others, drop removes all.",
-                inherited: .endpoints
-            ),
-        ]
-    )
-
-    static let basic = SectionDescriptor(
-        name: "basic",
-        keys: [
-            KeyDescriptor("user", .text(.userName), "The user name, without a colon.", required: true),
-            KeyDescriptor("password", .text(.fieldValue), "The password.", secret: true, required: true),
-        ],
-        replaces: true
-    )
-
-    static let auth = SectionDescriptor(
-        name: "auth",
-        keys: [
-            KeyDescriptor("bearer", .text(.bearerToken), "A bearer token.", inherited: .services, secret: true),
-            KeyDescriptor("basic", .section(basic), "A user and a password.", inherited: .services),
-        ],
-        replaces: true
-    )
-
-    static let timeout = SectionDescriptor(
-        name: "timeout",
-        keys: [
-            KeyDescriptor(
-                "connect",
-                .word("none", or: .duration),
-                default: "5s",
-                "The time until the connection is open, including TLS.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "first_byte",
-                .word("none", or: .duration),
-                default: "30s",
-                "The time from the end of the request to the first byte of the response.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "idle",
-                .word("none", or: .duration),
-                default: "120s",
-                "The time between two reads of a response.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "total",
-                .word("none", or: .duration),
-                default: "none",
-                "The time for the whole fetch.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "tunnel",
-                .word("none", or: .duration),
-                default: "60m",
-                "The time without a byte in either direction of a tunnel, such as a WebSocket.",
-                inherited: .endpoints
-            ),
-        ]
-    )
-
-    static let maxQueue = SectionDescriptor(
-        name: "max_queue",
-        keys: [
-            KeyDescriptor(
-                "length",
-                .integer(0...1_000_000),
-                default: "100",
-                "How many fetches may wait for max_concurrent.",
-                inherited: .services
-            ),
-            KeyDescriptor("wait", .duration, default: "5s", "How long a fetch may wait.", inherited: .services),
-        ]
-    )
-
-    static let tls = SectionDescriptor(
-        name: "tls",
-        keys: [
-            KeyDescriptor(
-                "verify",
-                .boolean,
-                default: "true",
-                "Whether the origin's certificate is checked.",
-                inherited: .services
-            ),
-            KeyDescriptor(
-                "ca",
-                .path,
-                "A file of certificate authorities (PEM) that replaces the system's.",
-                inherited: .services
-            ),
-            KeyDescriptor(
-                "client_cert",
-                .path,
-                "The client certificate (PEM); it needs client_key.",
-                inherited: .services
-            ),
-            KeyDescriptor(
-                "client_key",
-                .path,
-                "The key of the client certificate (PEM); it needs client_cert.",
-                inherited: .services
-            ),
-            KeyDescriptor(
-                "pin",
-                .oneOrMore(.text(.publicKeyPin)),
-                "The public key that the origin must have, or a list of which it must have one: sha256//BASE64, as for curl --pinnedpubkey.",
-                inherited: .services
-            ),
-        ]
-    )
-
-    static let queryItem = SectionDescriptor(
-        name: "query",
-        keys: [
-            KeyDescriptor("value", .oneOrMore(.text(.any)), "The value, or a list of values.", required: true),
-            KeyDescriptor(
-                "secret",
-                .boolean,
-                "Whether the item carries credentials: the service then refuses foreign web pages, and the item is shown nowhere. If this is not set, the name decides."
-            ),
-        ]
-    )
-
-    /// The keys that endpoints inherit from their service.
-    static let shared: [KeyDescriptor] =
-        [
-            KeyDescriptor(
-                "headers",
-                .section(headers),
-                "Changes to the fields of requests, in this order: underscore, remove, set, add.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "query",
-                .map(.queryName, .shorthand(queryItem, key: "value")),
-                "Query items that are added if the request does not have an item of that name; { value: X, secret: true } for one that carries credentials.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "timeout",
-                .section(timeout),
-                "Timeouts; they pause while the client is not reading.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "cache",
-                .section(serviceCache),
-                "How responses are stored and reused.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "response",
-                .section(response),
-                "What answers must be, and what they become.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor("error", .section(error), "What failed answers become.", inherited: .endpoints),
-            KeyDescriptor(
-                "retry",
-                .section(retry),
-                "How a fetch that failed is made again.",
-                inherited: .endpoints
-            ),
-            redirectsKey,
-            KeyDescriptor("demo", .section(demo), "Demo answers.", inherited: .endpoints),
-            KeyDescriptor("log", .section(bodyLog), "What the daemon's log has of requests.", inherited: .endpoints),
-            faultsKey,
-            rateLimitKey,
-        ] + recordingKeys
-
-    static let bodyLog = SectionDescriptor(
-        name: "log",
-        keys: [
-            KeyDescriptor(
-                "bodies",
-                .word("none", or: .size),
-                default: "none",
-                "How much of the bodies of requests and answers is logged, with secrets hidden: a size up to 64KiB, or none.",
-                inherited: .endpoints
-            )
-        ]
-    )
-
     static let service = SectionDescriptor(
         name: "services[]",
         keys: [
@@ -336,4 +126,166 @@ extension KeyTable {
         ] + requests + endpointShared,
         hasOwnKeys: true
     )
+}
+
+extension KeyTable {
+    /// `cache` of an endpoint, which may be one resource.
+    static let endpointCache = SectionDescriptor(
+        name: "cache",
+        keys: serviceCache.keys + [
+            KeyDescriptor(
+                "store_as",
+                .text(.storedPath),
+                "A path under files/ of the disk tier, where the latest stored response is also kept as a plain file."
+            )
+        ]
+    )
+
+    /// The keys that endpoints inherit from their service, as endpoints have them.
+    static let endpointShared: [KeyDescriptor] = shared.map { key in
+        let ofEndpoints = ["cache": endpointCache, "demo": endpointDemo]
+        guard let section = ofEndpoints[key.name] else { return key }
+        return KeyDescriptor(key.name, .section(section), key.doc, inherited: key.inheritance)
+    }
+}
+
+/// A service: where its requests are matched, where they go, and what happens to them on the way.
+@dynamicMemberLookup
+package struct ServiceConfiguration: Sendable, Equatable {
+    /// Unique among the services.
+    package var name: String
+    package var match: ServiceMatch
+    /// Host patterns under which a service that is matched by its prefix alone answers, besides localhost, the listen
+    /// addresses and the machine's own names: a name, `*.DOMAIN` or an address, in lower case. Default: the daemon's.
+    package var hosts: [String] = []
+    /// Where requests go; nil only where every answer is a demo.
+    package var baseURL: BaseURL?
+    /// Which Host the origin sees. Default: that of `base_url`.
+    package var host: HostPolicy
+    package var auth: AuthConfiguration?
+    /// Those that its endpoints inherit.
+    package var settings: RouteSettings
+    /// Fills in flight at once; nil: no limit.
+    package var maxConcurrent: Int?
+    package var maxQueue: QueueConfiguration
+    /// When the origin is left alone; nil: never.
+    package var breaker: BreakerPolicy?
+    /// Whether calls wait for an origin that is away; nil: none does.
+    package var park: ParkPolicy?
+    /// The proxies that the origin is reached through. Default: none.
+    package var upstreamProxy: UpstreamProxies
+    package var tls = TLSConfiguration()
+    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
+    package var lenient: Bool
+    package var cors: CORSConfiguration
+    /// Where there are rules, one of them must match a request.
+    package var allow: [AccessConfiguration] = []
+    /// These win.
+    package var deny: [AccessConfiguration] = []
+    /// The document that requests are checked by; nil: they are not.
+    package var openAPI: OpenAPIConfiguration?
+    /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.
+    package var unlisted: UnlistedPolicy
+    package var endpoints: [EndpointConfiguration] = []
+}
+
+/// How requests find their service: by a prefix of the path, by Host, or by both. One of the two is there.
+package struct ServiceMatch: Sendable, Hashable, CustomStringConvertible {
+    /// A path that begins with `/` and does not end with one, or `/` itself; compared on segment boundaries. Nil for a
+    /// service that has all paths of its host.
+    package let prefix: String?
+    /// A Host value in lower case, without a port; nil for a service that is matched by its prefix alone.
+    package let host: String?
+
+    private init(prefix: String?, host: String?) {
+        self.prefix = prefix
+        self.host = host
+    }
+
+    package static func prefix(_ prefix: String) -> ServiceMatch { ServiceMatch(prefix: prefix, host: nil) }
+
+    /// - Parameter prefix: nil and `/` mean the same.
+    package static func host(_ host: String, prefix: String? = nil) -> ServiceMatch {
+        ServiceMatch(prefix: prefix == "/" ? nil : prefix, host: host)
+    }
+
+    /// `/github`, `api.localhost` or `api.localhost/github`.
+    package var description: String { (host ?? "") + (prefix ?? "") }
+}
+
+/// Which Host the origin sees.
+package enum HostPolicy: String, Sendable, CaseIterable {
+    case baseURL = "base_url"
+    case preserve
+}
+
+/// What happens to paths that no endpoint names.
+package enum UnlistedPolicy: String, Sendable, CaseIterable {
+    case pass
+    case notFound = "404"
+}
+
+/// An endpoint: a method and a path pattern of a service, with everything it inherited.
+@dynamicMemberLookup
+package struct EndpointConfiguration: Sendable, Equatable {
+    /// Unique within the service.
+    package var name: String
+    /// Default: GET.
+    package var method: String
+    /// The pattern, below the service's prefix or host.
+    package var path: EndpointPath
+    package var settings: RouteSettings
+    /// What is made of a request; nil: nothing.
+    package var request: RequestConfiguration?
+    /// Instead of the service's; nil: the service's.
+    package var auth: AuthConfiguration?
+}
+
+extension ServiceConfiguration {
+    package subscript<Value>(dynamicMember path: WritableKeyPath<RouteSettings, Value>) -> Value {
+        get { settings[keyPath: path] }
+        set { settings[keyPath: path] = newValue }
+    }
+}
+
+extension EndpointConfiguration {
+    package subscript<Value>(dynamicMember path: WritableKeyPath<RouteSettings, Value>) -> Value {
+        get { settings[keyPath: path] }
+        set { settings[keyPath: path] = newValue }
+    }
+}
+
+extension ServiceConfiguration {
+    package init(name: String, match: ServiceMatch, baseURL: BaseURL?) {
+        self.init(name: name, match: match, baseURL: baseURL, SectionReader(nothingOf: KeyTable.service))
+    }
+
+    init(name: String, match: ServiceMatch, baseURL: BaseURL?, _ reader: SectionReader) {
+        self.name = name
+        self.match = match
+        self.baseURL = baseURL
+        host = reader.choice(always: "host")
+        settings = RouteSettings(reader)
+        maxConcurrent = reader.int("max_concurrent")
+        maxQueue = QueueConfiguration(reader.section("max_queue"))
+        breaker = BreakerPolicy(reader.section("breaker"))
+        park = ParkPolicy(reader.section("park"))
+        upstreamProxy = reader.always { $0.proxies("upstream_proxy") }
+        lenient = reader.bool("lenient")
+        cors = CORSConfiguration(reader.section("cors"))
+        unlisted = reader.choice(always: "unlisted")
+    }
+}
+
+extension EndpointConfiguration {
+    package init(name: String, path: EndpointPath) {
+        self.init(name: name, path: path, SectionReader(nothingOf: KeyTable.endpoint))
+    }
+
+    init(name: String, path: EndpointPath, _ reader: SectionReader) {
+        self.name = name
+        self.path = path
+        method = reader.text(always: "method")
+        settings = RouteSettings(reader)
+    }
 }

@@ -1,6 +1,9 @@
-// The table of keys: placeholders, fallbacks, expected content, and clients that leave.
+// Placeholders and fallbacks, files that answer in place of a missing response; and what becomes of a fetch whose
+// clients have left.
 
-import Content
+import HTTPCaching
+import Policies
+import Upstream
 
 extension KeyTable {
     static let placeholder = SectionDescriptor(
@@ -74,31 +77,86 @@ extension KeyTable {
             inherited: .endpoints
         ),
     ]
+}
 
-    static let response = SectionDescriptor(
-        name: "response",
-        keys: [
-            KeyDescriptor(
-                "expect",
-                .choice(ContentExpectation.allCases.map(\.rawValue)),
-                default: "any",
-                "Which bodies may be stored; other bodies are passed on and counted.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "type",
-                .word("any", or: .oneOrMore(.text(.mediaRange))),
-                default: "any",
-                "Which media types answers may have, such as application/json or text/*; another type is a 502, and is not stored.",
-                inherited: .endpoints
-            ),
-            KeyDescriptor(
-                "success",
-                .list(.text(.statuses)),
-                default: "[2xx, 3xx]",
-                "Which statuses of the origin are successes: 200, 2xx or 200..206; others are not stored, and are what error.map is for.",
-                inherited: .endpoints
-            ),
-        ] + mapping
-    )
+/// A file that answers in place of a missing response.
+package struct StandInConfiguration: Sendable, Hashable {
+    /// Absolute; a regular file when the configuration was read.
+    package var file: String
+    /// Default: 200.
+    package var status: Int
+}
+
+/// What answers while there is nothing yet.
+package struct PlaceholderConfiguration: Sendable, Hashable {
+    package var answer: StandInConfiguration
+    /// Nanoseconds that a request waits before. Default: 300 ms.
+    package var after: UInt64
+}
+
+extension StandInConfiguration {
+    package init(file: String) { self.init(file: file, SectionReader(nothingOf: KeyTable.fallback)) }
+
+    init(file: String, _ reader: SectionReader) {
+        self.file = file
+        status = reader.int(always: "status")
+    }
+}
+
+extension PlaceholderConfiguration {
+    package init(answer: StandInConfiguration) {
+        self.init(answer: answer, SectionReader(nothingOf: KeyTable.placeholder))
+    }
+
+    init(answer: StandInConfiguration, _ reader: SectionReader) {
+        self.answer = answer
+        after = reader.nanoseconds(always: "after")
+    }
+}
+
+extension Resolver {
+    mutating func placeholder(_ cache: SectionReader) -> PlaceholderConfiguration? {
+        guard let answer = standIn(cache, "placeholder") else { return nil }
+        let result = PlaceholderConfiguration(answer: answer, cache.section("placeholder"))
+        if cache.text("mode") == CacheMode.none.rawValue {
+            fail(
+                place(cache, "placeholder"),
+                "'cache.placeholder' is for responses that are stored, but 'cache.mode' is none; remove it, or write placeholder: { file: none }"
+            )
+        }
+        return result
+    }
+
+    /// The file under `placeholder` or `fallback`; nil where there is none.
+    mutating func standIn(_ cache: SectionReader, _ key: String) -> StandInConfiguration? {
+        let reader = cache.section(key)
+        guard cache.entry(key) != nil, let path = reader.text("file") else { return nil }
+        let result = StandInConfiguration(file: path, reader)
+        if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
+            fail(place(reader, "file"), file: "'cache.\(key).file' \(problem)")
+        }
+        if [204, 205, 304].contains(result.status) {
+            fail(
+                place(reader, "status"),
+                "a \(result.status) has no body, so 'cache.\(key).file' would never be sent; write another status"
+            )
+        }
+        demoFiles.append(path)
+        return result
+    }
+}
+
+extension ClientAbort {
+    /// `finish`, `abort` or `finish-if N%`; nil where the words are none of these.
+    init?(words text: String) {
+        let words = text.split(separator: " ")
+        switch words.count {
+        case 1 where words[0] == "finish": self = .finish
+        case 1 where words[0] == "abort": self = .abort
+        case 2 where words[0] == "finish-if":
+            guard let share = try? Units.share(String(words[1])) else { return nil }
+            self = .finishIf(share)
+        default: return nil
+        }
+    }
 }

@@ -1,0 +1,176 @@
+// Forward mode: which targets it reaches, and what it does about origins that fail.
+
+package import Policies
+package import Upstream
+
+extension KeyTable {
+    static let connect = SectionDescriptor(
+        name: "connect",
+        keys: [
+            KeyDescriptor(
+                "allow",
+                .list(.text(.connectPattern)),
+                default: "[\"*:443\"]",
+                "HOST:PORT patterns that CONNECT, and https URLs in absolute form, may reach; either side may be *."
+            )
+        ]
+    )
+
+    static let forwardTLS = SectionDescriptor(
+        name: "tls",
+        keys: [
+            KeyDescriptor("ca", .path, "A PEM bundle in place of the system's, for https URLs in absolute form.")
+        ]
+    )
+
+    static let forwardTimeout = SectionDescriptor(
+        name: "timeout",
+        keys: [
+            KeyDescriptor(
+                "tunnel",
+                .word("none", or: .duration),
+                default: "60m",
+                "The time without a byte in either direction of a tunnel: of CONNECT, or of a WebSocket."
+            )
+        ]
+    )
+
+    static let forward = SectionDescriptor(
+        name: "forward",
+        keys: [
+            KeyDescriptor(
+                "enabled",
+                .boolean,
+                default: "true",
+                "Whether the daemon serves absolute-form requests and CONNECT."
+            ),
+            KeyDescriptor(
+                "allow",
+                .list(.text(.targetPattern)),
+                default: "[\"*\"]",
+                "HOST or HOST:PORT patterns of the targets that clients may reach; loopback, private and link-local hosts need a rule that names them."
+            ),
+            KeyDescriptor("connect", .section(connect), "Which targets CONNECT, and https URLs, may reach."),
+            KeyDescriptor(
+                "upstream_proxy",
+                .upstreamProxy,
+                default: "none",
+                "The HTTP proxy that targets are reached through: none, http://[USER:PASSWORD@]HOST:PORT, or env for what http_proxy, https_proxy, all_proxy and no_proxy say."
+            ),
+            KeyDescriptor("timeout", .section(forwardTimeout), "Timeouts of tunnels."),
+            KeyDescriptor("tls", .section(forwardTLS), "TLS towards the origins of https URLs in absolute form."),
+            KeyDescriptor(
+                "lenient",
+                .boolean,
+                default: "true",
+                "Whether responses that break a rule of HTTP/1.1, but have only one possible meaning, are accepted."
+            ),
+            KeyDescriptor("retry", .section(retry), "How a fetch that failed is made again."),
+            KeyDescriptor(
+                "breaker",
+                .section(breaker),
+                "When an origin that fails is left alone; each origin has its own."
+            ),
+            KeyDescriptor(
+                "max_concurrent",
+                .word("none", or: .integer(1...1_000_000)),
+                default: "none",
+                "How many fetches may be under way at the same time, of all origins together."
+            ),
+            KeyDescriptor("max_queue", .section(maxQueue), "The queue of fetches that wait for max_concurrent."),
+            KeyDescriptor("cache", .section(serviceCache), "How forwarded responses are stored and reused."),
+            faultsKey,
+        ]
+    )
+}
+
+/// Forward mode.
+package struct ForwardConfiguration: Sendable, Equatable {
+    package var enabled: Bool
+    /// Host patterns (`*`, `*.example.com`, `example.com`, an address) in lower case. Loopback, private and link-local
+    /// targets only when named. Default: `*`.
+    package var allow: [String]
+    /// `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form, either side may
+    /// be `*`. Default: `*:443`.
+    package var connectAllow: [String]
+    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
+    package var lenient: Bool
+    /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in
+    /// absolute form; nil: the system's.
+    package var ca: String?
+    /// Nanoseconds without a byte in either direction of a tunnel. Default: 60 minutes; nil: no limit.
+    package var tunnelTimeout: UInt64?
+    /// The proxies that targets are reached through. Default: none.
+    package var upstreamProxy: UpstreamProxies
+    /// How a fetch that failed is made again.
+    package var retry: RetryPolicy
+    /// When an origin is left alone; nil: never.
+    package var breaker: BreakerPolicy?
+    /// Fetches at once, of all origins together; nil: no limit.
+    package var maxConcurrent: Int?
+    package var maxQueue: QueueConfiguration
+    package var cache = CacheConfiguration()
+    /// What goes wrong on purpose, in order.
+    package var faults: [FaultPolicy] = []
+}
+
+extension ForwardConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.forward)) }
+
+    init(_ reader: SectionReader) {
+        enabled = reader.bool("enabled")
+        allow = reader.texts("allow")
+        connectAllow = reader.section("connect").texts("allow")
+        lenient = reader.bool("lenient")
+        ca = reader.section("tls").text("ca")
+        tunnelTimeout = reader.section("timeout").nanoseconds("tunnel")
+        upstreamProxy = reader.always { $0.proxies("upstream_proxy") }
+        retry = RetryPolicy(reader.section("retry"), own: reader.section("retry"))
+        breaker = BreakerPolicy(reader.section("breaker"))
+        maxConcurrent = reader.int("max_concurrent")
+        maxQueue = QueueConfiguration(reader.section("max_queue"))
+    }
+}
+
+extension Resolver {
+    mutating func forward(_ reader: SectionReader) -> ForwardConfiguration {
+        var result = ForwardConfiguration(reader)
+        let tls = reader.section("tls")
+        if let ca = result.ca, let problem = FileChecks.readable(ca) {
+            fail(place(tls, "ca"), file: "'forward.tls.ca' \(problem)")
+        }
+        let timeout = reader.section("timeout")
+        if let place = timeout.place("tunnel"), timeout.nanoseconds("tunnel") == 0 {
+            fail(place, "'forward.timeout.tunnel' is zero; write none for no timeout")
+        }
+        let cacheReader = reader.section("cache")
+        result.cache = cache(cacheReader, own: cacheReader)
+        result.faults = faults(reader)
+        followed += Self.followed(result.cache).map { ("forward.cache.\($0.key)", $0.leaf) }
+        return result
+    }
+
+    /// - Parameter reader: of the section `forward`.
+    mutating func check(resilience reader: SectionReader, _ forward: ForwardConfiguration) {
+        if forward.maxConcurrent == nil, let place = reader.place("max_queue") {
+            fail(
+                place,
+                "'forward.max_queue' needs 'forward.max_concurrent', which is not set; set it, or remove 'max_queue'"
+            )
+        }
+        if forward.breaker == nil, let place = reader.place("breaker"),
+            reader.section("breaker").entry("failures") == nil
+        {
+            fail(
+                place,
+                "'forward.breaker' needs 'forward.breaker.failures', which is not set; set it, or remove 'breaker'"
+            )
+        }
+        if reader.section("retry").texts("when").contains("content") {
+            fail(
+                place(reader.section("retry"), "when"),
+                "'forward.retry.when' has content, but forward mode takes every body; remove content"
+            )
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// Where the daemon listens: for clients, and for commands on the admin socket.
+
+extension KeyTable {
+    static let admin = SectionDescriptor(
+        name: "admin",
+        keys: [
+            KeyDescriptor(
+                "listen",
+                .word("none", or: .oneOrMore(.address)),
+                "Where the admin API listens: unix:/PATH or a loopback address; none takes no commands.",
+                required: true
+            ),
+            KeyDescriptor(
+                "mode",
+                .permissions,
+                default: "0660",
+                "The permissions of the admin socket if it is a unix socket, in octal."
+            ),
+            KeyDescriptor("group", .text(.word), "The group of the admin socket if it is a unix socket."),
+        ]
+    )
+}
+
+/// The admin socket.
+package struct AdminConfiguration: Sendable, Equatable {
+    /// At least one address; on TCP only loopback makes sense, since the admin API has no password.
+    package var listen: [ListenAddress]
+    /// The permissions of a unix socket. Default: 0660.
+    package var mode: UInt32
+    /// The group that owns a unix socket; nil leaves the process's own.
+    package var group: String?
+}
+
+extension AdminConfiguration {
+    package init(listen: [ListenAddress]) { self.init(listen: listen, SectionReader(nothingOf: KeyTable.admin)) }
+
+    init(listen: [ListenAddress], _ reader: SectionReader) {
+        self.listen = listen
+        mode = UInt32(reader.int(always: "mode"))
+        group = reader.text("group")
+    }
+}
+
+extension Resolver {
+    func addresses(_ scalars: [Scalar]) -> [ListenAddress] {
+        scalars.compactMap { scalar in
+            guard case .address(let address) = scalar else { return nil }
+            return address
+        }
+    }
+
+    mutating func admin(_ root: SectionReader, listen: [ListenAddress]) -> AdminConfiguration? {
+        guard let place = root.place("admin"), !broken.contains(place) else { return nil }
+        let reader = root.section("admin")
+        let isNone = reader.leaf("listen")?.scalar == Scalar.none
+        let result = AdminConfiguration(listen: addresses(reader.scalars("listen")), reader)
+        for (item, address) in zip(reader.items("listen"), result.listen) {
+            if !address.isLoopback {
+                fail(
+                    item.place,
+                    "the admin API has no password, so it listens on a unix socket or on loopback only; write unix:/run/drydock/admin.sock"
+                )
+            }
+            if listen.contains(where: { $0.meets(address) }) {
+                fail(item.place, "\(address) is also in 'listen'; the admin API needs its own address")
+            }
+        }
+        if result.listen.isEmpty, !isNone {
+            fail(place, "'admin.listen' is an empty list; name an address, or write admin: none")
+        }
+        for key in ["mode", "group"] where !result.listen.contains(where: \.isUnix) {
+            if let place = reader.place(key) {
+                fail(place, "'admin.\(key)' is for unix sockets, and there is none under 'admin.listen'; remove it")
+            }
+        }
+        return result
+    }
+
+    mutating func checkListeners(_ reader: SectionReader, _ result: Configuration) {
+        let items = reader.items("listen")
+        if let place = reader.place("listen"), items.isEmpty, !broken.contains(place) {
+            fail(place, "'listen' is an empty list; name an address such as localhost:8080")
+        }
+        if let place = reader.place("clients"), result.clients.isEmpty, !broken.contains(place) {
+            fail(place, "'clients' is an empty list, so no client could connect; write [loopback]")
+        }
+        for (index, item) in zip(result.listen.indices, items) {
+            let address = result.listen[index]
+            guard let earlier = result.listen[..<index].first(where: { $0.meets(address) }) else { continue }
+            let also = earlier == address ? "" : ", by \(earlier) too"
+            fail(item.place, "\(address) is listed twice\(also); remove one")
+        }
+        guard reader.entry("clients") == nil, let index = result.listen.firstIndex(where: { !$0.isLoopback }) else {
+            return
+        }
+        guard result.forward.enabled else {
+            warnings.append(
+                ConfigurationError(
+                    place: items[index].place,
+                    message: Self.onlyThisMachine(result.listen[index])
+                )
+            )
+            return
+        }
+        let place = reader.section("forward").place("enabled") ?? items[index].place
+        fail(
+            place,
+            "forward mode on \(result.listen[index]) would be open to the whole network; say who may connect (clients: [192.168.0.0/16]), or write forward: { enabled: false }"
+        )
+    }
+}
+
+extension ListenAddress {
+    var isUnix: Bool {
+        if case .unix = self { true } else { false }
+    }
+
+    /// Whether the two cannot be bound side by side: one takes a port of an address that the other takes, too.
+    func meets(_ other: ListenAddress) -> Bool {
+        if case .unix(let path) = self, case .unix(let path2) = other { return path == path2 }
+        return bound.contains { mine in
+            other.bound.contains { its in
+                let isOneFamily = mine.address.count == its.address.count
+                let isAll = [mine, its].contains { $0.address.allSatisfy { $0 == 0 } }
+                return mine.port == its.port && isOneFamily && (isAll || mine.address == its.address)
+            }
+        }
+    }
+
+    /// The IP addresses that are bound, in network order: `localhost` and `*` are two each. Port 0 is another port each
+    /// time, so that it never meets another address.
+    private var bound: [(address: [UInt8], port: UInt16)] {
+        switch self {
+        case .tcp(_, port: 0), .unix: []
+        case .tcp("localhost", let port): [([127, 0, 0, 1], port), (AddressBytes.loopback6, port)]
+        case .tcp("*", let port): [([0, 0, 0, 0], port), ([UInt8](repeating: 0, count: 16), port)]
+        case .tcp(let host, let port): AddressBytes.parse(host).map { [($0, port)] } ?? []
+        }
+    }
+}
+
+extension Resolver {
+    /// The warning for an address that other machines can reach while `clients` admits none of them.
+    static func onlyThisMachine(_ address: ListenAddress) -> String {
+        "other machines can connect to \(address), and each gets a 403, since 'clients' is [loopback] by default; "
+            + "name who may connect, such as clients: [192.168.0.0/16], or listen on localhost"
+    }
+}

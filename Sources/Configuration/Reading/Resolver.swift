@@ -1,0 +1,69 @@
+// The state of one resolving: from decoded entries to the model, with every error that is left after decoding.
+
+import Policies
+
+/// Resolves one configuration; collects every error that is left after decoding.
+struct Resolver {
+    let root: [Entry]
+    /// Of the main file and the included ones, in order.
+    let services: [Value]
+    /// The sections and lists that did not decode: what they lack causes no further errors.
+    let broken: Set<SourcePosition>
+    let file: String
+    var errors: [ConfigurationError] = []
+    var warnings: [ConfigurationError] = []
+    /// Demo files, for `--watch`.
+    var demoFiles: [String] = []
+    /// The rules of each profile, by its name.
+    var faultProfiles: [String: [FaultPolicy]] = [:]
+    /// The services' merged trees.
+    var trees: [[Entry]] = []
+    /// The endpoints by what they are stored as.
+    var storedFiles: [String: String] = [:]
+    /// Defaults that follow another key, by dotted key.
+    var followed: [(key: String, leaf: Leaf)] = []
+
+    init(root: [Entry], services: [Value], broken: Set<SourcePosition>, file: String) {
+        self.root = root
+        self.services = services
+        self.broken = broken
+        self.file = file
+    }
+
+    mutating func fail(_ place: SourcePosition, _ message: String) {
+        errors.append(ConfigurationError(place: place, message: message))
+    }
+
+    /// Reports an error of a file or folder that the configuration names.
+    mutating func fail(_ place: SourcePosition, file message: String) {
+        errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
+    }
+
+    /// The place of a key's value, or the file's beginning where the key is not given.
+    func place(_ reader: SectionReader, _ key: String) -> SourcePosition {
+        reader.place(key) ?? SourcePosition(file: file, line: 1, column: 1)
+    }
+
+    /// A part that cannot be larger than its whole: the default follows the whole, a given value
+    /// that is larger is an error.
+    mutating func bounded(
+        _ reader: SectionReader,
+        _ key: String,
+        by bound: Int,
+        _ other: String,
+        of label: String
+    ) -> Int {
+        let value = reader.always { $0.bytes(key) ?? $0.int(key) }
+        if value > bound, let place = reader.place(key) {
+            fail(place, "'\(label).\(key)' is larger than '\(label).\(other)'; lower it, or raise '\(other)'")
+        } else if value > bound {
+            let isSize = reader.bytes(key) != nil
+            let leaf = Leaf(
+                text: isSize ? Units.sizeText(bound) : String(bound),
+                scalar: isSize ? .bytes(bound) : .int(bound)
+            )
+            followed.append(("\(label).\(key)", leaf))
+        }
+        return min(value, bound)
+    }
+}

@@ -1,0 +1,157 @@
+// What a service shows its origin, and what the origin must show: credentials, certificates and keys.
+
+extension KeyTable {
+    static let basic = SectionDescriptor(
+        name: "basic",
+        keys: [
+            KeyDescriptor("user", .text(.userName), "The user name, without a colon.", required: true),
+            KeyDescriptor("password", .text(.fieldValue), "The password.", secret: true, required: true),
+        ],
+        replaces: true
+    )
+
+    static let auth = SectionDescriptor(
+        name: "auth",
+        keys: [
+            KeyDescriptor("bearer", .text(.bearerToken), "A bearer token.", inherited: .services, secret: true),
+            KeyDescriptor("basic", .section(basic), "A user and a password.", inherited: .services),
+        ],
+        replaces: true
+    )
+
+    static let tls = SectionDescriptor(
+        name: "tls",
+        keys: [
+            KeyDescriptor(
+                "verify",
+                .boolean,
+                default: "true",
+                "Whether the origin's certificate is checked.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "ca",
+                .path,
+                "A file of certificate authorities (PEM) that replaces the system's.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "client_cert",
+                .path,
+                "The client certificate (PEM); it needs client_key.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "client_key",
+                .path,
+                "The key of the client certificate (PEM); it needs client_cert.",
+                inherited: .services
+            ),
+            KeyDescriptor(
+                "pin",
+                .oneOrMore(.text(.publicKeyPin)),
+                "The public key that the origin must have, or a list of which it must have one: sha256//BASE64, as for curl --pinnedpubkey.",
+                inherited: .services
+            ),
+        ]
+    )
+}
+
+/// Credentials that the daemon adds to requests.
+package enum AuthConfiguration: Sendable, Hashable {
+    case bearer(String)
+    case basic(user: String, password: String)
+    /// None, not even those of the service; endpoints only.
+    case withheld
+
+    /// Whether something is added to a request.
+    package var addsCredentials: Bool { self != .withheld }
+}
+
+/// TLS towards the origin.
+package struct TLSConfiguration: Sendable, Equatable {
+    /// Default: true.
+    package var verify: Bool
+    /// The absolute path of a PEM bundle that replaces the system's; nil: the system's.
+    package var ca: String?
+    /// The absolute path of a PEM certificate; comes with `clientKey`.
+    package var clientCert: String?
+    /// The absolute path of a PEM key; comes with `clientCert`.
+    package var clientKey: String?
+    /// Public keys of which the origin must have one, as `sha256//BASE64`; empty: any.
+    package var pins: [String]
+}
+
+extension TLSConfiguration {
+    package init() { self.init(SectionReader(nothingOf: KeyTable.tls)) }
+
+    init(_ reader: SectionReader) {
+        verify = reader.bool("verify")
+        ca = reader.text("ca")
+        clientCert = reader.text("client_cert")
+        clientKey = reader.text("client_key")
+        pins = reader.texts("pin")
+    }
+}
+
+extension Resolver {
+    mutating func auth(_ service: SectionReader) -> AuthConfiguration? {
+        let reader = service.section("auth")
+        let basic = reader.section("basic")
+        switch (reader.text("bearer"), reader.entry("basic")) {
+        case (let token?, nil): return .bearer(token)
+        case (nil, _?):
+            guard let user = basic.text("user"), let password = basic.text("password") else { return nil }
+            return .basic(user: user, password: password)
+        case (_?, _?):
+            let second = reader.entries.last?.place ?? place(service, "auth")
+            fail(second, "'auth' takes bearer or basic, not both; remove one")
+            return nil
+        case (nil, nil):
+            if let place = service.place("auth") {
+                fail(place, "'auth' is empty; write { bearer: \"${TOKEN}\" }, or remove it")
+            }
+            return nil
+        }
+    }
+
+    /// - Parameters:
+    ///   - endpoint: without what it inherited.
+    ///   - isServiceAuthorized: its service has `auth`.
+    mutating func endpointAuth(
+        _ endpoint: SectionReader,
+        isServiceAuthorized: Bool
+    ) -> AuthConfiguration? {
+        let reader = endpoint.section("auth")
+        guard reader.text("mode") != nil else { return auth(endpoint) }
+        let place = place(reader, "mode")
+        if reader.entries.count > 1 {
+            fail(place, "'auth' takes none or credentials, not both; remove one")
+        } else if !isServiceAuthorized {
+            fail(place, "'auth: none' is for an endpoint whose service has 'auth', and this one has none; remove it")
+        }
+        return .withheld
+    }
+
+    /// - Parameter own: the service without what it inherited.
+    mutating func tls(_ service: SectionReader, own: SectionReader, _ baseURL: BaseURL?) -> TLSConfiguration {
+        let reader = service.section("tls")
+        let result = TLSConfiguration(reader)
+        for (key, path) in [("ca", result.ca), ("client_cert", result.clientCert), ("client_key", result.clientKey)] {
+            guard let path, let problem = FileChecks.readable(path) else { continue }
+            fail(place(reader, key), file: "'tls.\(key)' \(problem)")
+        }
+        if (result.clientCert == nil) != (result.clientKey == nil) {
+            let (given, other) =
+                result.clientCert == nil ? ("client_key", "client_cert") : ("client_cert", "client_key")
+            fail(place(reader, given), "'tls.\(given)' needs 'tls.\(other)', too")
+        }
+        if !result.pins.isEmpty, baseURL.map({ !$0.isSecure }) ?? false, let place = own.section("tls").place("pin") {
+            fail(place, "'tls.pin' is for an origin that is asked by https; correct 'base_url', or remove the pin")
+        }
+        if !result.verify, result.ca != nil {
+            fail(place(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")
+        }
+        return result
+    }
+}
