@@ -12,6 +12,9 @@ package enum IOResult: Equatable {
     case wouldBlock
     /// The other side has finished; only for reads.
     case end
+    /// The bytes of the other side have stopped, and it has not said that they would, so that some may be missing; only
+    /// for reads of a transport whose end is a message, as in TLS.
+    case truncated
     /// The connection cannot be used any more; the value is `errno`.
     case failed(Int32)
 }

@@ -150,7 +150,7 @@ extension Connection: HotSender {
         case .bytes(let count): written = count
         case .wouldBlock: break
         // The next write or read finds the connection gone.
-        case .end, .failed: return
+        case .end, .truncated, .failed: return
         }
         sent &+= UInt64(written)
         context.counters.add(.bytesOut, UInt64(written))
@@ -248,7 +248,7 @@ extension IOResult {
     fileprivate var isFailure: Bool {
         switch self {
         case .bytes, .wouldBlock: false
-        case .end, .failed: true
+        case .end, .truncated, .failed: true
         }
     }
 }

@@ -20,7 +20,9 @@ package final class Connection: IOHandler, LoopMember {
     package let listener: ListenerInfo
     let handler: any ExchangeHandler
     let records: AnswerRecords
-    let transport: any Transport
+    let transport: any ByteTransport
+    /// Whether the transport ever holds bytes that raise no readiness.
+    private let readsAhead: Bool
     /// What the transport watches, here so that a look at it needs no reference.
     private var watched: IOReadiness = []
 
@@ -68,7 +70,7 @@ package final class Connection: IOHandler, LoopMember {
         on loop: isolated EventLoop,
         context: LoopContext,
         handler: any ExchangeHandler,
-        transport: any Transport,
+        transport: any ByteTransport,
         peer: SocketAddress,
         listener: ListenerInfo,
         isCounted: Bool
@@ -80,6 +82,7 @@ package final class Connection: IOHandler, LoopMember {
         self.peer = peer
         self.listener = listener
         self.isCounted = isCounted
+        readsAhead = transport.readsAhead
         output = OutputQueue(copiesMemory: transport.copiesMemory)
         records = AnswerRecords(
             client: peer.isUnix ? "unix" : peer.host,
@@ -108,6 +111,7 @@ package final class Connection: IOHandler, LoopMember {
     /// Called by the loop for work that the connection has deferred.
     func runAgain() {
         if !output.isEmpty, !state.isBlocked { flush() }
+        if readsAhead, watched.contains(.read), transport.hasPending { read() }
         process()
     }
 
@@ -115,6 +119,8 @@ package final class Connection: IOHandler, LoopMember {
     func updateInterest() {
         if input.isEmpty { input.release() }
         let wanted = IOReadiness(read: !state.sawEnd && !input.isFull, write: state.isBlocked)
+        // What waits inside the transport raises no readiness.
+        if readsAhead, wanted.contains(.read), !state.isOver, transport.hasPending { context.runSoon(self) }
         guard wanted.rawValue != watched.rawValue, !state.isOver else { return }
         watched = wanted
         transport.watch(wanted)
@@ -265,7 +271,7 @@ extension Connection {
             process()
         case .wouldBlock: updateInterest()
         case .end: ended()
-        case .failed: clientLeft()
+        case .truncated, .failed: clientLeft()
         }
     }
 
@@ -285,9 +291,11 @@ extension Connection {
     /// Reads and drops the bytes that a client sends after the last answer.
     private func discard() {
         switch input.read(from: transport) {
-        case .bytes: input.release()
+        case .bytes:
+            input.release()
+            updateInterest()
         case .wouldBlock: updateInterest()
-        case .end, .failed: close()
+        case .end, .truncated, .failed: close()
         }
     }
 

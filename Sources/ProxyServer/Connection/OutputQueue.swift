@@ -108,7 +108,7 @@ final class OutputQueue {
     }
 
     /// Writes until the queue is empty, the socket is full, or `limit` bytes are out.
-    func write(to transport: any Transport, limit: Int) -> WriteOutcome {
+    func write(to transport: any ByteTransport, limit: Int) -> WriteOutcome {
         var left = limit
         while first < segments.count {
             guard left > 0 else { return .limited }
@@ -118,7 +118,7 @@ final class OutputQueue {
                 advance(by: count)
             case .wouldBlock: return .blocked
             // A file that has become shorter than its piece can only be cut.
-            case .end, .failed: return .failed
+            case .end, .truncated, .failed: return .failed
             }
         }
         return .drained
@@ -127,7 +127,7 @@ final class OutputQueue {
     /// Writes the queue and then `bytes`, which are valid during the call, as far as the socket takes them.
     /// - Returns: how that ended, and how many of `bytes` are out.
     func write(
-        to transport: any Transport,
+        to transport: any ByteTransport,
         followedBy bytes: UnsafeRawBufferPointer
     ) -> (WriteOutcome, taken: Int) {
         if isLong {
@@ -151,7 +151,7 @@ final class OutputQueue {
             written &+= UInt64(taken)
             return (taken == bytes.count ? .drained : .blocked, taken)
         case .wouldBlock: return (.blocked, 0)
-        case .end, .failed: return (.failed, 0)
+        case .end, .truncated, .failed: return (.failed, 0)
         }
     }
 
@@ -189,7 +189,7 @@ final class OutputQueue {
 
     // MARK: - One call
 
-    private func writeOnce(_ transport: any Transport) -> IOResult {
+    private func writeOnce(_ transport: any ByteTransport) -> IOResult {
         switch segments[first] {
         case .file(let file, let offset, let count):
             return transport.sendFile(file.descriptor, offset: offset, count: min(count, Self.fileWindow))
@@ -321,7 +321,7 @@ final class JoinedAnswers {
         _ dynamic: UnsafeRawBufferPointer,
         _ end: UnsafeRawBufferPointer,
         _ body: UnsafeRawBufferPointer,
-        to transport: any Transport
+        to transport: any ByteTransport
     ) -> IOResult? {
         guard count == 0, append(prepared, dynamic, end, body) else { return nil }
         defer { removeAll() }

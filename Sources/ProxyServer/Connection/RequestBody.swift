@@ -303,7 +303,7 @@ final class ReadBuffer {
     }
 
     /// Reads once, after the bytes that are there. The buffer must not be full.
-    func read(from transport: any Transport) -> IOResult {
+    func read(from transport: any ByteTransport) -> IOResult {
         let result = transport.read(into: room())
         if case .bytes(let count) = result { end += count }
         return result

@@ -83,7 +83,7 @@ package final class LoopContext {
         _ dynamic: UnsafeRawBufferPointer,
         _ end: UnsafeRawBufferPointer,
         _ body: UnsafeRawBufferPointer,
-        to transport: any Transport
+        to transport: any ByteTransport
     ) -> IOResult? {
         joined.write(prepared, dynamic, end, body, to: transport)
     }

@@ -31,14 +31,14 @@ package final class Tunnel: LoopMember {
 
     /// - Parameters:
     ///   - context: the context of the client's loop.
-    ///   - remote: the descriptor of the other side, which is taken over.
+    ///   - remote: the transport to the other side, which is taken over.
     ///   - timeout: nanoseconds without any movement after which the tunnel ends; nil for no limit.
     ///   - received: bytes of the other side that have been read already.
     package init(
         on loop: isolated EventLoop,
         in context: LoopContext,
         client: DetachedTransport,
-        remote: Int32,
+        remote: any ByteTransport,
         timeout: UInt64?,
         received: [UInt8] = []
     ) {
@@ -46,7 +46,7 @@ package final class Tunnel: LoopMember {
         self.context = context
         self.timeout = timeout
         near = TunnelSide(client.transport, pool: context.blocks, first: client.unsent + received)
-        far = TunnelSide(PlainTransport(remote), pool: context.blocks, first: client.received)
+        far = TunnelSide(remote, pool: context.blocks, first: client.received)
         traffic = TunnelTraffic(sent: client.received.count, received: received.count)
         near.begin(on: loop, tunnel: self)
         far.begin(on: loop, tunnel: self)
@@ -58,6 +58,7 @@ package final class Tunnel: LoopMember {
     /// - Returns: the number of bytes that went through.
     package func run() async -> TunnelTraffic {
         for side in [near, far] { write(side) }
+        readPending()
         if !hasEnded { await withUnsafeContinuation { waiter = $0 } }
         return traffic
     }
@@ -68,6 +69,13 @@ package final class Tunnel: LoopMember {
         guard !hasEnded else { return }
         lastActive = Monotonic.coarse()
         if readiness == .write { write(side) } else { read(side) }
+        readPending()
+    }
+
+    /// Reads what waits inside the transports, which raises no readiness, as far as there is room for it.
+    private func readPending() {
+        while !hasEnded, near.hasPending, far.hasRoom { read(near) }
+        while !hasEnded, far.hasPending, near.hasRoom { read(far) }
     }
 
     private func peer(of side: TunnelSide) -> TunnelSide { side === near ? far : near }
@@ -89,6 +97,8 @@ package final class Tunnel: LoopMember {
             side.sawEnd = true
             write(peer)
         case .wouldBlock: updateInterest()
+        // What the other side has got must not pass as complete.
+        case .truncated: end(resets: true)
         case .failed: end()
         }
     }
@@ -124,16 +134,18 @@ package final class Tunnel: LoopMember {
     func cut() { end() }
 
     /// Ends the tunnel.
-    /// - Parameter error: the reason for the log; nil if one of the sides has ended it.
-    private func end(_ error: String? = nil) {
+    /// - Parameters:
+    ///   - error: the reason for the log; nil if one of the sides has ended it.
+    ///   - resets: both sides see that the tunnel broke off.
+    private func end(_ error: String? = nil, resets: Bool = false) {
         guard !hasEnded else { return }
         hasEnded = true
         near.stop()
         far.stop()
-        far.transport.close(resets: false)
+        far.transport.close(resets: resets)
         context.counters.add(.tunnelsClosed)
         context.remove(self)
-        client.end(sent: traffic.received, error: error)
+        client.end(sent: traffic.received, error: error, resets: resets)
         waiter?.resume()
         waiter = nil
     }
@@ -143,9 +155,11 @@ package final class Tunnel: LoopMember {
 
 /// One end of a tunnel, and the bytes that wait to be written to it.
 final class TunnelSide: IOHandler {
-    let transport: any Transport
+    let transport: any ByteTransport
     /// Bytes from the other side that are not written yet.
     let pending: ReadBuffer
+    /// Whether the transport ever holds bytes that raise no readiness.
+    private let readsAhead: Bool
     /// True if this side has ended: no more bytes come from it.
     var sawEnd = false
     /// True if the end of the other side has been passed on to this one.
@@ -157,8 +171,9 @@ final class TunnelSide: IOHandler {
     // The reference is unowned: the tunnel owns the side, and stops it before it goes.
     private unowned var tunnel: Tunnel?
 
-    init(_ transport: any Transport, pool: BlockPool, first: [UInt8]) {
+    init(_ transport: any ByteTransport, pool: BlockPool, first: [UInt8]) {
         self.transport = transport
+        readsAhead = transport.readsAhead
         self.first = first
         pending = ReadBuffer(pool: pool)
     }
@@ -171,6 +186,8 @@ final class TunnelSide: IOHandler {
     func ready(_ readiness: IOReadiness) { tunnel?.ready(self, readiness) }
 
     var hasRoom: Bool { first.isEmpty && !pending.isFull }
+    /// Whether a read gives bytes that no readiness tells of.
+    var hasPending: Bool { readsAhead && !sawEnd && transport.hasPending }
     var isDrained: Bool { first.isEmpty && pending.isEmpty }
 
     /// Writes as many waiting bytes as the side takes.
@@ -187,7 +204,7 @@ final class TunnelSide: IOHandler {
             case .wouldBlock:
                 isBlocked = true
                 return true
-            case .end, .failed: return false
+            case .end, .truncated, .failed: return false
             }
         }
         pending.release()
@@ -302,7 +319,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
             on: loop,
             in: exchange.context,
             client: client,
-            remote: connection.take(),
+            remote: PlainTransport(connection.take()),
             timeout: timeout,
             received: connection.takeReceived()
         )

@@ -35,16 +35,16 @@ struct Tunnels {
             via: exchange.request.fields.all(.via) + [plan.via]
         )
         let addresses = try await addresses(of: target, exchange, on: loop)
-        let remote: Int32
+        let remote: any ByteTransport
         do throws(UpstreamError) {
-            remote = try await client.dialler.connect(to: addresses, of: target, on: loop)
+            remote = PlainTransport(try await client.dialler.connect(to: addresses, of: target, on: loop))
         } catch {
             exchange.outcome.error = error.detail
             throw Problem(error)
         }
         exchange.sendHead(ResponseHead(status: 200, reason: "Connection established"), body: .none)
         guard let client = exchange.detach() else {
-            Socket.close(remote)
+            remote.close(resets: false)
             return exchange.fail()
         }
         _ = await Tunnel(

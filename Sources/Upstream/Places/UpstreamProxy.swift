@@ -253,7 +253,7 @@ final class TunnelOpening: IOHandler {
         while !unsent.isEmpty {
             switch unsent.withUnsafeBytes({ WireSocket.send(descriptor, $0) }) {
             case .bytes(let count): unsent = unsent.dropFirst(count)
-            case .wouldBlock, .end: return watch?.watch([.read, .write]) ?? ()
+            case .wouldBlock, .end, .truncated: return watch?.watch([.read, .write]) ?? ()
             case .failed(let code): return fail(String(cString: strerror(code)))
             }
         }
@@ -272,7 +272,7 @@ final class TunnelOpening: IOHandler {
             switch WireSocket.peek(descriptor, into: room) {
             case .bytes(let count): take(UnsafeMutableRawBufferPointer(rebasing: room[..<count]))
             case .wouldBlock: .more
-            case .end: .silence("it ended the connection")
+            case .end, .truncated: .silence("it ended the connection")
             case .failed(let code): .silence(String(cString: strerror(code)))
             }
         }

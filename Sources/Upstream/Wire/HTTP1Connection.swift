@@ -287,7 +287,7 @@ extension HTTP1Connection {
         while !buffer.isEmpty {
             switch WireSocket.send(descriptor, buffer.bytes) {
             case .bytes(let count): buffer.consume(count)
-            case .wouldBlock, .end: return watchWriting(true)
+            case .wouldBlock, .end, .truncated: return watchWriting(true)
             case .failed:
                 // The origin may have answered before it closed: received bytes are read first.
                 giveUpSending(.broken)
@@ -378,6 +378,7 @@ extension HTTP1Connection {
             return count == length
         case .wouldBlock: break
         case .end: ended(transfer, osError: 0)
+        case .truncated: ended(transfer, osError: ECONNABORTED)
         case .failed(let code): ended(transfer, osError: code)
         }
         return false
@@ -399,6 +400,7 @@ extension HTTP1Connection {
         // Nothing can be spliced: urgent data (RFC 9293 section 3.8.5) can only be skipped by reading.
         case .wouldBlock: return false
         case .end: ended(transfer, osError: 0)
+        case .truncated: ended(transfer, osError: ECONNABORTED)
         case .failed(let code): ended(transfer, osError: code)
         }
         return true

@@ -7,8 +7,8 @@ import TestSupport
 @testable import ProxyServer
 
 /// Takes and gives few bytes a call, and refuses every second call for now. The client ends its side when
-/// the server has. Loop-bound.
-final class MemoryTransport: Transport {
+/// the server has, or when all was read that it sends. Loop-bound.
+final class MemoryTransport: ByteTransport {
     struct Result {
         var received: [UInt8] = []
         /// The server ended its side, and what was sent is whole.
@@ -19,7 +19,14 @@ final class MemoryTransport: Transport {
         var sentFromFiles = 0
     }
 
+    /// How the client ends its side, by itself or after the server.
+    enum End { case afterServer, orderly, truncated }
+
     private var unread: ArraySlice<UInt8>
+    /// What was taken of a record and not read yet: no readiness tells of it.
+    private var pending: ArraySlice<UInt8> = []
+    private let record: Int?
+    private let end: End
     private let result: Monitor<Result>
     private let step: Int
     private let stutters: Bool
@@ -33,9 +40,20 @@ final class MemoryTransport: Transport {
     /// - Parameters:
     ///   - step: bytes a call at most.
     ///   - stutters: every second call would block.
-    ///   - copiesMemory: as in `Transport`.
-    init(_ sent: [UInt8], step: Int, stutters: Bool, copiesMemory: Bool = false, _ result: Monitor<Result>) {
+    ///   - copiesMemory: as in `ByteTransport`.
+    ///   - record: bytes that come out of the kernel at once, after one readiness; nil: each byte raises one.
+    init(
+        _ sent: [UInt8],
+        step: Int,
+        stutters: Bool,
+        copiesMemory: Bool = false,
+        record: Int? = nil,
+        end: End = .afterServer,
+        _ result: Monitor<Result>
+    ) {
         unread = sent[...]
+        self.record = record
+        self.end = end
         self.step = step
         self.stutters = stutters
         self.copiesMemory = copiesMemory
@@ -61,11 +79,14 @@ final class MemoryTransport: Transport {
     /// As a loop does: called for as long as it is ready.
     private func turn() {
         if wanted.contains(.write) { handler?.ready(.write) }
-        if wanted.contains(.read), !unread.isEmpty || hasFinished { handler?.ready(.read) }
-        if wanted.contains(.write) || wanted.contains(.read) && (!unread.isEmpty || hasFinished) {
-            timer?.start(after: 0)
-        }
+        if wanted.contains(.read), isReadable { handler?.ready(.read) }
+        if wanted.contains(.write) || wanted.contains(.read) && isReadable { timer?.start(after: 0) }
     }
+
+    /// The kernel has bytes, or the end.
+    private var isReadable: Bool { !unread.isEmpty || (pending.isEmpty ? hasEnded : record == nil) }
+
+    private var hasEnded: Bool { unread.isEmpty && (hasFinished || end != .afterServer) }
 
     /// How many of so many bytes this call takes; nil where it would block.
     private func count(_ most: Int) -> Int? {
@@ -80,12 +101,20 @@ final class MemoryTransport: Transport {
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
-        if unread.isEmpty { return hasFinished ? .end : .wouldBlock }
-        guard let count = count(min(buffer.count, unread.count)) else { return .wouldBlock }
-        buffer.copyBytes(from: unread.prefix(count))
-        unread = unread.dropFirst(count)
+        if pending.isEmpty {
+            if unread.isEmpty { return !hasEnded ? .wouldBlock : end == .truncated ? .truncated : .end }
+            pending = unread.prefix(record ?? min(step, buffer.count))
+            unread = unread.dropFirst(pending.count)
+        }
+        guard let count = count(min(buffer.count, pending.count)) else { return .wouldBlock }
+        buffer.copyBytes(from: pending.prefix(count))
+        pending = pending.dropFirst(count)
         return .bytes(count)
     }
+
+    var handshake: (any TransportHandshake)? { nil }
+    var readsAhead: Bool { record != nil }
+    var hasPending: Bool { !pending.isEmpty }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { take(bytes) }
 

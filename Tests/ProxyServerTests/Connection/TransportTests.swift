@@ -36,7 +36,9 @@ import Testing
         _ sent: String,
         _ harness: ServerHarness,
         step: Int,
-        stutters: Bool
+        stutters: Bool,
+        record: Int? = nil,
+        end: MemoryTransport.End = .afterServer
     ) throws -> MemoryTransport.Result {
         let result = Monitor(MemoryTransport.Result())
         let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: 1))
@@ -46,7 +48,14 @@ import Testing
                 on: loop,
                 context: context,
                 handler: handler,
-                transport: MemoryTransport(Array(sent.utf8), step: step, stutters: stutters, result),
+                transport: MemoryTransport(
+                    Array(sent.utf8),
+                    step: step,
+                    stutters: stutters,
+                    record: record,
+                    end: end,
+                    result
+                ),
                 peer: address,
                 listener: ListenerInfo(role: .proxy, address: address),
                 isCounted: false
@@ -68,6 +77,76 @@ import Testing
             #expect(expected.contains("HTTP/1.1 502") && expected.contains("103 "))
             #expect(Self.undated(result.received) == expected)
             #expect(result.hasFinished && !result.isReset)
+        }
+    }
+
+    @Test(arguments: [(1, true), (7, false), (300, false)], [16_384, 900, 50])
+    func `bytes that wait in the transport are read, though no readiness tells of them`(
+        way: (step: Int, stutters: Bool),
+        record: Int
+    ) async throws {
+        try await ServerHarness.run { harness in
+            let sent = Self.requests.joined() + Self.ends[0]
+            let client = try harness.client()
+            try client.send(sent)
+            let expected = Self.undated(try client.readToEnd())
+            client.close()
+            let result = try Self.received(sent, harness, step: way.step, stutters: way.stutters, record: record)
+            #expect(Self.undated(result.received) == expected)
+            #expect(result.hasFinished && !result.isReset)
+        }
+    }
+
+    @Test func `an end out of order ends whatever is under way`() async throws {
+        try await ServerHarness.run { harness in
+            // An orderly end of the client lets its answer go on, and one that comes in a body does not.
+            for (request, end, isAnswered) in [
+                ("GET /t HTTP/1.1\r\nHost: h\r\n\r\n", MemoryTransport.End.orderly, true),
+                ("POST /count HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf", .truncated, false),
+                ("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n", .truncated, false),
+                ("GET /t HTT", .truncated, false),
+            ] {
+                let result = try Self.received(request, harness, step: 1 << 20, stutters: false, end: end)
+                #expect(result.received.isEmpty != isAnswered, "\(request)")
+                #expect(result.hasFinished == false && !result.isReset, "\(request)")
+            }
+            #expect(harness.observations.seen.wait(120) { $0.cancelled == 1 && $0.bodyErrors == [.clientGone] })
+        }
+    }
+
+    @Test(arguments: [1 << 20, 900], [MemoryTransport.End.orderly, .truncated])
+    func `a tunnel passes on what waits in a transport, and how it ended`(record: Int, end: MemoryTransport.End)
+        async throws
+    {
+        try await ServerHarness.run { harness in
+            let (there, back) = (Pattern.bytes(0..<200_000), Pattern.bytes(5..<150_005))
+            let (near, far) = (Monitor(MemoryTransport.Result()), Monitor(MemoryTransport.Result()))
+            harness.server.contexts[0].submit { context, loop in
+                let client = DetachedTransport(
+                    MemoryTransport(there, step: 700, stutters: true, record: record, near),
+                    received: [],
+                    unsent: [],
+                    waitedFor: WaitedFor(kind: .tunnel, client: "c", since: 0)
+                ) { _, _ in }
+                let tunnel = Tunnel(
+                    on: loop,
+                    in: context,
+                    client: client,
+                    remote: MemoryTransport(back, step: 1_100, stutters: false, record: record, end: end, far),
+                    timeout: nil
+                )
+                Task.immediate(executorPreference: loop.taskExecutor) {
+                    _ = loop
+                    _ = await tunnel.run()
+                }
+            }
+            #expect(near.wait(120) { $0.isClosed } && far.wait(120) { $0.isClosed })
+            #expect(near.read { $0.isReset } == (end == .truncated))
+            #expect(back.starts(with: near.read { $0.received }))
+            if end == .orderly {
+                #expect(near.read { $0.received } == back && far.read { $0.received } == there)
+                #expect(!far.read { $0.isReset })
+            }
         }
     }
 

@@ -67,7 +67,7 @@ private final class Crowd {
 @available(*, unavailable) extension Crowd: Sendable {}
 
 /// A client that asks for one thing and takes every byte.
-private final class LoneRequest: Transport {
+private final class LoneRequest: ByteTransport {
     private let crowd: Crowd
     private let index: Int
     private var isRead = false
@@ -103,6 +103,9 @@ private final class LoneRequest: Transport {
         return .bytes(vectors.reduce(0) { $0 + $1.iov_len })
     }
 
+    var handshake: (any TransportHandshake)? { nil }
+    var readsAhead: Bool { false }
+    var hasPending: Bool { false }
     var copiesMemory: Bool { false }
     func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult { .bytes(count) }
     var takesPipes: Bool { false }

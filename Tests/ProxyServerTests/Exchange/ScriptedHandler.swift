@@ -217,9 +217,9 @@ final class ScriptedHandler: ExchangeHandler {
         )
         do throws(UpstreamError) {
             let addresses = try await client.dialler.addresses(of: target, on: loop)
-            let remote = try await client.dialler.connect(to: addresses, of: target, on: loop)
+            let remote = PlainTransport(try await client.dialler.connect(to: addresses, of: target, on: loop))
             exchange.sendHead(ResponseHead(status: 200, reason: "Connected"), body: .none)
-            guard let client = exchange.detach() else { return Socket.close(remote) }
+            guard let client = exchange.detach() else { return remote.close(resets: false) }
             let timeout: UInt64? = exchange.request.fields.contains("Impatient") ? 100_000_000 : nil
             let traffic = await Tunnel(
                 on: loop,

@@ -1,13 +1,18 @@
-// What a connection speaks over: a plain socket, the listener that accepted it, and the transport that is left when an
-// exchange gives it up for a tunnel.
+// The way to a peer, whatever its bytes go through: the protocol that connections and tunnels speak over, and a plain
+// socket.
 
-package import EventLoop
 package import Glibc
 
-/// The way to a client, or to the other end of a tunnel; loop-bound. Whoever begins it owns it, and ends it by `close`.
+/// The way to a client, to an origin, or to the other end of a tunnel; loop-bound. Whoever begins it owns it, and ends it
+/// by `close`.
 ///
-/// No call waits. A result of `.wouldBlock` means: `watch` for readiness, and make the call again.
-package protocol Transport: AnyObject {
+/// No call waits. A result of `.wouldBlock` means: `watch` for readiness, and make the call again. Readiness tells of
+/// bytes that the kernel has. Those that the transport has taken out of the kernel already, as TLS does with a whole
+/// record, raise none: whoever wants to read asks ``hasPending`` before it waits.
+package protocol ByteTransport: AnyObject {
+    /// What has to be agreed with the peer before bytes go either way; nil if nothing has, or if it has been.
+    var handshake: (any TransportHandshake)? { get }
+
     /// From now on `handler` is called for what is watched, which is nothing at first. It
     /// replaces the handler before it. A transport does not hold it: its owner calls `stop` or `close` before it goes.
     func begin(on loop: isolated EventLoop, _ handler: any IOHandler)
@@ -16,8 +21,13 @@ package protocol Transport: AnyObject {
     /// Calls the handler no more. The transport stays open, for another handler.
     func stop()
 
-    /// Reads what is there, at most `buffer.count` bytes.
+    /// Reads what is there, at most `buffer.count` bytes; what is pending comes before anything is asked of the kernel.
+    /// `.end` if the peer has ended its side in order, `.truncated` if its bytes stopped without that.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult
+    /// Whether ``hasPending`` is ever true; the same for the whole life of the transport.
+    var readsAhead: Bool { get }
+    /// Whether the next `read` gives bytes without any readiness.
+    var hasPending: Bool { get }
     /// Writes as much as is taken now.
     func write(_ bytes: UnsafeRawBufferPointer) -> IOResult
     /// Writes as much of up to `count` buffers as is taken now. They are valid during the call.
@@ -43,8 +53,26 @@ package protocol Transport: AnyObject {
     func close(resets: Bool)
 }
 
+/// What transport and peer have to agree on before anything else, such as TLS; loop-bound, and a part of its transport.
+package protocol TransportHandshake: AnyObject {
+    /// Goes on as far as what has come allows. Called first when the transport has begun, and then when what the last
+    /// step waits for is there.
+    func step() -> HandshakeStep
+}
+
+/// How far a handshake has come.
+package enum HandshakeStep: Equatable {
+    /// It is complete; the text names the protocol that was agreed on (RFC 7301), nil if none was spoken of.
+    case done(protocol: String?)
+    /// It goes on when the transport is ready for this. Nothing: it waits for something else, such as a certificate, and
+    /// the transport tells its handler of the readiness to write when that is there.
+    case waits(IOReadiness)
+    /// There is no agreement: the transport is of no use, and is to be closed. The text says why, for a log.
+    case failed(String)
+}
+
 /// A socket, TCP or local, as it is.
-package final class PlainTransport: Transport {
+package final class PlainTransport: ByteTransport {
     /// Taken over; -1 once closed.
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) private var descriptor: Int32
@@ -55,7 +83,7 @@ package final class PlainTransport: Transport {
     /// - Parameters:
     ///   - descriptor: non-blocking; taken over.
     ///   - isLocal: a unix socket.
-    ///   - copiesMemory: as in ``Transport``.
+    ///   - copiesMemory: as in ``ByteTransport``.
     package init(_ descriptor: Int32, isLocal: Bool = false, copiesMemory: Bool = false) {
         self.descriptor = descriptor
         self.isLocal = isLocal
@@ -75,7 +103,13 @@ package final class PlainTransport: Transport {
         event = nil
     }
 
+    package var handshake: (any TransportHandshake)? { nil }
+
+    /// The end of a plain socket is in order as far as anybody can tell: what comes over it says how long it is.
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult { Socket.read(descriptor, into: buffer) }
+
+    package var readsAhead: Bool { false }
+    package var hasPending: Bool { false }
 
     package func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { Socket.write(descriptor, bytes) }
 
@@ -122,65 +156,3 @@ package final class PlainTransport: Transport {
 }
 
 @available(*, unavailable) extension PlainTransport: Sendable {}
-
-// MARK: - Where a connection came in
-
-/// What a listener is for.
-package enum ListenerRole: Sendable, Hashable {
-    /// Reverse and forward mode.
-    case proxy
-    /// The admin API: outside caps, access log and request counters.
-    case admin
-}
-
-/// The listener at which a connection came in.
-package final class ListenerInfo: Sendable {
-    package let role: ListenerRole
-    package let address: SocketAddress
-
-    package init(role: ListenerRole, address: SocketAddress) {
-        self.role = role
-        self.address = address
-    }
-}
-
-// MARK: - The transport to a client that an exchange gives up for a tunnel
-
-/// A transport without an exchange; its owner ends it. Loop-bound.
-package final class DetachedTransport {
-    let transport: any Transport
-    /// Bytes that the client sent after its head.
-    package let received: [UInt8]
-    /// Bytes that the client has not taken yet.
-    let unsent: [UInt8]
-    /// The exchange that the end of the daemon waits for.
-    let waitedFor: WaitedFor
-    private let ended: (_ sent: Int, _ error: String?) -> Void
-
-    /// - Parameter ended: writes the log line and frees the connection's slot; called once, with the bytes that were
-    ///   sent to the client, and with the reason if neither side has ended the tunnel.
-    init(
-        _ transport: any Transport,
-        received: [UInt8],
-        unsent: [UInt8],
-        waitedFor: WaitedFor,
-        ended: @escaping (_ sent: Int, _ error: String?) -> Void
-    ) {
-        self.transport = transport
-        self.received = received
-        self.unsent = unsent
-        self.waitedFor = waitedFor
-        self.ended = ended
-    }
-
-    /// Closes the transport.
-    /// - Parameters:
-    ///   - sent: the number of bytes that were sent to the client.
-    ///   - error: the reason for the log; nil if one of the sides has ended the tunnel.
-    func end(sent: Int, error: String?) {
-        transport.close(resets: false)
-        ended(sent, error)
-    }
-}
-
-@available(*, unavailable) extension DetachedTransport: Sendable {}
