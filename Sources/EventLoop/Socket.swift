@@ -125,6 +125,18 @@ package struct SystemError: Error, Sendable, Equatable, CustomStringConvertible 
 
 // MARK: - From socket to socket
 
+/// A socket with content that can go on without a copy through this process. Whoever passes it on knows nothing of the
+/// socket, and whoever takes the content does so within the call that hands it over.
+package struct SpliceSource {
+    // Open for as long as the call lasts: whoever hands it over owns it.
+    let socket: Int32
+
+    package init(_ socket: Int32) { self.socket = socket }
+
+    /// As ``SocketPipe/fill(from:count:)``.
+    package func fill(_ pipe: SocketPipe, count: Int) -> IOResult? { pipe.fill(from: socket, count: count) }
+}
+
 /// A pipe that is filled from one socket and emptied into another within one callback, so that it is empty between
 /// callbacks. Loop-bound.
 package final class SocketPipe {
@@ -149,7 +161,7 @@ package final class SocketPipe {
 
     /// Moves the bytes that wait in a socket into the pipe, at most `count`. Nil if the kernel cannot do that with this
     /// socket, or has no memory for it: then the caller has to read them.
-    package func fill(from socket: Int32, count: Int) -> IOResult? {
+    package func fill(from source: SpliceSource, count: Int) -> IOResult? {
         let result = Socket.result(isRead: true) { c_linux_splice(socket, entry, count) }
         switch result {
         case .failed(EINVAL), .failed(ENOSYS), .failed(EPERM), .failed(EOPNOTSUPP), .failed(ENOMEM): return nil

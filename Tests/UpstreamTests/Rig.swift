@@ -1,10 +1,10 @@
 // A loop with an upstream client, and what one transfer came to: what the tests of this module stand on.
 
-import EventLoop
 import Glibc
 import HTTPWire
 import TestSupport
 
+@testable import EventLoop
 @testable import Upstream
 
 /// Everything a delegate was told.
@@ -80,10 +80,10 @@ final class Recorder: TransferDelegate {
 
     var supportsSplice: Bool { moves != nil }
 
-    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent? {
+    func transfer(_ transfer: Transfer, moves count: Int, from source: SpliceSource) -> SplicedContent? {
         guard let moves, moves() else { return nil }
         return room.withUnsafeMutableBytes { room in
-            let result = Socket.read(socket, into: UnsafeMutableRawBufferPointer(rebasing: room.prefix(count)))
+            let result = Socket.read(source.socket, into: UnsafeMutableRawBufferPointer(rebasing: room.prefix(count)))
             guard case .bytes(let read) = result else { return SplicedContent(result, .continue) }
             heard.update { $0.moved += read }
             let flow = self.transfer(transfer, received: UnsafeRawBufferPointer(rebasing: room[..<read]))

@@ -107,8 +107,8 @@ package protocol FetchSink: AnyObject {
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
     /// Whether ``splice(_:from:)`` may ever answer.
     var supportsSplice: Bool { get }
-    /// Takes content out of a socket by itself, at most `count` bytes; nil: not now.
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent?
+    /// Takes content out of its source by itself, at most `count` bytes; nil: not now.
+    func splice(_ count: Int, from source: SpliceSource) -> SplicedContent?
     func finished(trailers: Fields)
     func failed(_ error: FetchError)
 }
@@ -145,7 +145,9 @@ extension PassingSink {
     package func received(interim head: ResponseHead) { sink?.received(interim: head) }
     package func received(_ head: ResponseHead, framing: BodyFraming) { sink?.received(head, framing: framing) }
     package func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow { sink?.received(bytes) ?? .continue }
-    package func splice(_ count: Int, from socket: Int32) -> SplicedContent? { sink?.splice(count, from: socket) }
+    package func splice(_ count: Int, from source: SpliceSource) -> SplicedContent? {
+        sink?.splice(count, from: source)
+    }
     package func finished(trailers: Fields) { sink?.finished(trailers: trailers) }
     package func failed(_ error: FetchError) { sink?.failed(error) }
 }
@@ -171,7 +173,7 @@ extension EndSink {
     package var acceptsReentrantBytes: Bool { false }
     package var maximumAtOnce: Int { .max }
     package var supportsSplice: Bool { false }
-    package func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
+    package func splice(_ count: Int, from source: SpliceSource) -> SplicedContent? { nil }
 }
 
 // MARK: - The trail of redirects

@@ -331,9 +331,9 @@ extension Connection: ExchangeCarrier {
         frameContent(bytes.count) { count in output.append(count == bytes.count ? bytes : Array(bytes[..<count])) }
     }
 
-    func sendUnframed(_ piece: BodyPiece) {
+    func send(_ part: BrokenPart) {
         state.keepAlive = false
-        output.append(piece)
+        if case .surplus(let piece) = part { output.append(piece) } else { output.append(HTTP1Framing.bytes(of: part)) }
         outputGrew()
     }
 
@@ -343,9 +343,9 @@ extension Connection: ExchangeCarrier {
         frameContent(bytes.count) { pass(bytes.part(0..<$0), isLast: isLast) }
     }
 
-    func splice(_ count: Int, from socket: Int32) -> IOResult? {
+    func splice(_ count: Int, from source: SpliceSource) -> IOResult? {
         guard let left = framing.lengthLeft, left >= Int64(count), let pipe = freePipe,
-            let result = pipe.fill(from: socket, count: min(count, OutputQueue.highWatermark))
+            let result = source.fill(pipe, count: min(count, OutputQueue.highWatermark))
         else { return nil }
         if case .bytes(let moved) = result {
             _ = framing.frameContent(moved)

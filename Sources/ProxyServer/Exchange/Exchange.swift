@@ -381,13 +381,13 @@ extension Exchange {
         return carrier.queuedBytes <= OutputQueue.highWatermark
     }
 
-    /// Moves bytes of the body out of another socket to the client, at most `count`, without a
+    /// Moves bytes of the body out of their source to the client, at most `count`, without a
     /// copy through this process.
-    /// - Returns: how the other socket gave them; nil where they are to be read there, since they
+    /// - Returns: how the source gave them; nil if they are to be read there, since they
     ///   cannot go to the client alone.
-    func splice(_ count: Int, from socket: Int32) -> IOResult? {
+    func splice(_ count: Int, from source: SpliceSource) -> IOResult? {
         guard state == .body, let carrier else { return nil }
-        return carrier.splice(count, from: socket)
+        return carrier.splice(count, from: source)
     }
 
     /// No more is queued than may be; true where the client has left, too.

@@ -51,15 +51,15 @@ protocol ExchangeCarrier: RequestBodyInput {
     /// Queues content; what the length of the head does not cover is dropped.
     func send(_ piece: BodyPiece)
     func send(_ bytes: [UInt8])
-    /// Queues bytes as they are, whatever the head said of the content: a fault that is wanted. No request after this
-    /// one is answered.
-    func sendUnframed(_ piece: BodyPiece)
+    /// Queues what no proper answer has: a fault that is wanted. No request after this one is answered on the same
+    /// connection.
+    func send(_ part: BrokenPart)
     /// Writes content from where it lies, and queues what is not taken.
     func pass(_ bytes: UnsafeRawBufferPointer)
-    /// Moves at most `count` bytes of content out of another socket, without a copy through this process.
-    /// - Returns: how the other socket gave them; nil where they are to be read there, since they
+    /// Moves at most `count` bytes of content out of their source, without a copy through this process.
+    /// - Returns: how the source gave them; nil, as by default, if they are to be read there, since they
     ///   cannot go to the client alone.
-    func splice(_ count: Int, from socket: Int32) -> IOResult?
+    func splice(_ count: Int, from source: SpliceSource) -> IOResult?
 
     // MARK: End
 
@@ -83,6 +83,22 @@ protocol ExchangeCarrier: RequestBodyInput {
     var lastOutgoing: OutgoingFields? { get }
     /// Keeps that for the next request, where it could have the same fields.
     func keep(_ outgoing: OutgoingFields)
+}
+
+extension ExchangeCarrier {
+    func splice(_ count: Int, from source: SpliceSource) -> IOResult? { nil }
+}
+
+/// What a fault on the wire sends that no proper answer has. Each carrier has bytes of its own for it.
+enum BrokenPart {
+    /// The beginning of a head, in place of the whole.
+    case beginning(of: ResponseHead)
+    /// What is no HTTP, in place of a head, or after the first line of one.
+    case garbage(after: ResponseHead?)
+    /// In the place of a piece of content, one whose framing means nothing.
+    case badChunk
+    /// Content beyond the length that the head has said.
+    case surplus(BodyPiece)
 }
 
 /// Where the bytes of a request's body come from, as ``RequestBody`` asks for them; loop-bound.

@@ -116,6 +116,24 @@ struct HTTP1Framing: Equatable {
         return bytes
     }
 
+    /// The bytes of a fault on the wire.
+    static func bytes(of part: BrokenPart) -> [UInt8] {
+        func firstLine(_ head: ResponseHead) -> String {
+            "HTTP/1.1 \(head.status) \(ReasonPhrase.reason(head.status))\r\n"
+        }
+        let text =
+            switch part {
+            case .beginning(let head): firstLine(head) + "Content-Ty"
+            case .garbage(let head): (head.map(firstLine) ?? "") + garbage
+            case .badChunk: "no-size\r\n"
+            case .surplus: ""
+            }
+        return Array(text.utf8)
+    }
+
+    /// Bytes that are neither a status line nor a field line: no line has a colon, and the last one has no end.
+    private static let garbage = "\u{1}\u{2}\u{7f} this is no HTTP \u{3}\r\n\u{4}\u{5}\u{6}\r\nnor is this"
+
     /// The last lines of a head: Connection if it is needed, and the empty line.
     @inline(__always)
     static func headEnd(to version: HTTPVersion, keepAlive: Bool) -> UnsafeRawBufferPointer {

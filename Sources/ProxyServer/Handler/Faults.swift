@@ -159,7 +159,6 @@ extension Responder {
         on loop: isolated EventLoop
     ) async -> Bool {
         let head = result.answer.head
-        let statusLine = "HTTP/1.1 \(head.status) \(ReasonPhrase.reason(head.status))\r\n"
         switch wire {
         case .reset(after: nil), .empty, .stalledHead, .garbage: break
         case .reset, .close, .badChunk, .stalledBody, .wrongLength: return false
@@ -170,18 +169,15 @@ extension Responder {
         exchange.status = head.status
         switch wire {
         case .stalledHead(let time):
-            exchange.sendUnframed("\(statusLine)Content-Ty")
+            _ = try? exchange.send(.beginning(of: head))
             await exchange.hold(time, on: loop)
         case .garbage(let afterStatusLine):
-            exchange.sendUnframed((afterStatusLine ? statusLine : "") + Self.garbage)
+            _ = try? exchange.send(.garbage(after: afterStatusLine ? head : nil))
         default: break
         }
         exchange.abort(wire == .reset(after: nil) ? .reset : .close)
         return true
     }
-
-    /// Bytes that are neither a status line nor a field line: no line has a colon, and the last one has no end.
-    private static let garbage = "\u{1}\u{2}\u{7f} this is no HTTP \u{3}\r\n\u{4}\u{5}\u{6}\r\nnor is this"
 
     // MARK: - The content
 
@@ -243,7 +239,7 @@ extension Responder {
         case .badChunk where reader != nil:
             // To an HTTP/1.0 client the body has no chunks, and ends with the connection.
             if exchange.request.version == .http10 { return exchange.abort(.reset) }
-            exchange.sendUnframed("no-size\r\n")
+            _ = try? exchange.send(.badChunk)
         case .stalledBody(_, let time): await exchange.hold(time, on: loop)
         case .wrongLength(let more) where more < 0:
             if let reader { await sendSurplus(reader, exchange, on: loop) }
@@ -256,7 +252,7 @@ extension Responder {
     private func sendSurplus(_ reader: BodyReader, _ exchange: Exchange, on loop: isolated EventLoop) async {
         do {
             while let piece = try await reader.next(maxBytes: Self.longestPiece, on: loop) {
-                if try !exchange.sendUnframed(piece) { try await exchange.waitForRoom() }
+                if try !exchange.send(.surplus(piece)) { try await exchange.waitForRoom() }
             }
         } catch {
             exchange.outcome.error = (error as? BodyError)?.description ?? "the client left"
@@ -278,22 +274,15 @@ extension WireFault {
 }
 
 extension Exchange {
-    /// Queues bytes without framing: in place of a head, after a part of one, or after the content. The exchange ends
-    /// by ``abort(_:)`` then.
+    /// Queues what no proper answer has: in place of a head, or after content. The exchange ends by ``abort(_:)`` then.
     /// - Returns: false if the queue is full.
     /// - Throws: `ClientGone` if nothing can be sent any more.
-    func sendUnframed(_ piece: BodyPiece) throws(ClientGone) -> Bool {
+    func send(_ part: BrokenPart) throws(ClientGone) -> Bool {
         guard state == .open || state == .body, let carrier else { throw ClientGone() }
         state = .body
-        carrier.sendUnframed(piece)
+        carrier.send(part)
         guard let carrier = self.carrier else { throw ClientGone() }
         return carrier.queuedBytes <= OutputQueue.highWatermark
-    }
-
-    /// Queues a short text as ``sendUnframed(_:)`` does.
-    func sendUnframed(_ text: String) {
-        let bytes = Array(text.utf8)
-        _ = try? sendUnframed(.bytes(Chunk(bytes), 0..<bytes.count))
     }
 
     /// Waits for `nanoseconds`, or forever if it is nil; the wait ends when the client ends its side, or when the

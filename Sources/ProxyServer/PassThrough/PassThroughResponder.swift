@@ -106,8 +106,8 @@ final class PassThroughResponder: EndSink, SynchronousResponder, ListedFetch {
 
     var supportsSplice: Bool { ask.method == .get }
 
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? {
-        guard state == .flowing, let result = exchange.splice(count, from: socket) else { return nil }
+    func splice(_ count: Int, from source: SpliceSource) -> SplicedContent? {
+        guard state == .flowing, let result = exchange.splice(count, from: source) else { return nil }
         isHeld = !exchange.hasRoom
         return SplicedContent(result, isHeld ? .pause : .continue)
     }

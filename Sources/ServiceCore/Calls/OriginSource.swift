@@ -249,8 +249,8 @@ final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
 
     var supportsSplice: Bool { sink?.supportsSplice ?? false }
 
-    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent? {
-        let content = sink?.splice(count, from: socket)
+    func transfer(_ transfer: Transfer, moves count: Int, from source: SpliceSource) -> SplicedContent? {
+        let content = sink?.splice(count, from: source)
         if case .bytes(let moved)? = content?.result { callReceived(moved) }
         return content
     }

@@ -118,8 +118,8 @@ final class CallFetch: PassingFetch {
         return sink?.received(bytes) ?? .continue
     }
 
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? {
-        let content = sink?.splice(count, from: socket)
+    func splice(_ count: Int, from source: SpliceSource) -> SplicedContent? {
+        let content = sink?.splice(count, from: source)
         if case .bytes(let moved)? = content?.result { record.received(UInt64(moved), in: run) }
         return content
     }

@@ -138,7 +138,7 @@ private final class MappedFetch: PassingFetch {
     // The bytes are read and changed here, so they are neither spliced nor taken within another call.
     var acceptsReentrantBytes: Bool { false }
     var supportsSplice: Bool { false }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
+    func splice(_ count: Int, from source: SpliceSource) -> SplicedContent? { nil }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         let isHead = method == .head

@@ -108,7 +108,7 @@ final class RecordedFetch: PassingFetch {
     // The bytes are kept here, so they are neither spliced nor taken within another call.
     var acceptsReentrantBytes: Bool { false }
     var supportsSplice: Bool { false }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? { nil }
+    func splice(_ count: Int, from source: SpliceSource) -> SplicedContent? { nil }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
         if head.status >= 500, replayInstead() { return }

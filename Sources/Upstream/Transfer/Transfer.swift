@@ -347,9 +347,9 @@ extension Transfer {
 
     var supportsSplice: Bool { delegate?.supportsSplice ?? false }
 
-    /// Lets the delegate splice content from the socket; nil if it does not do so now.
-    func splice(_ count: Int, from socket: Int32) -> IOResult? {
-        guard !isHeld, let delegate, let moved = delegate.transfer(self, moves: count, from: socket) else { return nil }
+    /// Lets the delegate splice content from its source; nil if it does not do so now.
+    func splice(_ count: Int, from source: SpliceSource) -> IOResult? {
+        guard !isHeld, let delegate, let moved = delegate.transfer(self, moves: count, from: source) else { return nil }
         if moved.flow == .pause { hold() }
         return moved.result
     }

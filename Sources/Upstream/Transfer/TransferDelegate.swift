@@ -30,9 +30,9 @@ package protocol TransferDelegate: AnyObject {
     func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow
     /// Whether ``transfer(_:moves:from:)`` may ever answer. Default false.
     var supportsSplice: Bool { get }
-    /// Splices at most `count` bytes of content from a socket, without a copy through this process. Nil, the default,
+    /// Splices at most `count` bytes of content from their source, without a copy through this process. Nil, the default,
     /// declines: then the bytes are read and delivered.
-    func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent?
+    func transfer(_ transfer: Transfer, moves count: Int, from source: SpliceSource) -> SplicedContent?
     /// Receives the end of a message that is complete by the framing it declared; but see `Transfer.isEndProven`.
     func transferFinished(_ transfer: Transfer, trailers: Fields)
     /// Receives a 101 to an upgrade request: the connection now belongs to the delegate. If the delegate does not take
@@ -46,7 +46,7 @@ extension TransferDelegate {
     package var acceptsReentrantBytes: Bool { false }
     package var maximumAtOnce: Int { .max }
     package var supportsSplice: Bool { false }
-    package func transfer(_ transfer: Transfer, moves count: Int, from socket: Int32) -> SplicedContent? { nil }
+    package func transfer(_ transfer: Transfer, moves count: Int, from source: SpliceSource) -> SplicedContent? { nil }
     package func transfer(_ transfer: Transfer, switched head: ResponseHead, to connection: SwitchedConnection) {}
 }
 

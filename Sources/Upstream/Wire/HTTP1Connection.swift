@@ -388,7 +388,7 @@ extension HTTP1Connection {
     private func move(_ transfer: Transfer) -> Bool {
         guard transfer.state == .running, !transfer.isConcluded, self.transfer === transfer,
             let left = reader.lengthLeft, left >= Self.minimumSpliced,
-            let result = transfer.splice(Int(clamping: left), from: descriptor)
+            let result = transfer.splice(Int(clamping: left), from: SpliceSource(descriptor))
         else { return false }
         // The delegate may have ended the transfer.
         guard transfer.state != .ended else { return true }

@@ -1,12 +1,12 @@
 // A decorator of fetches that changes nothing passes on everything, in both directions.
 
-import EventLoop
 import HTTPWire
 import LoopSupport
 import Testing
 import Upstream
 
 @testable import DownloadCore
+@testable import EventLoop
 
 /// Writes down what it hears, and answers what is no default anywhere; used on the loop only.
 private final class Heard: FetchHandle, FetchSink {
@@ -29,8 +29,8 @@ private final class Heard: FetchHandle, FetchSink {
         calls.append("bytes \(bytes.count)")
         return .pause
     }
-    func splice(_ count: Int, from socket: Int32) -> SplicedContent? {
-        calls.append("splice \(count) \(socket)")
+    func splice(_ count: Int, from source: SpliceSource) -> SplicedContent? {
+        calls.append("splice \(count) \(source.socket)")
         return nil
     }
     func finished(trailers: Fields) { calls.append("finished \(trailers.count)") }
@@ -75,7 +75,7 @@ private final class Plain: PassingFetch {
         plain.received(ResponseHead(status: 200), framing: .length(3))
         let flow = [1, 2, 3].withUnsafeBytes { plain.received($0) }
         #expect(flow == .pause)
-        #expect(plain.splice(9, from: 4) == nil)
+        #expect(plain.splice(9, from: SpliceSource(4)) == nil)
         plain.finished(trailers: Fields([("A", "b")]))
         plain.failed(.cancelled)
         #expect(
