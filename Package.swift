@@ -37,10 +37,10 @@ func tests(
 }
 
 /// A program of the documentation, which the tests run.
-func example(_ name: String, _ folder: String) -> Target {
+func example(_ name: String, _ folder: String, _ dependencies: [Target.Dependency] = ["Drydock"]) -> Target {
     .executableTarget(
         name: name,
-        dependencies: ["Drydock"],
+        dependencies: dependencies,
         path: "Tests/Examples/\(folder)",
         swiftSettings: settings
     )
@@ -50,6 +50,7 @@ let package = Package(
     name: "drydock",
     products: [
         .library(name: "Drydock", targets: ["Drydock"]),
+        .library(name: "DrydockServices", targets: ["DrydockServices"]),
         .library(name: "DrydockTesting", targets: ["DrydockTesting"]),
         .library(name: "DrydockLifecycle", targets: ["DrydockLifecycle"]),
         .executable(name: "drydock", targets: ["DrydockCommand"]),
@@ -145,16 +146,26 @@ let package = Package(
             swiftSettings: settings
         ),
 
-        // The library: the same cores without configuration files, server and daemon.
+        // The library: the same cores without configuration files, server and daemon; downloads, and what is made of them.
         module(
             "Drydock",
             [
-                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream", "CacheStore",
-                "Content", "DiskStore", "DownloadCore", "DemoMode", "ServiceCore",
+                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore", "Content",
+                "DiskStore", "DownloadCore", "ServiceCore",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
+            ]
+        ),
+        module(
+            "DrydockServices",
+            [
+                "Drydock", "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream", "Content",
+                "DownloadCore", "DemoMode", "ServiceCore",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "CoreMetrics", package: "swift-metrics"),
             ]
         ),
         // For programs that run a group of services; a product of its own, so that others do without the package.
@@ -179,6 +190,15 @@ let package = Package(
             name: "KeySupport",
             dependencies: ["Configuration", "TestSupport"],
             path: "Tests/KeySupport",
+            swiftSettings: settings
+        ),
+        .target(
+            name: "LibrarySupport",
+            dependencies: [
+                "Drydock", "TestSupport", .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            path: "Tests/LibrarySupport",
             swiftSettings: settings
         ),
         tests("EventLoopTests", ["EventLoop"]),
@@ -250,17 +270,26 @@ let package = Package(
         ),
         example("DrydockExample", "Download"),
         example("DrydockDownloader", "Downloader"),
-        example("DrydockResources", "Resources"),
+        example("DrydockResources", "Resources", ["Drydock", "DrydockServices"]),
         tests(
             "DrydockTests",
             [
-                "Drydock", "DrydockTesting", "DrydockLifecycle", "CacheStore", "DemoMode", "DiskStore", "DownloadCore",
-                "EventLoop", "HTTPCaching", "ServiceCore",
+                "Drydock", "DrydockTesting", "DrydockLifecycle", "LibrarySupport", "CacheStore", "DiskStore",
+                "DownloadCore", "EventLoop", "HTTPCaching", "ServiceCore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
+        tests(
+            "DrydockServicesTests",
+            [
+                "Drydock", "DrydockServices", "DrydockTesting", "LibrarySupport", "DemoMode", "EventLoop",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "MetricsTestKit", package: "swift-metrics"),
             ],
             resources: [.copy("Demo/Played")]
         ),
@@ -271,7 +300,7 @@ let package = Package(
 /// Keeps of the package what the tests of these modules need, and leaves out all else: nothing of it is built.
 @MainActor func keepTests(of modules: String) {
     // Programs that the tests start as processes, and so do not import.
-    let programs = ["DrydockTests": ["DrydockExample", "DrydockDownloader", "DrydockResources"]]
+    let programs = ["DrydockServicesTests": ["DrydockExample", "DrydockDownloader", "DrydockResources"]]
     var waiting = modules.split(separator: " ").map { "\($0)Tests" }
     var kept: Set<String> = []
     while let name = waiting.popLast() {
@@ -301,6 +330,7 @@ if let modules = Context.environment["DRYDOCK_SANITIZED"] ?? Context.environment
 if Context.environment["DRYDOCK_LIBRARY"] == "1" {
     let daemon = [
         "Interchange", "Configuration", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport",
+        "LibrarySupport",
     ]
     package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }
     package.products.removeAll { $0 is Product.Executable }

@@ -1,6 +1,7 @@
 // What the compiler of Swift 6.3 makes of errors of one type, so that a compiler that does better is noticed.
 
 import Foundation
+import LibrarySupport
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@
 import Drydock
 import DrydockLifecycle
 import Foundation
+import LibrarySupport
 import Logging
 import ServiceLifecycle
 import TestSupport

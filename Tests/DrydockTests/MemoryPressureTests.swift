@@ -3,6 +3,7 @@
 import CacheStore
 import DownloadCore
 import Foundation
+import LibrarySupport
 import Logging
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@
 import CoreMetrics
 import Foundation
 import InMemoryTracing
+import LibrarySupport
 import Logging
 import MetricsTestKit
 import TestSupport

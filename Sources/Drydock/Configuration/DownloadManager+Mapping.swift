@@ -10,7 +10,7 @@ import FoundationEssentials
 import HTTPCaching
 import HTTPTypes
 import HTTPWire
-import Policies
+package import Policies
 import ServiceCore
 import Upstream
 
@@ -89,7 +89,7 @@ extension DownloadConfiguration {
 
 extension DownloadOptions.Priority {
     /// The class in the queue of those that wait.
-    var urgency: FetchPriority {
+    package var urgency: FetchPriority {
         switch self {
         case .high: .client
         case .normal: .revalidation
@@ -278,7 +278,7 @@ extension Duration {
     var wholeSeconds: Int64 { max(0, components.seconds) }
 
     /// Below zero it is zero, and it saturates.
-    var wholeNanoseconds: UInt64 {
+    package var wholeNanoseconds: UInt64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }
         let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)

@@ -7,7 +7,7 @@ public import HTTPTypes
 /// Programs write ``DownloadManager/Options``.
 public struct DownloadOptions: Sendable, Hashable {
     /// Who says how long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/mode`` for a
-    /// download, and ``DownloadConfiguration/Mode/standard`` for a ``Resource``: the origin says it. Where it is named
+    /// download, and ``DownloadConfiguration/Mode/standard`` for a `Resource`: the origin says it. Where it is named
     /// here, ``DownloadConfiguration/overridesOrigin`` does not count.
     public var mode: DownloadConfiguration.Mode?
     /// The methods of questions, which ask and change nothing: their answers are stored, and who asks the same while one
@@ -15,11 +15,11 @@ public struct DownloadOptions: Sendable, Hashable {
     /// named; the answer to a POST is stored for POSTs with the same content. Every other request is sent each time,
     /// alone, and its success removes what is stored of its target (RFC 9111 section 4.4).
     ///
-    /// nil, the default, is GET alone for a ``Resource``; a download has POST, too, in
+    /// nil, the default, is GET alone for a `Resource`; a download has POST, too, in
     /// ``DownloadConfiguration/Mode/library``.
     public var methods: Set<HTTPRequest.Method>?
     /// How long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/lifetime``, and none for
-    /// a ``Resource`` whose origin says nothing about it.
+    /// a `Resource` whose origin says nothing about it.
     public var lifetime: Duration?
     /// The lifetimes of responses by their status; nil, the default, is the manager's ``DownloadConfiguration/lifetimes``.
     public var lifetimes: [Int: Duration]?
@@ -93,7 +93,7 @@ public struct DownloadOptions: Sendable, Hashable {
 extension DownloadOptions {
     /// As a resource has them where it says nothing else: the origin says how long an answer stays valid, and GET alone
     /// asks a question.
-    var ofResource: Self {
+    package var ofResource: Self {
         var options = self
         if mode == nil {
             options.mode = .standard

@@ -1,7 +1,7 @@
 // How a request that failed is made again, when an origin that fails is left alone, and what errors say where the
 // budget of retries had nothing left.
 
-import Policies
+package import Policies
 import ServiceCore
 
 extension DownloadConfiguration {
@@ -170,7 +170,7 @@ extension DownloadConfiguration {
 
 extension DownloadConfiguration.Retry {
     /// In the words of the modules below, within what makes sense.
-    var policy: RetryPolicy {
+    package var policy: RetryPolicy {
         RetryPolicy(
             count: max(0, count),
             delay: delay.wholeNanoseconds,
@@ -185,7 +185,7 @@ extension DownloadConfiguration.Retry {
 }
 
 extension DownloadConfiguration.Retry.Cause {
-    init(_ cause: RetryCause) {
+    package init(_ cause: RetryCause) {
         switch cause {
         case .connect: self = .connect
         case .timeout: self = .timeout
@@ -219,12 +219,12 @@ extension DownloadConfiguration.Breaker {
 
 extension DownloadResult {
     /// What descriptions of failures end with.
-    var refusalText: String { isRetryRefused ? "; it was not repeated: \(RetryBudget.refusal)" : "" }
+    package var refusalText: String { isRetryRefused ? "; it was not repeated: \(RetryBudget.refusal)" : "" }
 }
 
 extension DownloadError {
     /// The error with the remark that the budget of retries has kept its request from being repeated.
-    var withoutRetry: DownloadError {
+    package var withoutRetry: DownloadError {
         switch self {
         case .origin(let failure):
             .origin(
@@ -234,30 +234,6 @@ extension DownloadError {
                 )
             )
         case .unacceptableStatus(let result): .unacceptableStatus(result.withoutRetry)
-        default: self
-        }
-    }
-}
-
-extension ServiceError {
-    /// The error with the remark that the budget of retries has kept its request from being repeated.
-    var withoutRetry: ServiceError {
-        switch self {
-        case .transport(let error): .transport(error.withoutRetry)
-        case .status(let result, let failure): .status(result.withoutRetry, failure: failure)
-        case .mapping(let error, let result): .mapping(error, result.withoutRetry)
-        default: self
-        }
-    }
-}
-
-extension Error {
-    /// The error with the remark that the budget of retries has kept its request from being repeated; an error of the program's
-    /// own stays as it is.
-    var withoutRetry: any Error {
-        switch self {
-        case let error as DownloadError: error.withoutRetry as DownloadError
-        case let error as ServiceError: error.withoutRetry as ServiceError
         default: self
         }
     }

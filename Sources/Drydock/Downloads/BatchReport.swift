@@ -216,7 +216,7 @@ extension DownloadBatch.Entry {
 
 extension HTTPRequest {
     /// A GET of an absolute URL; one that is none keeps its text, which is refused when it is asked for.
-    init(_ url: String) {
+    package init(_ url: String) {
         let whole = url.prefix { $0 != "#" }
         guard let colon = whole.firstRange(of: "://") else {
             self.init(method: .get, scheme: nil, authority: nil, path: String(whole))
@@ -234,7 +234,7 @@ extension HTTPRequest {
     }
 
     /// The absolute URL; what is missing is left out.
-    var text: String {
+    package var text: String {
         guard let scheme else { return path ?? "" }
         return "\(scheme)://\(authority ?? "")\(path ?? "/")"
     }

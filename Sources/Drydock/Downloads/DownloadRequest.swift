@@ -4,14 +4,14 @@ import CacheStore
 import Content
 import FoundationEssentials
 import HTTPCaching
-import HTTPTypes
+package import HTTPTypes
 import HTTPWire
-import ServiceCore
+package import ServiceCore
 
 /// What one download asks for; made before anything is opened, so that what cannot be asked for fails at once.
 ///
 /// It is kept by every call that waits, more than once in the frames of tasks: so it is no more than two references.
-struct DownloadRequest: Sendable {
+package struct DownloadRequest: Sendable {
     private final class Contents: Sendable {
         let url: URL
         let origin: OriginAddress
@@ -212,7 +212,7 @@ struct DownloadRequest: Sendable {
 
     /// The origin of an absolute URL, and what follows it, byte for byte and without the fragment.
     /// - Throws: `DownloadError.invalidRequest`.
-    static func place(_ text: String) throws(DownloadError) -> (OriginAddress, path: String) {
+    package static func place(_ text: String) throws(DownloadError) -> (OriginAddress, path: String) {
         var bytes = text
         switch bytes.withUTF8({ parts(of: UnsafeRawBufferPointer($0)) }) {
         case .place(let origin, let path): return (origin, path)
@@ -265,5 +265,5 @@ struct DownloadRequest: Sendable {
 
 extension HTTPField {
     /// The value's bytes as the modules below have them in a String.
-    var latin1Value: String { withUnsafeBytesOfValue { Latin1.string(UnsafeRawBufferPointer($0)) } }
+    package var latin1Value: String { withUnsafeBytesOfValue { Latin1.string(UnsafeRawBufferPointer($0)) } }
 }

@@ -25,7 +25,7 @@ public struct DownloadResult: Sendable, Hashable {
     private(set) var isRetryRefused = false
 
     /// The result with the remark that the budget of retries has kept its request from being repeated.
-    var withoutRetry: DownloadResult {
+    package var withoutRetry: DownloadResult {
         var result = self
         result.isRetryRefused = true
         return result

@@ -133,7 +133,7 @@ extension DownloadManager {
     }
 
     /// Ends every download, and their transfers with them. What is stored stays as it is. The requests of loaders,
-    /// services and others who use the manager as a ``Transport`` go on: ``ServiceManager/cancelAll()`` ends those of one
+    /// services and others who use the manager as a ``Transport`` go on: `ServiceManager.cancelAll()` ends those of one
     /// service manager, and ``close()`` all of them.
     /// - Parameter silently: events end without an error; a task that waits for a result hears
     ///   ``DownloadError/cancelled`` in any case. False by default.

@@ -5,7 +5,7 @@ import DownloadCore
 public import FoundationEssentials
 import HTTPCaching
 public import HTTPTypes
-import HTTPWire
+package import HTTPWire
 
 /// A response that is stored, without its body.
 public struct StoredResponse: Sendable, Hashable {
@@ -121,7 +121,7 @@ public struct StoredResponses: AsyncSequence, Sendable {
 
 extension HTTPFields {
     /// The lines whose names a program can name.
-    init(_ fields: Fields) {
+    package init(_ fields: Fields) {
         self.init()
         fields.forEachLine { name, value, known in
             guard let name = Self.name(name, known) else { return }

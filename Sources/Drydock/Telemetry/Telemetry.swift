@@ -1,7 +1,7 @@
 // The metrics and the tracer of a program, as a manager or a queue found them when it was opened: for whichever
 // backends it has.
 
-import CoreMetrics
+package import CoreMetrics
 import Tracing
 
 /// Where a program has set up neither, nothing is made and nothing is counted.
@@ -64,51 +64,21 @@ final class DownloadMetrics: Sendable {
 // MARK: - Metrics of refused retries
 
 /// Sendable: what it holds is.
-struct RefusedRetries: Sendable {
+package struct RefusedRetries: Sendable {
     /// Who would have made them.
-    enum Face: String {
+    package enum Face: String {
         case downloads, calls, tasks
     }
 
     /// The counter; nil if the program has set up no metrics.
     private let counter: Counter?
 
-    init(of face: Face, _ factory: any MetricsFactory = MetricsSystem.factory) {
+    package init(of face: Face, _ factory: any MetricsFactory = MetricsSystem.factory) {
         let dimensions = [("of", face.rawValue)]
         counter =
             factory is NOOPMetricsHandler
             ? nil : Counter(label: "drydock_retries_refused_total", dimensions: dimensions, factory: factory)
     }
 
-    func count() { counter?.increment() }
-}
-
-// MARK: - Metrics of tasks
-
-/// Sendable: what it holds is.
-final class TaskMetrics: Sendable {
-    private let tasks: [TaskState.Phase: Counter]
-    private let groups: [WorkGroupState: Counter]
-    private let retries: Counter
-
-    /// The metrics from a program's factory; nil if it has set up none.
-    init?(_ factory: any MetricsFactory) {
-        if factory is NOOPMetricsHandler { return nil }
-        let ends: [TaskState.Phase] = [.done, .failed, .cancelled]
-        let tasks = ends.map { phase in
-            let dimensions = [("end", phase.rawValue)]
-            return (phase, Counter(label: "drydock_tasks_total", dimensions: dimensions, factory: factory))
-        }
-        let groups = [WorkGroupState.finished, .failed, .cancelled].map { state in
-            let dimensions = [("end", state.rawValue)]
-            return (state, Counter(label: "drydock_task_groups_total", dimensions: dimensions, factory: factory))
-        }
-        self.tasks = Dictionary(uniqueKeysWithValues: tasks)
-        self.groups = Dictionary(uniqueKeysWithValues: groups)
-        retries = Counter(label: "drydock_task_retries_total", factory: factory)
-    }
-
-    func countEnd(_ phase: TaskState.Phase) { tasks[phase]?.increment() }
-    func countEnd(_ state: WorkGroupState) { groups[state]?.increment() }
-    func countRetry() { retries.increment() }
+    package func count() { counter?.increment() }
 }

@@ -112,10 +112,10 @@ public struct RequestBody: Sendable {
 
 extension RequestBody {
     /// The content is in memory, as a whole.
-    var data: Data? { if case .data(let data) = source { data } else { nil } }
+    package var data: Data? { if case .data(let data) = source { data } else { nil } }
 
     /// Whether it can be had again once some of it was read.
-    var isRepeatable: Bool {
+    package var isRepeatable: Bool {
         switch source {
         case .data, .file: true
         case .stream(let content): content.isRepeatable

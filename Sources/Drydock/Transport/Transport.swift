@@ -73,7 +73,7 @@ public struct TransportResponse: Sendable {
     /// stored, or has come just now.
     public var validity: Duration?
     /// A digest of the manager's credentials and cookies that it was asked with; nil if it was asked with none.
-    var holder: String?
+    package var holder: String?
 
     /// A response with these parts.
     public init(

@@ -31,7 +31,6 @@ import Testing
     /// Each frame of a call that waits has room for an error, and several have room for a request.
     @Test func whatACallCarriesIsSmall() {
         #expect(MemoryLayout<DownloadError>.size <= 4 * 8)
-        #expect(MemoryLayout<ServiceError>.size <= 5 * 8)
         #expect(MemoryLayout<DownloadRequest>.size <= 2 * 8)
         #expect(MemoryLayout<TransportRequest>.size <= 16 * 8)
     }

@@ -5,6 +5,7 @@ import DownloadCore
 import EventLoop
 import Foundation
 import HTTPTypes
+import LibrarySupport
 import Logging
 import TestSupport
 import Testing

@@ -4,15 +4,9 @@
 import Drydock
 import Foundation
 import HTTPTypes
+import LibrarySupport
 import TestSupport
 import Testing
-
-extension Origin {
-    /// A request of any method.
-    func request(_ method: HTTPRequest.Method, _ path: String = "/a") -> HTTPRequest {
-        HTTPRequest(method: method, scheme: "http", authority: server.authority, path: path)
-    }
-}
 
 @Suite struct MethodTests {
     @Test(arguments: ["PUT", "PATCH", "DELETE", "OPTIONS", "REPORT"])
@@ -291,9 +285,4 @@ struct ContentPieces: AsyncSequence, Sendable {
     }
 
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: pieces[...], error: error) }
-}
-
-/// Records what a test did not expect.
-func unexpected(_ value: Any) {
-    Issue.record("\(value)")
 }

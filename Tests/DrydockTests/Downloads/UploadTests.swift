@@ -3,6 +3,7 @@
 import Drydock
 import Foundation
 import HTTPTypes
+import LibrarySupport
 import Synchronization
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@
 import Foundation
 import HTTPTypes
 import InMemoryTracing
+import LibrarySupport
 import Logging
 import MetricsTestKit
 import TestSupport

@@ -4,6 +4,7 @@
 import Drydock
 import Foundation
 import HTTPTypes
+import LibrarySupport
 import TestSupport
 import Testing
 

@@ -2,6 +2,7 @@
 
 import DownloadCore
 import Foundation
+import LibrarySupport
 import Logging
 import TestSupport
 import Testing

@@ -3,6 +3,7 @@
 import Drydock
 import Foundation
 import HTTPTypes
+import LibrarySupport
 import TestSupport
 import Testing
 

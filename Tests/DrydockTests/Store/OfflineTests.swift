@@ -2,6 +2,7 @@
 
 import Drydock
 import Foundation
+import LibrarySupport
 import TestSupport
 import Testing
 

@@ -5,6 +5,7 @@ import Drydock
 import Foundation
 import HTTPCaching
 import HTTPTypes
+import LibrarySupport
 import TestSupport
 import Testing
 

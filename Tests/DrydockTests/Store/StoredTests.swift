@@ -3,6 +3,7 @@
 import DownloadCore
 import EventLoop
 import Foundation
+import LibrarySupport
 import TestSupport
 import Testing
 

@@ -4,6 +4,7 @@ import Drydock
 import DrydockTesting
 import Foundation
 import HTTPTypes
+import LibrarySupport
 import Synchronization
 import Testing
 

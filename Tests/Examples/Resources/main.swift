@@ -1,6 +1,7 @@
 // Resources: a list of users as JSON, from a URL to Swift values, through the cache.
 
 import Drydock
+import DrydockServices
 import Foundation
 
 struct User: Decodable, Sendable {

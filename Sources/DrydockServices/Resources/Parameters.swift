@@ -1,0 +1,356 @@
+// What a request says besides its path: names with values, in their order, and how they are written into a query or a
+// form.
+
+import Content
+import Drydock
+import FoundationEssentials
+import HTTPWire
+import Policies
+
+/// Names with values, in the order in which they are sent.
+///
+/// ```swift
+/// var query: Parameters = ["page": 2, "tags": ["new", "open"]]
+/// query["filter"] = ["city": "London"]
+/// ```
+public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
+    private(set) var members: [JSONValue.Member]
+
+    /// These, in this order. A name may occur several times, which a query and a form can say.
+    public init(_ members: [JSONValue.Member] = []) { self.members = members }
+
+    /// These, in this order.
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        members = elements.map { JSONValue.Member($0.0, $0.1) }
+    }
+
+    /// The properties of a value, packed as a style says.
+    /// - Parameters:
+    ///   - value: what is encoded as an object.
+    ///   - style: how properties are named and written, and which are left out.
+    /// - Throws: `ServiceError.encoding` where it cannot be encoded, or is no object.
+    public init(encoding value: some Encodable, style: ParameterStyle = ParameterStyle()) throws(ServiceError) {
+        let tree = try style.pack(value)
+        guard let members = tree.members else { throw .encoding(ParameterFault.noObject("\(type(of: value))")) }
+        self.init(members.map { JSONValue.Member($0.name, JSONValue($0.value)) })
+    }
+
+    /// The value of a name, the last one where there are several; setting replaces all of them in the place of the
+    /// first, and nil removes them.
+    public subscript(name: String) -> JSONValue? {
+        get { members.last { $0.name.isSameName(as: name) }?.value }
+        set {
+            let place = members.firstIndex { $0.name.isSameName(as: name) }
+            members.removeAll { $0.name.isSameName(as: name) }
+            guard let newValue else { return }
+            members.insert(JSONValue.Member(name, newValue), at: place ?? members.count)
+        }
+    }
+
+    /// Adds a value, whatever is there with its name.
+    public mutating func append(_ value: JSONValue, name: String) { members.append(JSONValue.Member(name, value)) }
+
+    /// These parameters with others, which win over those of the same name.
+    public func merging(_ others: Parameters) -> Parameters {
+        var result = self
+        var placed: Set<MemberName> = []
+        for member in others.members {
+            // Values that others have several times stay several.
+            if placed.insert(MemberName(member.name)).inserted {
+                result[member.name] = member.value
+            } else {
+                result.members.append(member)
+            }
+        }
+        return result
+    }
+
+    /// The parameters without those that are null, and without the objects that have no members left, at every depth.
+    public func removingNulls() -> Parameters {
+        let tree = ContentTree.object(members.map { ContentTree.Member($0.name, $0.value.tree) }).strippingNulls()
+        return Parameters((tree.members ?? []).map { JSONValue.Member($0.name, JSONValue($0.value)) })
+    }
+
+    /// Whether there are none.
+    public var isEmpty: Bool { members.isEmpty }
+
+    /// In their order.
+    public var names: [String] { members.map(\.name) }
+
+    /// The parameters whose names a rule lets through.
+    func filter(_ isIncluded: (String) -> Bool) -> Parameters { Parameters(members.filter { isIncluded($0.name) }) }
+
+    /// The parameters as an object.
+    /// - Throws: `ServiceError.encoding` where a name occurs twice.
+    var object: ContentTree {
+        get throws(ServiceError) {
+            var names: Set<MemberName> = []
+            for member in members where !names.insert(MemberName(member.name)).inserted {
+                throw .encoding(ParameterFault.repeated(member.name))
+            }
+            return .object(members.map { ContentTree.Member($0.name, $0.value.tree) })
+        }
+    }
+}
+
+/// Why parameters cannot be sent.
+enum ParameterFault: Error, Sendable, CustomStringConvertible {
+    case noObject(String)
+    case repeated(String)
+    case number(String)
+    case null(String)
+    case text(String)
+
+    var description: String {
+        switch self {
+        case .noObject(let type): "\(type) is not encoded as an object: its parts have no names"
+        case .repeated(let name): "'\(name)' occurs twice, and members of an object have names of their own"
+        case .number(let text): "\(text) is no number that JSON can write"
+        case .null(let name):
+            "'\(name)' is null, which a property list cannot write: leave it out, or set ParameterStyle.removesNulls"
+        case .text(let text): text
+        }
+    }
+}
+
+// MARK: - How they are written
+
+/// How parameters are written into a query or a form. An object within is `a[b]=1`, and null is a name alone.
+public struct FormEncoding: Sendable, Hashable {
+    /// How a list is written.
+    public enum Lists: String, Sendable, Hashable, CaseIterable {
+        /// `a[]=1&a[]=2`
+        case brackets
+        /// `a=1&a=2`
+        case repeated
+        /// `a=1,2`; a list of objects or lists is written with brackets.
+        case commas
+    }
+
+    /// How true and false are written.
+    public enum Booleans: String, Sendable, Hashable, CaseIterable {
+        /// `true` and `false`
+        case words
+        /// `1` and `0`
+        case digits
+    }
+
+    /// Which characters are percent-encoded.
+    public enum Escaping: String, Sendable, Hashable, CaseIterable {
+        /// All but the unreserved ones of RFC 3986: letters, digits, `-`, `.`, `_` and `~`. A plus sign is `%2B`.
+        case rfc3986
+        /// As in RFC 3986, but a space is `+`, as forms of web pages have it.
+        case form
+        /// Only what RFC 3986 does not allow in a query, and `&`, `=`, `#` and `%`: `:`, `/`, `?`, `+` and others stay as
+        /// they are. A server that reads forms takes a plus sign for a space.
+        case readable
+    }
+
+    /// How lists are written; with brackets by default.
+    public var lists: Lists
+    /// Words by default.
+    public var booleans: Booleans
+    /// Which characters are encoded; those of RFC 3986 by default.
+    public var escaping: Escaping
+    /// Items go out by the bytes of their names, not in the order that is given. False by default.
+    public var isSorted: Bool
+
+    /// An encoding; what is left out is the default.
+    public init(
+        lists: Lists = .brackets,
+        booleans: Booleans = .words,
+        escaping: Escaping = .rfc3986,
+        isSorted: Bool = false
+    ) {
+        self.lists = lists
+        self.booleans = booleans
+        self.escaping = escaping
+        self.isSorted = isSorted
+    }
+
+    /// The encoding of RFC 3986, which queries have if nothing else is said.
+    public static let rfc3986 = FormEncoding()
+    /// The encoding of forms of web pages, which contents have if nothing else is said.
+    public static let form = FormEncoding(escaping: .form)
+    /// The encoding of the library Docker: sorted, lists with brackets, 1 and 0.
+    public static let docker = FormEncoding(booleans: .digits, isSorted: true)
+    /// The encoding of the library MMNetworkingKit: lists as repeated names, 1 and 0.
+    public static let mm = FormEncoding(lists: .repeated, booleans: .digits)
+}
+
+extension FormEncoding {
+    /// The items as one text; those without a name are left out.
+    func text(_ parameters: Parameters) -> String {
+        items(parameters).map { item in
+            item.value.map { "\(escape(item.name))=\(escape($0))" } ?? escape(item.name)
+        }.joined(separator: "&")
+    }
+
+    /// The names and values of parameters before they are escaped.
+    func items(_ parameters: Parameters) -> [FormItem] {
+        let style = FormStyle(
+            arrays: lists == .repeated ? .repeated : .brackets,
+            booleans: booleans == .digits ? .digits : .words
+        )
+        let items = parameters.members.filter { !$0.name.isEmpty }.flatMap { member in
+            FormItems.items(.object([ContentTree.Member(member.name, joined(member.value.tree))]), style)
+        }
+        guard isSorted else { return items }
+        return items.enumerated().sorted { one, other in
+            one.element.name == other.element.name
+                ? one.offset < other.offset
+                : one.element.name.utf8.lexicographicallyPrecedes(other.element.name.utf8)
+        }.map(\.element)
+    }
+
+    /// The tree with each list of plain values as one value, if lists are written with commas.
+    private func joined(_ tree: ContentTree) -> ContentTree {
+        guard lists == .commas else { return tree }
+        switch tree {
+        case .array(let values):
+            let texts = values.map { value in
+                if case .bool(let value) = value, booleans == .digits { value ? "1" : "0" } else { value.scalar }
+            }
+            let known = texts.compactMap(\.self)
+            return known.count == values.count
+                ? .string(known.joined(separator: ",")) : .array(values.map { joined($0) })
+        case .object(let members):
+            return .object(members.map { ContentTree.Member($0.name, joined($0.value)) })
+        default: return tree
+        }
+    }
+
+    private func escape(_ text: String) -> String {
+        switch escaping {
+        case .rfc3986: PercentEncoding.encode(text)
+        case .form:
+            text.split(separator: " ", omittingEmptySubsequences: false).map { PercentEncoding.encode(String($0)) }
+                .joined(separator: "+")
+        case .readable:
+            String(
+                decoding: text.utf8.flatMap { byte in
+                    Self.readable.contains(byte) ? [byte] : Array(PercentEncoding.encode(CollectionOfOne(byte)).utf8)
+                },
+                as: UTF8.self
+            )
+        }
+    }
+
+    /// `pchar`, `/` and `?` (RFC 3986 section 3.4), without what separates items.
+    private static let readable: Set<UInt8> = Set(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$'()*+,;:@/?".utf8
+    )
+}
+
+// MARK: - Properties as parameters
+
+/// How the properties of a value become parameters, or members of a content.
+public struct ParameterStyle: Sendable {
+    /// How properties are named.
+    public enum Names: String, Sendable, Hashable, CaseIterable {
+        /// Names stay as they are.
+        case asTheyAre
+        /// `userID`, `URLString` and `HTTPServer2` are `user_id`, `url_string` and `http_server2`.
+        case snakeCase
+        /// `user_id` is `userId`.
+        case camelCase
+    }
+
+    /// How a `Date` is written.
+    public enum Dates: String, Sendable, Hashable, CaseIterable {
+        /// `2024-05-06T07:08:09Z`, to the second; a property list has a type for it.
+        case iso8601
+        /// Seconds since 1970, as a number.
+        case seconds
+        /// Milliseconds since 1970, as a whole number.
+        case milliseconds
+    }
+
+    /// Changes a value: it has the path of the property, such as `address.street`, and nil leaves the property out.
+    public typealias Transform = @Sendable (_ path: String, _ value: JSONValue) -> JSONValue?
+
+    /// How the names of all properties are written, also within others and in lists; as they are by default.
+    public var names: Names
+    /// Properties that are left out, by their path before they are renamed, such as `address.street`; `*` leaves out all.
+    public var ignored: Set<String>
+    /// How dates are written; as ISO 8601 by default.
+    public var dates: Dates
+    /// Leaves out what is null, and objects that have no members left, at every depth; lists stay as they are. False by
+    /// default. A property that is nil is mostly left out in any case, as the compiler's `encode(to:)` does.
+    public var removesNulls: Bool
+    /// Asked about each property before it is renamed; it is not asked again about what it makes. None by default.
+    public var transform: Transform?
+
+    /// A style; what is left out is the default.
+    public init(
+        names: Names = .asTheyAre,
+        ignoring ignored: Set<String> = [],
+        dates: Dates = .iso8601,
+        removesNulls: Bool = false,
+        transform: Transform? = nil
+    ) {
+        self.names = names
+        self.ignored = ignored
+        self.dates = dates
+        self.removesNulls = removesNulls
+        self.transform = transform
+    }
+}
+
+extension ParameterStyle {
+    /// - Throws: `ServiceError.encoding`.
+    func pack(_ value: some Encodable) throws(ServiceError) -> ContentTree {
+        do {
+            var tree = shaped(try TreeEncoder.tree(of: value, dates: dates), "")
+            if removesNulls { tree = tree.strippingNulls() }
+            return try style?.renamed(tree) ?? tree
+        } catch let error as TreeError {
+            throw .encoding(ParameterFault.text(error.description))
+        } catch {
+            throw .encoding(error)
+        }
+    }
+
+    private var style: NameStyle? {
+        switch names {
+        case .asTheyAre: nil
+        case .snakeCase: .snake
+        case .camelCase: .camel
+        }
+    }
+
+    /// The tree without what is ignored, and with its values transformed.
+    private func shaped(_ tree: ContentTree, _ path: String) -> ContentTree {
+        switch tree {
+        case .array(let values): return .array(values.map { shaped($0, path) })
+        case .object(let members):
+            return .object(
+                members.compactMap { member in
+                    let place = path.isEmpty ? member.name : "\(path).\(member.name)"
+                    if ignored.contains(place) || ignored.contains("*") { return nil }
+                    guard let transform else { return ContentTree.Member(member.name, shaped(member.value, place)) }
+                    let before = JSONValue(member.value)
+                    guard let after = transform(place, before) else { return nil }
+                    return ContentTree.Member(member.name, after == before ? shaped(member.value, place) : after.tree)
+                }
+            )
+        default: return tree
+        }
+    }
+}
+
+extension ParameterStyle.Dates {
+    /// - Throws: `ParameterFault` for a time that no calendar has.
+    func tree(_ date: Date) throws -> ContentTree {
+        let seconds = date.timeIntervalSince1970
+        let range = CalendarTime.range
+        guard seconds >= Double(range.lowerBound), seconds <= Double(range.upperBound) else {
+            throw ParameterFault.text("a date is \(seconds) seconds from 1970, which no calendar has")
+        }
+        switch self {
+        case .iso8601: return .date(Int64(seconds.rounded(.down)))
+        case .seconds: return .number(seconds == seconds.rounded() ? "\(Int64(seconds))" : "\(seconds)")
+        case .milliseconds: return .number("\(Int64((seconds * 1000).rounded()))")
+        }
+    }
+}

@@ -1,0 +1,206 @@
+// Calls services: what they share, who is asked and told, and what becomes of those that fail.
+
+public import Drydock
+public import FoundationEssentials
+import HTTPTypes
+public import Logging
+
+/// Calls services through a transport: it adds what they share, repeats and keeps what failed, counts and cancels calls
+/// by their owners, and tells of all of it.
+///
+/// ```swift
+/// var configuration = ServiceManager.Configuration()
+/// configuration.base = URL(string: "https://api.example/v1")
+/// configuration.retry = .docker(count: 2)
+/// let manager = ServiceManager(configuration: configuration)
+/// let user = try await manager.call(GetUser(id: 7)).model
+/// ```
+///
+/// Any task may use it. Calls go on when nobody holds the manager any more, but for those that are parked, which nobody
+/// could repeat: they end with ``ServiceError/cancelled``.
+public final class ServiceManager: Sendable, ActivitySource {
+    /// What all calls of a manager share.
+    public struct Configuration: Sendable {
+        /// What the paths of endpoints are appended to, as ``ResourceLoader/base``.
+        public var base: URL?
+        /// Fields and query items of every call whose service does not bring them itself.
+        public var defaults: RequestDefaults
+        /// Fields and query items of the calls of one service; they win over ``defaults``, and the service wins over them. None by
+        /// default.
+        public var defaultsForResource: (@Sendable (any Resource) -> RequestDefaults)?
+        /// When a call is made again; `DownloadConfiguration.Retry.never` by default, which leaves it to the transport.
+        /// Where this or the service says more, the transport makes no retries of its own.
+        public var retry: DownloadConfiguration.Retry
+        /// Who is asked and told.
+        public var hooks: ServiceHooks
+        /// Models that were decoded already; nil, the default, decodes each response.
+        public var models: DecodedModels?
+        /// Bytes that a body may have; 256 MiB by default.
+        public var maximumBody: Int
+        /// Calls that are kept without a response; one more fails. 1000 by default.
+        public var maximumParked: Int
+        /// Bytes of a content that are logged; 1024 by default.
+        public var loggedBytes: Int
+        /// What waits between attempts; a test has one that it advances.
+        public var clock: any Clock<Duration>
+
+        /// The defaults.
+        public init() {
+            defaults = RequestDefaults()
+            retry = .never
+            hooks = ServiceHooks()
+            maximumBody = 256 << 20
+            maximumParked = 1000
+            loggedBytes = 1024
+            clock = ContinuousClock()
+        }
+    }
+
+    /// The manager for a whole program, over `DownloadManager.shared`; it has no base URL.
+    public static let shared = ServiceManager()
+
+    /// What the manager was made with.
+    public let configuration: Configuration
+    private let loader: ResourceLoader
+    private let logger: Logger
+    private let table: CallTable
+
+    /// Makes a manager.
+    /// - Parameters:
+    ///   - transport: who carries the requests; `DownloadManager.shared` by default.
+    ///   - configuration: the defaults where it is left out.
+    ///   - logger: where requests, responses and failures are told of, at `debug`, as ``ServiceHooks/onLog`` has them.
+    public convenience init(
+        transport: any Transport = DownloadManager.shared,
+        configuration: Configuration = Configuration(),
+        logger: Logger = Logger(label: "drydock.services")
+    ) {
+        self.init(transport: transport, configuration: configuration, logger: logger, RefusedRetries(of: .calls))
+    }
+
+    init(transport: any Transport, configuration: Configuration, logger: Logger, _ metric: RefusedRetries) {
+        table = CallTable(metric)
+        self.configuration = configuration
+        self.logger = logger
+        var loader = ResourceLoader(transport: transport, base: configuration.base, models: configuration.models)
+        loader.defaults = configuration.defaults
+        loader.defaultsForResource = configuration.defaultsForResource
+        loader.maximumBody = configuration.maximumBody
+        self.loader = loader
+    }
+
+    deinit {
+        table.closeParking()
+        for entry in table.entries() where entry.control.isParked { entry.control.cancel() }
+    }
+
+    // MARK: - Calling
+
+    /// Calls a service, and waits for its model. Where the task is cancelled, so is the call.
+    /// - Parameters:
+    ///   - resource: a ``WebService``, or any other resource.
+    ///   - owner: on whose behalf; nobody's by default.
+    /// - Throws: `ServiceError`.
+    @discardableResult
+    public func call<R: Resource>(
+        _ resource: R,
+        for owner: CallOwner? = nil
+    ) async throws(ServiceError) -> Loaded<R.Model> {
+        try await start(resource, for: owner, isUnheard: true).ownedValue
+    }
+
+    /// Begins a call that goes on by itself, and tells of what happens.
+    /// - Parameters:
+    ///   - resource: a ``WebService``, or any other resource.
+    ///   - owner: on whose behalf; nobody's by default.
+    public func start<R: Resource>(_ resource: R, for owner: CallOwner? = nil) -> ServiceCall<R.Model> {
+        start(resource, for: owner, isUnheard: false)
+    }
+
+    /// - Parameter isUnheard: nobody gets the events.
+    private func start<R: Resource>(
+        _ resource: R,
+        for owner: CallOwner?,
+        isUnheard: Bool
+    ) -> ServiceCall<R.Model> {
+        let service = resource as? any WebService
+        let endpoint = try? resource.endpoint
+        let info = CallInfo(
+            id: CallTable.nextNumber,
+            name: service?.name ?? "\(R.self)",
+            owner: owner,
+            method: endpoint?.method ?? .get,
+            location: endpoint?.shownLocation ?? ""
+        )
+        let control = CallControl()
+        table.insert(CallTable.Entry(info: info, type: ObjectIdentifier(R.self), control: control))
+        let mailbox = CallMailbox<R.Model>(isUnheard: isUnheard)
+        let run = ServiceRun(
+            resource: resource,
+            policy: service?.policy ?? ServicePolicy(),
+            info: info,
+            configuration: configuration,
+            loader: loader,
+            logger: logger,
+            table: table,
+            control: control,
+            mailbox: mailbox
+        )
+        let task = Task { await run.result() }
+        control.begin { task.cancel() }
+        return ServiceCall(info, control, mailbox, task)
+    }
+
+    // MARK: - The calls
+
+    /// The calls that have not ended, in the order in which they began.
+    public var calls: [CallInfo] { table.entries().map(\.info) }
+
+    /// How many have not ended; those that wait for a retry or are parked count.
+    public var callCount: Int { table.count }
+
+    /// Counts the calls that have not ended, for an `ActivityStream`.
+    public var activity: ActivityCounter { table.activity }
+
+    /// How many of an owner have not ended.
+    public func callCount(of owner: CallOwner) -> Int { table.entries { $0.info.owner == owner }.count }
+
+    /// Retries that were due so far, and for which `DownloadConfiguration.Retry.budget` had none left.
+    public var refusedRetries: Int { table.refusedRetries }
+
+    /// How many wait for ``repeatFailed()``.
+    public var parkedCount: Int { table.entries { $0.control.isParked }.count }
+
+    /// Makes the calls again to which no response came and whose services keep them
+    /// (``ServicePolicy/parksWithoutResponse``).
+    /// - Returns: how many there were.
+    @discardableResult
+    public func repeatFailed() -> Int { table.entries().count { $0.control.repeatParked() } }
+
+    /// Ends all calls of an owner with ``ServiceError/cancelled``.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func cancel(of owner: CallOwner) -> Int { cancel { $0.info.owner == owner } }
+
+    /// Ends all calls of a service with ``ServiceError/cancelled``.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func cancel<R: Resource>(_ type: R.Type) -> Int { cancel { $0.type == ObjectIdentifier(type) } }
+
+    /// Ends all calls of services with exactly this name with ``ServiceError/cancelled``.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func cancel(named name: String) -> Int { cancel { $0.info.name == name } }
+
+    /// Ends all calls of this manager with ``ServiceError/cancelled``; those of other managers go on, also over the same
+    /// transport.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func cancelAll() -> Int { cancel { _ in true } }
+
+    private func cancel(where isWanted: (CallTable.Entry) -> Bool) -> Int {
+        let entries = table.entries(where: isWanted)
+        for entry in entries { entry.control.cancel() }
+        return entries.count
+    }
+}

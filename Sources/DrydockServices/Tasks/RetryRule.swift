@@ -1,0 +1,195 @@
+// Whether a failure in a program is one after which a request may be made again: the errors of the library, and those
+// that say so themselves, for the one place that decides it.
+
+import DownloadCore
+public import Drydock
+import EventLoop
+import FoundationEssentials
+import HTTPTypes
+import HTTPWire
+import Policies
+import ServiceCore
+import Upstream
+
+/// An error that says for which cause a `DownloadConfiguration.Retry` may repeat what has failed with it.
+///
+/// `DownloadError` and ``ServiceError`` are, and so is a `DecodingError`, without this protocol, as
+/// `DownloadConfiguration.Retry.Cause.content`. Every other error is final.
+public protocol RetryableError: Error {
+    /// The cause that rules for retries know; nil if nothing repeats the failure.
+    var retryCause: DownloadConfiguration.Retry.Cause? { get }
+}
+
+extension DownloadError: RetryableError {
+    /// The cause of a failure of the origin, or of a status.
+    public var retryCause: DownloadConfiguration.Retry.Cause? {
+        attemptEnd?.cause.map(DownloadConfiguration.Retry.Cause.init)
+    }
+
+    /// The end of the attempt as the modules below would have seen it.
+    fileprivate var attemptEnd: AttemptEnd? {
+        switch self {
+        case .origin(let failure):
+            guard let kind = failure.kind.upstream else { return nil }
+            return .failed(.upstream(UpstreamError(kind, detail: failure.detail)))
+        case .unacceptableStatus(let result): return AttemptEnd(result.response)
+        default: return nil
+        }
+    }
+}
+
+extension ServiceError: RetryableError {
+    /// The cause of a transport that failed, of a status, or of a body that is no model.
+    public var retryCause: DownloadConfiguration.Retry.Cause? {
+        attemptEnd?.cause.map(DownloadConfiguration.Retry.Cause.init)
+    }
+
+    fileprivate var attemptEnd: AttemptEnd? {
+        switch self {
+        case .transport(let error): error.attemptEnd
+        case .status(let result, _): AttemptEnd(result.response)
+        case .mapping(let error, _): .content("could not be mapped: \(error)")
+        default: nil
+        }
+    }
+}
+
+extension ServiceError {
+    /// Whether a request may be sent again after this failure: nothing of it has reached the origin, or the origin may
+    /// act on it twice (RFC 9110 section 9.2.2).
+    func allowsRepetition(of method: HTTPRequest.Method, _ methods: DownloadConfiguration.Retry.Methods) -> Bool {
+        methods == .any || HTTPWire.Method(method.rawValue).isIdempotent || isUnsent
+    }
+
+    private var isUnsent: Bool {
+        guard case .transport(let error) = self else { return false }
+        switch error {
+        case .notStored, .busy: return true
+        case .origin(let failure) where failure.kind == .leftAlone: return true
+        default: return error.attemptEnd?.isUnsent ?? false
+        }
+    }
+}
+
+extension OriginFailure.Kind {
+    /// The kind in the words of the modules below; nil for what no retry changes.
+    fileprivate var upstream: UpstreamError.Kind? {
+        switch self {
+        case .unknownHost: .nameNotFound
+        case .unreachable: .unreachable
+        case .timeout: .timeout(.firstByte)
+        case .cutShort: .closed
+        case .untrusted, .leftAlone, .protocolViolation, .local: nil
+        }
+    }
+}
+
+extension AttemptEnd {
+    fileprivate init(_ response: HTTPResponse) {
+        self = .head(status: response.status.code, retryAfter: response.headerFields[.retryAfter])
+    }
+
+    /// The end of an attempt that an error tells of; nil for an error that no retry repeats.
+    fileprivate init?(_ error: any Error) {
+        switch error {
+        case let error as DownloadError:
+            guard let end = error.attemptEnd else { return nil }
+            self = end
+        case let error as ServiceError:
+            guard let end = error.attemptEnd else { return nil }
+            self = end
+        case let error as any RetryableError:
+            switch error.retryCause {
+            case .connect: self = .failed(.upstream(UpstreamError(.closed, detail: "\(error)")))
+            case .timeout: self = .failed(.upstream(UpstreamError(.timeout(.firstByte), detail: "\(error)")))
+            case .content: self = .content("\(error)")
+            case .status(let status): self = .head(status: status, retryAfter: nil)
+            case nil: return nil
+            }
+        case let error as DecodingError: self = .content("could not be decoded: \(error)")
+        default: return nil
+        }
+    }
+}
+
+extension DownloadConfiguration.Retry {
+    /// How long to wait before another attempt; nil where the failure is final.
+    /// - Parameters:
+    ///   - attempt: the number of the one that failed, 1 for the first.
+    ///   - path: of the request, or the name of what failed.
+    func delay(
+        after error: any Error,
+        attempt: Int,
+        method: HTTPRequest.Method,
+        path: String
+    ) -> Duration? {
+        AttemptEnd(error).flatMap { delay(after: $0, attempt: attempt, method: method, path: path) }
+    }
+
+    /// How long to wait before another attempt after a response, as the function above says it after an error.
+    func delay(
+        after response: HTTPResponse,
+        attempt: Int,
+        method: HTTPRequest.Method,
+        path: String
+    ) -> Duration? {
+        delay(after: AttemptEnd(response), attempt: attempt, method: method, path: path)
+    }
+
+    private func delay(
+        after end: AttemptEnd,
+        attempt: Int,
+        method: HTTPRequest.Method,
+        path: String
+    ) -> Duration? {
+        let policy = policy
+        let decision = RetryDecision.decide(
+            end,
+            policy,
+            retry: attempt,
+            method: HTTPWire.Method(method.rawValue),
+            hasSentBody: false,
+            now: WallClock().now(),
+            draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
+        )
+        guard case .retry(let wait) = decision, let cause = end.cause.map(Cause.init) else { return nil }
+        if let shouldRetry {
+            let failed = FailedAttempt(
+                number: attempt,
+                method: method.rawValue,
+                path: path,
+                cause: cause,
+                status: end.status,
+                detail: end.text
+            )
+            guard shouldRetry(failed) else { return nil }
+        }
+        return .nanoseconds(Int64(clamping: wait))
+    }
+}
+
+// MARK: - Refused retries
+
+extension ServiceError {
+    /// The error with the remark that the budget of retries has kept its request from being repeated.
+    var withoutRetry: ServiceError {
+        switch self {
+        case .transport(let error): .transport(error.withoutRetry)
+        case .status(let result, let failure): .status(result.withoutRetry, failure: failure)
+        case .mapping(let error, let result): .mapping(error, result.withoutRetry)
+        default: self
+        }
+    }
+}
+
+extension Error {
+    /// The error with the remark that the budget of retries has kept its request from being repeated; an error of the program's
+    /// own stays as it is.
+    var withoutRetry: any Error {
+        switch self {
+        case let error as DownloadError: error.withoutRetry as DownloadError
+        case let error as ServiceError: error.withoutRetry as ServiceError
+        default: self
+        }
+    }
+}

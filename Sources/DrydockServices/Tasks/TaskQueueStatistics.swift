@@ -1,0 +1,103 @@
+// What a queue has done so far, in numbers, and how it counts and logs it.
+
+import CoreMetrics
+import Drydock
+import HTTPTypes
+import Logging
+import ServiceCore
+import Synchronization
+
+/// What a queue has done since it was made.
+public struct TaskQueueStatistics: Sendable, Hashable {
+    /// Tasks that have a value.
+    public internal(set) var done = 0
+    /// Tasks that have failed, those among them that came to a closed queue.
+    public internal(set) var failed = 0
+    /// Tasks that were cancelled.
+    public internal(set) var cancelled = 0
+    /// Attempts after the first ones.
+    public internal(set) var retries = 0
+    /// Retries that were due, and for which the budget had none left.
+    public internal(set) var refusedRetries = 0
+    /// Groups that have ended, however they did.
+    public internal(set) var groups = 0
+}
+
+/// The record of one queue. Sendable: its numbers are under a mutex, and nobody is called under it.
+final class TaskJournal: Sendable {
+    private let numbers = Mutex(TaskQueueStatistics())
+    private let logger: Logger
+    private let metrics: TaskMetrics?
+    private let refused: RefusedRetries
+
+    init(_ logger: Logger, _ factory: any MetricsFactory) {
+        self.logger = logger
+        metrics = TaskMetrics(factory)
+        refused = RefusedRetries(of: .tasks, factory)
+    }
+
+    var statistics: TaskQueueStatistics { numbers.withLock { $0 } }
+
+    func ended<Value>(_ end: TaskEnd<Value>) {
+        numbers.withLock { numbers in
+            switch end.state.phase {
+            case .done: numbers.done += 1
+            case .cancelled: numbers.cancelled += 1
+            default: numbers.failed += 1
+            }
+        }
+        metrics?.countEnd(end.state.phase)
+        logger.debug(
+            "task ended",
+            metadata: Self.metadata(end.name, end.method, end.state.attempts, end.state.error)
+                .merging(["end": "\(end.state.phase.rawValue)"]) { one, _ in one }
+        )
+    }
+
+    func repeats(_ name: String, _ method: HTTPRequest.Method, attempts: Int, _ error: any Error, in wait: Duration) {
+        numbers.withLock { $0.retries += 1 }
+        metrics?.countRetry()
+        logger.debug(
+            "task is tried again",
+            metadata: Self.metadata(name, method, attempts, error).merging(["wait": "\(wait)"]) { one, _ in one }
+        )
+    }
+
+    func refused(
+        _ name: String,
+        _ method: HTTPRequest.Method,
+        attempts: Int,
+        _ error: any Error,
+        _ refusal: RetryBudget.Refusal
+    ) {
+        numbers.withLock { $0.refusedRetries += 1 }
+        refused.count()
+        logger.log(
+            level: refusal == .first ? .warning : .info,
+            "task not tried again after a failure: \(RetryBudget.refusal)",
+            metadata: Self.metadata(name, method, attempts, error)
+        )
+    }
+
+    /// A group has ended.
+    /// - Parameter members: of the group.
+    func ended(_ state: WorkGroupState, members: Int, _ error: TaskQueueError?) {
+        numbers.withLock { $0.groups += 1 }
+        metrics?.countEnd(state)
+        logger.debug(
+            "group ended",
+            metadata: ["end": "\(state.rawValue)", "members": "\(members)", "error": "\(error.map { "\($0)" } ?? "")"]
+        )
+    }
+
+    private static func metadata(
+        _ name: String,
+        _ method: HTTPRequest.Method,
+        _ attempts: Int,
+        _ error: (any Error)?
+    ) -> Logger.Metadata {
+        var metadata: Logger.Metadata = ["task": "\(name)", "method": "\(method.rawValue)", "attempts": "\(attempts)"]
+        if let error { metadata["error"] = "\(error)" }
+        return metadata
+    }
+}
