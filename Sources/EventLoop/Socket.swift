@@ -161,7 +161,7 @@ package final class SocketPipe {
 
     /// Moves the bytes that wait in a socket into the pipe, at most `count`. Nil if the kernel cannot do that with this
     /// socket, or has no memory for it: then the caller has to read them.
-    package func fill(from source: SpliceSource, count: Int) -> IOResult? {
+    package func fill(from socket: Int32, count: Int) -> IOResult? {
         let result = Socket.result(isRead: true) { c_linux_splice(socket, entry, count) }
         switch result {
         case .failed(EINVAL), .failed(ENOSYS), .failed(EPERM), .failed(EOPNOTSUPP), .failed(ENOMEM): return nil
