@@ -1,13 +1,13 @@
-// Which requests a service answers at all: rules that allow and rules that deny, by method, path and fields.
+// The access rules of a service, which allow and deny requests by method, path and fields.
 
 package import HTTPWire
 
-/// One rule: a request matches it if all that it names hold.
+/// One access rule: a request matches it if all its conditions hold.
 package struct AccessRule: Sendable, Equatable {
     /// A field that a request must have.
     package struct FieldCondition: Sendable, Equatable {
         package let name: String
-        /// A whole value, or a member of a list; nil: any.
+        /// The value, either the whole field value or a member of its list; nil for any value.
         package let value: String?
 
         package init(name: String, value: String?) {
@@ -30,7 +30,8 @@ package struct AccessRule: Sendable, Equatable {
             }
         }
 
-        /// The same with fields for which servers may take this one: they do not tell `_` from `-` (CGI, WSGI, Rack).
+        /// Whether the condition holds for some server that does not tell `_` from `-` in names of fields (CGI, WSGI,
+        /// Rack).
         fileprivate func holdsForSome(_ fields: Fields) -> Bool {
             if holds(fields) { return true }
             let wanted = Self.plain(name)
@@ -44,14 +45,14 @@ package struct AccessRule: Sendable, Equatable {
         private static func plain(_ name: String) -> String { name.lowercased().replacing("_", with: "-") }
     }
 
-    /// As refusals call it, such as `deny[0] (writes)`; it holds no value of a field.
+    /// The name in refusals, such as `deny[0] (writes)`; it contains no field value.
     package let name: String
-    /// Empty: any. GET stands for HEAD, too.
+    /// The request methods that match; empty for any. GET includes HEAD.
     package let methods: [Method]
-    /// Below the service's prefix; nil: any.
+    /// The pattern of paths below the service's prefix; nil for any.
     package let path: PathPattern?
     package let fields: [FieldCondition]
-    /// The path for each way to decode what a request asks for.
+    /// The pattern with each decoding that a request's path may have.
     private let decodedPaths: [PathPattern]
 
     package init(name: String, methods: [Method], path: PathPattern?, fields: [FieldCondition]) {
@@ -62,27 +63,27 @@ package struct AccessRule: Sendable, Equatable {
         decodedPaths = path.map { path in PathReadings.Decoding.allCases.map { path.decoded($0) } } ?? []
     }
 
-    /// Whether method and fields hold.
+    /// Whether the conditions on method and fields hold.
     fileprivate func matchesHead(_ request: RequestHead) -> Bool {
         (methods.isEmpty || methods.contains { $0.answers(request.method) })
             && fields.allSatisfy { $0.holds(request.fields) }
     }
 
-    /// Whether method and fields hold in some reading of them.
+    /// Whether the conditions on method and fields hold in some reading of the request.
     fileprivate func mayMatchHead(_ request: RequestHead) -> Bool {
-        // Methods are case-sensitive (RFC 9110 section 9.1), and not for every server.
+        // Methods are case-sensitive (RFC 9110 section 9.1), but not for every server.
         let upper = Method(request.method.name.uppercased())
         return (methods.isEmpty || methods.contains { $0.answers(request.method) || $0.answers(upper) })
             && fields.allSatisfy { $0.holdsForSome(request.fields) }
     }
 
-    /// Whether the path holds in a reading.
+    /// Whether the path matches in a reading.
     fileprivate func matches(_ reading: PathReadings.Reading) -> Bool {
         decodedPaths.isEmpty || decodedPaths[reading.decoding.rawValue].matches(path: reading.path)
     }
 }
 
-/// The rules of a service. A rule under `deny` wins; where there are rules under `allow`, one of them must match.
+/// The access rules of a service. A rule under `deny` wins; if there are rules under `allow`, one of them must match.
 package struct AccessRules: Sendable, Equatable {
     package let allow: [AccessRule]
     package let deny: [AccessRule]
@@ -94,10 +95,11 @@ package struct AccessRules: Sendable, Equatable {
 
     package var isEmpty: Bool { allow.isEmpty && deny.isEmpty }
 
-    /// No spelling gets past a rule: one that denies counts in every reading of path, method and names of fields, and one
-    /// that allows must hold in all readings of the path, and for method and fields as they are.
-    /// - Parameter rest: what follows the service's prefix: empty, or beginning with `/` or `?`.
-    /// - Returns: the name of the rule that refuses the request, or `allow`; nil if the request may go on.
+    /// The refusal of a request, if there is one. No spelling circumvents a rule: `deny` counts in every reading of
+    /// path, method and names of fields, while `allow` must hold in all readings of the path, and for the exact method
+    /// and fields.
+    /// - Parameter rest: the target without the service's prefix: empty, or beginning with `/` or `?`.
+    /// - Returns: the name of the rule that refuses the request, or `allow`; nil if the request is accepted.
     package func refusal(of request: RequestHead, _ rest: String) -> String? {
         if isEmpty { return nil }
         let readings = PathReadings(rest)

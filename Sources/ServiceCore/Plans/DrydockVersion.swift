@@ -1,6 +1,6 @@
 // The version of this build.
 
-/// What `drydock --version` prints, and what the library calls itself in `User-Agent`.
+/// The version that `drydock --version` prints, and that the library sends in `User-Agent`.
 package enum DrydockVersion {
     package static let current = "0.2.0"
 }

@@ -1,10 +1,10 @@
-// The changes that a service makes in the fields of a request on its way to the origin.
+// The changes to the fields of a request on its way from a service to the origin.
 
 package import HTTPWire
 
-/// Applied in this order: underscores, remove, set, add. Values are fixed text.
+/// The rules for changing fields, applied in the order underscores, remove, set, add. Values are fixed text.
 package struct FieldRules: Sendable, Equatable {
-    /// The client's fields with an underscore in their name go.
+    /// Whether the client's fields with an underscore in their name are removed.
     package var dropsUnderscores: Bool
     package var remove: [String]
     package var set: [(name: String, value: String)]
@@ -38,7 +38,7 @@ package struct FieldRules: Sendable, Equatable {
     }
 }
 
-/// The changes of a service in the fields of a request, credentials among them.
+/// The changes to the fields of a request, credentials included.
 package struct FieldChange: Sendable {
     let rules: FieldRules
     let authorization: String?

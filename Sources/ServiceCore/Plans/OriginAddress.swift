@@ -1,20 +1,20 @@
-// Where a service's origin is, and how the rest of a request target joins its base URL.
+// The address of a service's origin, and how a request target is joined to its base URL.
 
 package import Upstream
 
 /// The base URL of a service.
 package struct OriginAddress: Sendable, Hashable {
-    /// `http` or `https`.
+    /// The scheme in lower case, `http` or `https`.
     package let scheme: String
-    /// Lower case; an IPv6 address in brackets.
+    /// The host in lower case; an IPv6 address is in brackets.
     package let host: String
-    /// Nil: the scheme's own.
+    /// The port; nil for the scheme's default.
     package let port: UInt16?
-    /// Empty, or begins with a slash and does not end with one.
+    /// The path of the base URL, which is empty, or begins with a slash and does not end with one.
     package let basePath: String
-    /// `host` or `host:port`, as Host carries it.
+    /// The authority as Host carries it, `host` or `host:port`.
     package let authority: String
-    /// Scheme and authority, without a slash at the end.
+    /// The scheme and the authority, without a slash at the end.
     package let root: String
 
     package init(scheme: String, host: String, port: UInt16?, basePath: String) {
@@ -33,7 +33,8 @@ package struct OriginAddress: Sendable, Hashable {
     /// The base URL without a slash at the end.
     package var base: String { root + basePath }
 
-    /// Appends `rest` (empty, or beginning with `/` or `?`, query included) to the base URL, byte for byte.
+    /// The base URL's path with `rest` appended, byte for byte.
+    /// - Parameter rest: a path and query: empty, or beginning with `/` or `?`.
     package func path(appending rest: String) -> String {
         if rest.isEmpty { return basePath.isEmpty ? "/" : basePath }
         if rest.utf8.first == UInt8(ascii: "/") { return basePath.isEmpty ? rest : basePath + rest }
@@ -42,7 +43,7 @@ package struct OriginAddress: Sendable, Hashable {
 }
 
 extension UpstreamProxies {
-    /// The proxy for an origin; nil: none.
+    /// The proxy for an origin; nil for none.
     package func proxy(to origin: OriginAddress) -> UpstreamProxy? {
         proxy(scheme: origin.scheme, host: origin.host, port: origin.effectivePort)
     }

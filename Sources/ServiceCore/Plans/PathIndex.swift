@@ -1,26 +1,25 @@
-// Endpoints by path: a tree of segments, so that the first of a thousand that matches is found
-// without asking each of them.
+// An index of endpoints by path: a tree of segments, in which the first match is found without a test of each endpoint.
 
 import Glibc
 package import HTTPWire
 
-/// Finds what ``PathPattern/matches(_:)`` would find, endpoint by endpoint in their order.
+/// Finds the first endpoint that ``PathPattern/matches(_:)`` would find in the order of the list.
 ///
-/// Sendable: it never changes. An object with flat arrays, so that a lookup copies nothing and counts no reference.
+/// Sendable: it never changes. It consists of flat arrays, so that a lookup neither copies nor counts references.
 package final class PathIndex: Sendable {
-    /// One segment of the tree: how the patterns go on that begin alike.
+    /// A node of the tree: the continuations of all patterns with the same beginning.
     private struct Node {
-        /// In `literals`, ordered by length and bytes.
+        /// The range in `literals` of the literal segments that follow, ordered by length and bytes.
         var literals = 0..<0
         var parameter: Int?
-        /// In `endpoints`, ascending.
+        /// The range in `endpoints` of the patterns that end here, ascending.
         var ending = 0..<0
-        /// In `endpoints`, ascending: the endpoints that match whatever follows.
+        /// The range in `endpoints` of the patterns that match any continuation, ascending.
         var rest = 0..<0
     }
 
     private struct Literal {
-        /// In `text`.
+        /// The range of the segment's bytes in `text`.
         let segment: Range<Int>
         let node: Int
     }
@@ -29,10 +28,11 @@ package final class PathIndex: Sendable {
     private let nodes: [Node]
     private let literals: [Literal]
     private let text: [UInt8]
-    /// Numbers of endpoints.
+    /// The numbers of endpoints, in ranges that the nodes name.
     private let endpoints: [Int]
 
-    /// - Parameter endpoints: what the index answers with is a place in this list.
+    /// Makes an index.
+    /// - Parameter endpoints: the endpoints; the index answers with positions in this list.
     package init(_ endpoints: [(method: Method, pattern: PathPattern)]) {
         var tree = PathTree()
         for (number, endpoint) in endpoints.enumerated() { tree.add(endpoint.pattern, number) }
@@ -57,16 +57,17 @@ package final class PathIndex: Sendable {
         (self.nodes, self.literals, self.text, self.endpoints) = (nodes, literals, text, numbers)
     }
 
-    /// The first endpoint that answers; `path` is the rest of the target behind the service's prefix. No allocation.
+    /// The position of the first endpoint that answers; nil if none does. It does not allocate.
+    /// - Parameter path: the target without the service's prefix.
     package func first(for method: Method, path: UnsafeRawBufferPointer) -> Int? {
-        // The query does not count.
+        // The query is not part of a path.
         var path = path
         if let base = path.baseAddress, let query = memchr(base, Int32(UInt8(ascii: "?")), path.count) {
             path = path.part(0..<UnsafeRawPointer(query) - base)
         }
         var best = Int.max
         search(0, in: path, from: 0, for: method, best: &best)
-        // The pattern without segments is that of the root, with its slash and without.
+        // The pattern without segments matches the root, with and without its slash.
         if path.count == 1, path[0] == UInt8(ascii: "/") { take(nodes[0].ending, &best, method) }
         return best == .max ? nil : best
     }
@@ -115,16 +116,16 @@ package final class PathIndex: Sendable {
 }
 
 extension Method {
-    /// Whether an endpoint of this method answers a request of another; GET endpoints answer HEAD, too.
+    /// Whether an endpoint with this method answers a request with another one: a GET endpoint answers HEAD, too.
     package func answers(_ wanted: Method) -> Bool { wanted == self || wanted == .head && self == .get }
 }
 
-/// The tree while it grows.
+/// The tree while it is being built.
 private struct PathTree {
     struct Branch {
         var literals: [[UInt8]: Int] = [:]
         var parameter: Int?
-        /// Numbers of endpoints, ascending.
+        /// The numbers of the endpoints whose patterns end here, ascending.
         var ending: [Int] = []
         var rest: [Int] = []
     }
@@ -162,10 +163,11 @@ extension [UInt8] {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Below, at, or above zero; shorter segments come first.
+    /// A negative number, zero or a positive number if this text comes before, equals or comes after the other; shorter
+    /// texts come first.
     fileprivate func order(_ other: UnsafeRawBufferPointer) -> Int {
         guard count == other.count else { return count - other.count }
-        // Both have been compared for length; without a base there is nothing to compare.
+        // The lengths are equal here; an empty buffer has no base address, and nothing to compare.
         guard let mine = baseAddress, let theirs = other.baseAddress else { return 0 }
         return Int(memcmp(mine, theirs, count))
     }

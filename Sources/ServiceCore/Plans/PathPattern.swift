@@ -1,15 +1,14 @@
-// The path of an endpoint, `/users/:id` or `/files/*`, matched against the bytes of a request
-// target without allocation.
+// The path pattern of an endpoint, such as `/users/:id` or `/files/*`, matched without allocation.
 
-/// A path pattern. A parameter matches one segment that is not empty; the rest matches whatever
-/// follows, slashes included.
+/// A path pattern. A parameter matches one segment that is not empty; the rest matches any continuation, slashes
+/// included.
 package struct PathPattern: Sendable, Equatable {
     package enum Segment: Sendable, Equatable {
-        /// These bytes exactly.
+        /// A segment that is compared byte for byte.
         case literal([UInt8])
-        /// One segment, not empty.
+        /// A parameter with this name: one segment that is not empty.
         case parameter(String)
-        /// All that follows, possibly nothing; only at the end.
+        /// Any continuation, possibly an empty one; only at the end.
         case rest
     }
 
@@ -17,12 +16,12 @@ package struct PathPattern: Sendable, Equatable {
 
     package init(segments: [Segment]) { self.segments = segments }
 
-    /// Whether `target` matches; the query, from the first `?` on, does not count.
+    /// Whether a target matches; its query is ignored.
     package func matches(_ target: UnsafeRawBufferPointer) -> Bool {
         matches(path: target, end: target.firstIndex(of: UInt8(ascii: "?")) ?? target.count)
     }
 
-    /// Whether a path matches that has no query; a `?` in it was decoded, and is a byte like any other.
+    /// Whether a path without a query matches; a `?` in it was decoded, and is an ordinary byte.
     func matches(path: [UInt8]) -> Bool { path.withUnsafeBytes { matches(path: $0, end: $0.count) } }
 
     private func matches(path: UnsafeRawBufferPointer, end: Int) -> Bool {
@@ -49,8 +48,7 @@ package struct PathPattern: Sendable, Equatable {
         }
     }
 
-    /// Orders patterns so that the more specific comes first: a literal before a parameter
-    /// before the end before the rest.
+    /// Whether this pattern comes first in the order of specificity: a literal, a parameter, the end, the rest.
     package func isMoreSpecific(than other: PathPattern) -> Bool {
         for index in 0..<max(segments.count, other.segments.count) {
             let (mine, theirs) = (rank(at: index), other.rank(at: index))
@@ -61,7 +59,7 @@ package struct PathPattern: Sendable, Equatable {
 
     private func rank(at index: Int) -> Int { index < segments.count ? segments[index].rank : Self.endRank }
 
-    /// `/a` is found before `/a/*`, which matches it, too.
+    /// The rank of the end of a pattern: `/a` comes before `/a/*`, which matches it, too.
     private static let endRank = 2
 }
 

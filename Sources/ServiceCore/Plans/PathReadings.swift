@@ -1,33 +1,33 @@
-// What an origin may take a path for, for rules that no spelling of a path may get past.
+// The interpretations of a path by origins, for rules that no spelling of a path may circumvent.
 
 import HTTPWire
 
-/// The readings of a path: as it is written, with its percent-encodings decoded once, twice and three times, and decoded
-/// to the end; of each, with and without parameters (`;x=1`), with repeated slashes and with one for them, with a
-/// backslash as it is and as a slash. Which of these an origin applies, nobody here knows: each makes readings of its own,
-/// also with the others.
+/// The readings of a path: undecoded, percent-decoded once, twice and three times, and decoded completely; each with
+/// and without parameters (`;x=1`), with and without repeated slashes, and with backslashes kept or turned into
+/// slashes. It is unknown which of them an origin applies, and so the changes are combined.
 struct PathReadings {
     struct Reading: Equatable {
         let path: [UInt8]
         let decoding: Decoding
     }
 
-    /// How often percent-encodings were decoded.
+    /// The number of times that percent-encodings were decoded.
     enum Decoding: Int, CaseIterable {
         case never, once, twice, thrice
-        /// Until nothing is left to decode.
+        /// Decoded until nothing is left to decode.
         case toTheEnd
     }
 
     let all: [Reading]
 
+    /// Makes the readings of a target.
     /// - Parameter target: a path with or without a query.
     init(_ target: String) {
         let written = Array(target.utf8.prefix { $0 != UInt8(ascii: "?") })
         var all: [Reading] = []
         for (path, decoding) in Self.decodings(of: written) {
             var paths = [path]
-            // Slashes come last: there may be more of them behind the others.
+            // Slashes come last, because the other changes may add some.
             for change in [Self.slashed, Self.withoutParameters, Self.withSingleSlashes] {
                 for path in paths {
                     let changed = change(path)
@@ -39,7 +39,7 @@ struct PathReadings {
         self.all = all
     }
 
-    /// The text as it is and decoded to the end, and between these what differs from both.
+    /// The text undecoded and decoded completely, and the decodings between them that differ from both.
     private static func decodings(of written: [UInt8]) -> [(path: [UInt8], decoding: Decoding)] {
         var decodings = [(path: written, decoding: Decoding.never)]
         let settled = PercentDecoding.settled(written)
@@ -51,8 +51,8 @@ struct PathReadings {
         return decodings + [(settled, .toTheEnd)]
     }
 
-    /// Whether an origin may take the path for one below a base path, however either is written.
-    /// - Parameter base: empty, or beginning with a slash and not ending with one.
+    /// Whether an origin may interpret the path as one below a base path, however either is written.
+    /// - Parameter base: the base path: empty, or beginning with a slash and not ending with one.
     func mayBeBelow(_ base: String) -> Bool {
         let base = PathReadings(base).all.map(\.path)
         return all.contains { reading in
@@ -63,18 +63,18 @@ struct PathReadings {
         }
     }
 
-    /// Those that end with a slash, without it: many origins take `/a/` for `/a`.
+    /// The readings that end with a slash, without it, because many origins treat `/a/` as `/a`.
     var withoutLastSlash: [Reading] {
         all.filter { $0.path.last == UInt8(ascii: "/") }
             .map { Reading(path: $0.path.dropLast(), decoding: $0.decoding) }
     }
 
-    /// A backslash is a slash.
+    /// The path with slashes instead of backslashes.
     private static func slashed(_ path: [UInt8]) -> [UInt8] {
         path.map { $0 == UInt8(ascii: "\\") ? UInt8(ascii: "/") : $0 }
     }
 
-    /// Without parameters of segments, and without what follows a NUL in its segment.
+    /// The path without the parameters of segments, and without the part of a segment after a NUL.
     private static func withoutParameters(_ path: [UInt8]) -> [UInt8] {
         var isLeftOut = false
         return path.filter { byte in
@@ -92,7 +92,7 @@ struct PathReadings {
 }
 
 extension PathPattern {
-    /// The same pattern for a path that was decoded. What is an encoded slash in the pattern is one in such a path.
+    /// The pattern for decoded paths: an encoded slash in the pattern is a slash in such a path.
     func decoded(_ decoding: PathReadings.Decoding) -> PathPattern {
         PathPattern(
             segments: segments.flatMap { segment -> [Segment] in

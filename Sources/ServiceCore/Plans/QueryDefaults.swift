@@ -1,15 +1,15 @@
-// Query parameters that a service adds where the client did not send them.
+// Query items that a service adds to requests that lack them.
 
-/// A parameter that the request names already, with whatever value and however it is encoded, is left as it is; the
+/// The query items of a service. An item whose name the request has, with any value and encoding, is not added; the
 /// client's bytes are never re-encoded.
 ///
-/// Secret parameters are kept apart: they are added where a request goes out, and so stand in no cache
-/// key, log line or message.
+/// Secret items are kept apart: they are added only to the request for the origin, and so are in no cache key, log line
+/// or message.
 package struct QueryDefaults: Sendable, Equatable {
-    /// A parameter of the configuration.
+    /// A query item of the configuration with its values.
     private struct Parameter: Sendable, Equatable {
         let name: [UInt8]
-        /// An item for each value, percent-encoded.
+        /// The items `name=value`, percent-encoded, one for each value.
         let items: [String]
 
         init(_ name: String, _ values: [String]) {
@@ -21,33 +21,34 @@ package struct QueryDefaults: Sendable, Equatable {
     private let parameters: [Parameter]
     private let secrets: [Parameter]
 
+    /// Makes the rules for a service.
     /// - Parameters:
-    ///   - parameters: names and values as they are, not percent-encoded.
-    ///   - secrets: the same for those that carry credentials.
+    ///   - parameters: the names and values, not percent-encoded.
+    ///   - secrets: the names and values that carry credentials, not percent-encoded.
     package init(_ parameters: [(name: String, values: [String])], secrets: [(name: String, values: [String])] = []) {
         self.parameters = parameters.map { Parameter($0.name, $0.values) }
         self.secrets = secrets.map { Parameter($0.name, $0.values) }
     }
 
-    /// There are no parameters but secret ones, so that a target is its key.
+    /// Whether there are no items except secret ones, so that a target is not changed before it becomes a key.
     package var isEmpty: Bool { parameters.isEmpty }
 
     package var hasSecrets: Bool { !secrets.isEmpty }
 
-    /// Adds the parameters that are missing to a target (path and query), but for secret ones.
-    /// - Parameter hidden: items that are added later, as ``hidden(missingIn:behind:)`` gives them:
-    ///   their names count as named.
+    /// Adds the missing items to a target (path and query), except for secret ones.
+    /// - Parameter hidden: the secret items that are added later, in the form of ``hidden(missingIn:behind:)``; their
+    ///   names count as present.
     package func apply(to target: String, behind hidden: [String] = []) -> String {
         Self.adding(Self.missing(parameters, in: target, hidden), to: target)
     }
 
     /// The secret items that a target lacks, percent-encoded.
-    /// - Parameter hidden: items that were added to the target before.
+    /// - Parameter hidden: the secret items that were added to the target before.
     package func hidden(missingIn target: String, behind hidden: [String] = []) -> [String] {
         Self.missing(secrets, in: target, hidden)
     }
 
-    /// A target with items at the end of its query.
+    /// The target with items appended to its query.
     package static func adding(_ items: [String], to target: String) -> String {
         if items.isEmpty { return target }
         let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
@@ -56,11 +57,12 @@ package struct QueryDefaults: Sendable, Equatable {
         return target + joint + items.joined(separator: "&")
     }
 
-    /// The targets that ``apply(to:behind:)`` makes this one of: itself, and those without what it may have added.
+    /// The targets that ``apply(to:behind:)`` turns into this one: the target itself, and those without the items that
+    /// may have been added.
     package func targets(of target: String) -> [String] {
         var (targets, rest) = ([target], target)
         let items = parameters.flatMap(\.items)
-        // Each is added once at most.
+        // Each item is added once at most.
         for _ in items {
             guard let item = items.first(where: { rest.hasSuffix("?" + $0) || rest.hasSuffix("&" + $0) }) else { break }
             let open = String(rest.dropLast(item.count))
@@ -78,7 +80,7 @@ package struct QueryDefaults: Sendable, Equatable {
         return parameters.filter { !present.contains($0.name) }.flatMap(\.items)
     }
 
-    /// Percent-encodes all but RFC 3986's unreserved characters.
+    /// Percent-encodes all bytes but the unreserved ones of RFC 3986.
     static func encode(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {
@@ -95,7 +97,8 @@ package struct QueryDefaults: Sendable, Equatable {
         return result
     }
 
-    /// As forms are read: `+` is a space; a percent sign without two hexadecimal digits stands for itself.
+    /// Decodes a name in the form of HTML forms: `+` is a space, and a percent sign without two hexadecimal digits is
+    /// itself.
     private static func decode(_ name: Substring.UTF8View) -> [UInt8] {
         var result: [UInt8] = []
         var rest = name

@@ -1,20 +1,21 @@
-// The secret query items of a service and of those behind it, and how they are taken out of what
-// an origin says of its URLs.
+// The secret query items of a service and of the services behind it, and their removal from the URLs in an origin's
+// answers.
 
 import HTTPWire
 
-/// Query items that are added to requests and that no client may see.
+/// The query items that are added to requests and that no client may see.
 package struct SecretQuery: Sendable, Hashable {
-    /// `name=value`, decoded; never with an empty value, which is no secret.
+    /// The items `name=value`, decoded; an empty value is no secret, and is left out.
     private var items: [[UInt8]] = []
 
     package init() {}
 
     package var isEmpty: Bool { items.isEmpty }
 
+    /// Adds an item for each value.
     /// - Parameters:
-    ///   - name: not percent-encoded.
-    ///   - values: not percent-encoded.
+    ///   - name: the name, not percent-encoded.
+    ///   - values: the values, not percent-encoded.
     package mutating func insert(_ name: String, _ values: [String]) {
         for value in values where !value.isEmpty {
             let item = Piece.all("\(name)=\(value)").map(\.byte)
@@ -26,19 +27,19 @@ package struct SecretQuery: Sendable, Hashable {
         items += other.items.filter { !items.contains($0) }
     }
 
-    /// A URL, or another text with URLs in it, without these items, however they are encoded: an origin may send a
-    /// client back to the URL that it was asked for, or put that URL into the query of another.
+    /// A URL, or a text with URLs in it, without the secret items, however they are encoded: an origin may redirect a
+    /// client to the requested URL, or put that URL into the query of another.
     package func removed(from text: String) -> String {
         if items.isEmpty { return text }
         var text = text
         for item in items {
-            // Each turn makes the text shorter.
+            // The loop ends, because each turn makes the text shorter.
             while let shorter = Self.removing(item, from: text) { text = shorter }
         }
         return text
     }
 
-    /// Nil where the item does not occur.
+    /// The text without one occurrence of the item; nil if there is none.
     private static func removing(_ item: [UInt8], from text: String) -> String? {
         let pieces = Piece.all(text)
         guard pieces.count >= item.count,
@@ -47,7 +48,7 @@ package struct SecretQuery: Sendable, Hashable {
         var (first, last) = (start, start + item.count - 1)
         let before = start > 0 && "?&;".utf8.contains(pieces[start - 1].byte) ? pieces[start - 1] : nil
         if last + 1 < pieces.count, "&;".utf8.contains(pieces[last + 1].byte),
-            // A separator of another encoding belongs to a URL around this one, and stays.
+            // A separator with another encoding belongs to the URL around this one, and is kept.
             pieces[last + 1].range.count == before?.range.count ?? 1
         {
             last += 1
@@ -59,14 +60,14 @@ package struct SecretQuery: Sendable, Hashable {
         return String(decoding: kept, as: UTF8.self)
     }
 
-    /// Whether the item stands at a place, and is not a part of a longer one.
+    /// Whether the item begins at an index and is not a part of a longer one.
     private static func isItem(_ item: [UInt8], _ pieces: [Piece], at start: Int) -> Bool {
         for offset in item.indices where !pieces[start + offset].stands(for: item[offset]) { return false }
         let end = start + item.count
         return !(start > 0 && isWord(pieces[start - 1].byte)) && !(end < pieces.count && isWord(pieces[end].byte))
     }
 
-    /// Unreserved bytes (RFC 3986 section 2.3).
+    /// Whether the byte is unreserved (RFC 3986 section 2.3).
     private static func isWord(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -78,12 +79,12 @@ package struct SecretQuery: Sendable, Hashable {
     }
 }
 
-/// One byte of a text after decoding, and the bytes that stand for it.
+/// One byte of a decoded text, and the range of bytes that encode it.
 private struct Piece {
     let byte: UInt8
     let range: Range<Int>
 
-    /// As forms are read, a plus sign is a space.
+    /// Whether the byte is the wanted one; a plus sign also counts as a space, as in HTML forms.
     func stands(for wanted: UInt8) -> Bool {
         byte == wanted || wanted == UInt8(ascii: " ") && byte == UInt8(ascii: "+") && range.count == 1
     }

@@ -1,5 +1,5 @@
-// One service, compiled from the configuration: what it asks, whom, and within which limits. Immutable;
-// a reload makes a new one.
+// The plan of one service, compiled from the configuration: its requests, its origin and its limits. Immutable; a
+// reload makes a new one.
 
 package import CacheStore
 package import DemoMode
@@ -10,54 +10,54 @@ import Mapping
 package import Policies
 package import Upstream
 
-/// The plan for a request: the endpoint's, or the service's if no endpoint matches.
+/// The plan for a request: that of the endpoint, or of the service if no endpoint matches.
 ///
-/// RouteFeature.swift says of each member which short ways go on with it.
+/// ``RouteFeature`` says for each member which fast ways are open to a route with it.
 package struct RequestPlan: Sendable, Equatable {
-    /// What is obeyed as it is.
+    /// The policies that the cores obey unchanged.
     package var policies = RoutePolicies()
     package var rules = FieldRules()
     package var query = QueryDefaults([])
     package var timeouts = Timeouts()
     package var policy: CachePolicy
     package var collapse = CollapseLimits()
-    /// What makes two requests the same one.
+    /// The rules for the cache key.
     package var key = KeyRules()
-    /// Answers to GET are stored, and looked up.
+    /// Whether answers to GET are stored and looked up.
     package var storesGet = true
-    /// Answers to POST are stored, by the digest of its content.
+    /// Whether answers to POST are stored, under a key with the digest of the request's content.
     package var storesPost = false
-    /// The folder of responses that are there before the first fetch.
+    /// The folder of responses that exist before the first fetch; nil for none.
     package var seed: SeedFolder?
-    /// Where a stored 200 is kept as a file, too; endpoints of one resource only.
+    /// The path of the file in which a stored 200 is also kept; nil for none. For endpoints of one resource only.
     package var storeAs: String?
     /// Substitute answers, and the kind of body that an answer must have; nil if the configuration asks for neither.
     package internal(set) var phases: PhasePlan?
     package var onClientAbort = ClientAbort.finish
-    /// The value of Authorization that an endpoint adds instead of its service's; nil: the service's.
+    /// The value of Authorization that an endpoint adds instead of its service's; nil for the service's.
     package var authorization: String?
-    /// The service's Authorization is not added to requests of an endpoint.
+    /// Whether the service's Authorization is not added to requests of an endpoint.
     package var withholdsAuthorization = false
-    /// What an endpoint makes of a request; nil: nothing.
+    /// The changes of an endpoint to a request; nil for none.
     package var shape: RequestShape?
-    /// How recordings are used; nil: its answers come from its origin.
+    /// The use of recordings for answers; nil if answers come from the origin.
     package private(set) var recording: RecordingPlan?
-    /// Where its recordings are, whether they answer or not; nil where the configuration names no folder.
+    /// The recordings of the route, whether they answer or not; nil if the configuration names no folder.
     package let recordings: RecordingPlan?
-    /// Where its answers come from, in order; empty: as its source says, in the order of the cache.
+    /// The sources of answers in their order; empty for the usual order of the cache.
     package var rungs: [AnswerRung] = []
-    /// Nobody is to be asked, whatever its service has: what is not at hand is a failure.
+    /// Whether no origin may be asked, whatever the service has: an answer that is not at hand is a failure.
     var asksNobody = false
-    /// What becomes of the documents of its answers; nil: they stay as they are. The digest of it is in ``policy``.
+    /// The mapping of documents in answers; nil for none. Its digest is in ``policy``.
     package let mapping: ResponseMapping?
-    /// What its failed answers become; nil: they stay as they are.
+    /// The mapping of failed answers; nil for none.
     package let errorMapping: ErrorMapping?
-    /// What goes wrong on purpose between an answer and its client; nil: nothing.
+    /// The deliberate faults between an answer and its client; nil for none.
     package var faults: FaultPlan?
-    /// Who learns how long its origin takes.
+    /// The places that learn the latency of the origin.
     package var learners: [LearnedLatency] = []
 
-    /// With what its policy has to know of.
+    /// Makes a plan, and completes its policy by the properties of the other members.
     package init(
         policy: CachePolicy = CachePolicy(),
         phases: PhasePlan? = nil,
@@ -74,11 +74,11 @@ package struct RequestPlan: Sendable, Equatable {
         self.policy.mapping = mapping?.plan.digest
         self.policy.expectation = phases?.expectation
         self.policy.mapsErrors = errorMapping != nil
-        // A stored answer would come before the recording that is to be made or played.
+        // A stored answer would come before the recording that is made or replayed.
         if recording != nil { self.policy.mode = .none }
     }
 
-    /// With these rules and deadlines, and nothing else.
+    /// Makes a plan with rules and deadlines only.
     package init(rules: FieldRules = FieldRules(), timeouts: Timeouts) {
         self.init()
         self.rules = rules
@@ -87,7 +87,7 @@ package struct RequestPlan: Sendable, Equatable {
 }
 
 extension RequestPlan {
-    /// Answers from its recordings alone from now on.
+    /// Restricts the plan to answers from recordings.
     mutating func replay() {
         recording = recordings.map {
             RecordingPlan(source: .replay, rules: $0.rules, folder: $0.folder, secrets: $0.secrets)
@@ -95,14 +95,14 @@ extension RequestPlan {
         policy.mode = .none
     }
 
-    /// Answers may be stored under several keys of one URL.
+    /// Whether answers may be stored under several keys of one URL.
     package var sharesURL: Bool { storesPost || !key.fields.isEmpty }
 
-    /// Some of its responses may be stored.
+    /// Whether some responses of the plan may be stored.
     package var storesAnything: Bool { policy.mode != .none && (storesGet || storesPost) }
 }
 
-/// A method and a path pattern of a service.
+/// An endpoint of a service: a method and a path pattern.
 package struct EndpointPlan: Sendable {
     package let name: String
     package let method: Method
@@ -118,32 +118,32 @@ package struct EndpointPlan: Sendable {
 }
 
 extension ServicePlan {
-    /// What the service changes in the fields of a request of this plan.
+    /// The changes of the service to the fields of a request with this plan.
     package func change(_ request: RequestPlan) -> FieldChange {
         FieldChange(rules: request.rules, authorization: authorization(of: request))
     }
 
-    /// The value of Authorization that is added to a request of this plan; nil: none.
+    /// The value of Authorization that is added to a request with this plan; nil for none.
     func authorization(of request: RequestPlan) -> String? {
         request.withholdsAuthorization ? nil : request.authorization ?? authorization
     }
 }
 
 extension ServicePlan {
-    /// As errors name it.
+    /// The name of the service in errors.
     var label: String { name.isEmpty ? "forward mode" : "service \(name)" }
 }
 
-/// A service.
+/// The immutable properties of one service.
 package struct ServicePlan: Sendable {
-    /// Empty in forward mode.
+    /// The name; empty for forward mode.
     package let name: String
-    /// Nil where the service asks another service, or only plays demo answers.
+    /// The origin; nil if the service asks another service, or only plays demo answers.
     package let origin: OriginAddress?
-    /// The client's Host goes on instead of the base URL's.
+    /// Whether the origin gets the client's Host instead of the base URL's.
     package let preservesHost: Bool
     package let request: RequestPlan
-    /// The value of Authorization that the service adds; the client's own is dropped then.
+    /// The value of Authorization that the service adds instead of the client's; nil for none.
     package let authorization: String?
     /// The proxies that origins are reached through.
     package let proxies: UpstreamProxies
@@ -151,19 +151,19 @@ package struct ServicePlan: Sendable {
     package let target: TargetRules
     /// The limits of a response head.
     package let responseLimits: HeadLimits
-    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken.
+    /// Whether a response is accepted that breaks a rule of HTTP/1.1, but can be read in one way only.
     package let isLenient: Bool
     package let admission: AdmissionLimits
-    /// When the origin is left alone; nil: never.
+    /// The conditions for leaving the origin alone; nil if it is never left alone.
     package let breaker: BreakerPolicy?
-    /// Whether calls wait for an origin that is away; nil: none does.
+    /// The limits of calls that wait for an origin that is away; nil if none waits.
     package let park: ParkPolicy?
-    /// How requests are examined before they are answered; nil: they are not.
+    /// The check of requests before they are answered; nil for none.
     package let examination: RequestExamination?
-    /// More specific patterns first.
+    /// The endpoints, the more specific patterns first.
     package let endpoints: [EndpointPlan]
-    /// The same by method and path; nil without endpoints, so that a service that has none is asked nothing more on a
-    /// hit.
+    /// The index of the endpoints by method and path; nil without endpoints, so that a hit of such a service needs no
+    /// lookup.
     package let paths: PathIndex?
 
     package init(
@@ -203,7 +203,7 @@ package struct ServicePlan: Sendable {
 }
 
 extension RequestPlan {
-    /// What of the plan the download core does.
+    /// Copies the parts of the plan that the download core obeys into a request.
     func apply(to ask: inout CacheRequest) {
         ask.seed = seed
         ask.phases = phases

@@ -1,17 +1,17 @@
-// Requests from web pages: any page in the user's browser can call localhost, so a service with credentials answers
-// only the origins it names.
+// Requests from web pages. Any page in the user's browser can call localhost, so a service with credentials answers
+// only the origins that it names.
 
 package import HTTPWire
 
-/// Which web pages may call a service, and what they may do (CORS, Private Network Access).
+/// The web pages that may call a service, and their rights (CORS, Private Network Access).
 package struct CrossOriginRules: Sendable, Hashable {
-    /// As `scheme://host[:port]`, or `*`.
+    /// The origins of these pages, as `scheme://host[:port]`, or `*`.
     package let origins: [String]
-    /// Names of the response fields that pages may read, besides those that every page may.
+    /// The names of the response fields that these pages may read, in addition to those that every page may.
     package let exposed: [String]
-    /// Browsers send cookies and credentials of the user along, and show pages the answers.
+    /// Whether browsers send cookies and credentials of the user, and show the answers to these pages.
     package let allowsCredentials: Bool
-    /// Pages of public networks may call a service in a private one.
+    /// Whether these pages may come from a public network if the service is in a private one.
     package let allowsPrivateNetwork: Bool
 
     package init(
@@ -29,11 +29,11 @@ package struct CrossOriginRules: Sendable, Hashable {
     fileprivate func name(_ origin: String) -> Bool { origins.contains(origin) || origins.contains("*") }
 }
 
-/// What Origin and Sec-Fetch-Site of a request mean for a service (http rule 42, CORS, Fetch Metadata).
+/// The decision about a request by its Origin and Sec-Fetch-Site (CORS, Fetch Metadata).
 package enum CrossOrigin {
-    /// Go on; these fields belong to the answer.
+    /// The request is answered; these fields are added to the answer.
     case pass(Fields)
-    /// A preflight, answered with these fields.
+    /// The request is a preflight; the answer has these fields.
     case preflight(Fields)
 
     package var fields: Fields {
@@ -42,10 +42,11 @@ package enum CrossOrigin {
         }
     }
 
-    /// - Throws: the refusal of a foreign page, where the service adds credentials.
+    /// Decides about a request of a web page.
+    /// - Throws: the refusal of a foreign page, if the service adds credentials.
     package static func decide(_ request: RequestHead, _ route: ServiceRoute) throws(RouteRefusal) -> CrossOrigin {
         var fields = Fields()
-        // Also without Origin: a cache behind must not give such an answer to a page.
+        // Vary is added to answers without Origin, too: a cache behind this one must not give them to a page.
         let rules = route.cors
         if !rules.origins.isEmpty { fields.append(.vary, "Origin") }
         guard let origin = request.fields.first(.origin) else {
@@ -75,8 +76,8 @@ package enum CrossOrigin {
         throw .foreignPage(service: route.plan.name, origin: origin)
     }
 
-    /// Adds the fields to an answer. Access-Control-Allow-Origin replaces the origin's: a browser refuses an answer
-    /// with two. So do the others, which the origin gave to another web origin.
+    /// Adds the fields to an answer. Access-Control-Allow-Origin and its kind replace the origin's, which are for
+    /// another web origin; a browser refuses an answer with two of them.
     package static func apply(_ added: Fields, to fields: inout Fields) {
         if added.isEmpty { return }
         if added.contains(allowOrigin) {
@@ -96,7 +97,7 @@ package enum CrossOrigin {
     private static let allowCredentials = "Access-Control-Allow-Credentials"
     private static let exposeHeaders = "Access-Control-Expose-Headers"
 
-    /// Whether Vary names Origin, or everything, already.
+    /// Whether Vary already names Origin, or everything.
     private static func varies(_ fields: Fields) -> Bool {
         let members = (fields.combined(.vary) ?? "").lowercased().split { ", \t".contains($0) }
         return members.contains("origin") || members.contains("*")
@@ -104,7 +105,7 @@ package enum CrossOrigin {
 
     // MARK: - Requests without Origin: scripts, images, frames
 
-    /// Whether a page of another web origin asks. Another port of the same host is another origin, which
+    /// Whether a page of another web origin sends the request. Another port of the same host is another origin, which
     /// browsers call `same-site`.
     package static func isForeignFetch(_ fields: Fields) -> Bool {
         var isForeign = false
@@ -117,8 +118,7 @@ package enum CrossOrigin {
         !site.equalsIgnoringCase("same-origin") && !site.equalsIgnoringCase("none")
     }
 
-    /// Whether a page, rather than a part of one, is opened: a link that is followed. A frame is a
-    /// part of the page around it.
+    /// Whether a page is opened, such as by a link, and not a part of one; a frame is a part of the page around it.
     private static func isNavigation(_ request: RequestHead) -> Bool {
         guard request.method == .get || request.method == .head,
             request.fields.combined("Sec-Fetch-Mode") == "navigate"

@@ -1,31 +1,31 @@
-// Repeats draws by their names: a draw is a pure function of its rule, the key and the ordinal, and needs no request.
+// Repeats draws by their names: a draw is a pure function of its rule, key and ordinal, and needs no request.
 
 package import DemoMode
 import Policies
 
-/// What a draw gives by the plan that is in force.
+/// The result of a repeated draw under the plan in force.
 package struct RepeatedDraw: Sendable, Equatable {
     package let said: SaidDraw
-    /// The member of Drydock-Demo; nil: the rule does not act.
+    /// The member of Drydock-Demo; nil if the rule does not act.
     package var drawn: String?
-    /// Nanoseconds; nil: the rule says nothing of it.
+    /// The latency in nanoseconds; nil if the rule has none.
     package var latency: UInt64?
-    /// Why nothing is drawn, or why something else may have been.
+    /// The reason why nothing is drawn, or why the result may differ; nil if there is none.
     package var note: String?
 
-    /// It has come out as it was said.
+    /// Whether the result equals the given one.
     package var isSame = false
 }
 
-/// The rules that draws are repeated by.
+/// The rules for repeated draws.
 package struct DrawReplay {
     private let plan: RoutePlan
 
     package init(_ plan: RoutePlan) { self.plan = plan }
 
-    /// Draws once more. Several services may have rules of one name: the one that gives what was said is taken, and else
-    /// the first.
-    /// - Parameter service: whose rules are meant; nil: those of all, forward mode included.
+    /// Repeats a draw. If several services have a rule of that name, the one with the same result is taken, or else the
+    /// first.
+    /// - Parameter service: the service of the rule; nil for all, forward mode included.
     package func draw(again said: SaidDraw, service: String?) -> RepeatedDraw {
         let routes = (plan.services + (plan.forward.map { [$0.route] } ?? [])).filter {
             service == nil || $0.label == service
@@ -53,7 +53,7 @@ package struct DrawReplay {
                     repeated.note = "the fault does not act on this request now"
                     return repeated
                 }
-                // Of several rules that act, the first one with a part has said it.
+                // Of several rules that act, each part of the result comes from the first that has it.
                 let (parts, saidParts) = (Self.parts(drawn), Self.parts(said.text))
                 let others = parts.filter { !saidParts.contains($0) }
                 repeated.isSame =
@@ -71,7 +71,7 @@ package struct DrawReplay {
 
     private static func draw(again said: SaidDraw, _ rule: DemoRule) -> RepeatedDraw {
         var draw = DemoDraw.draw(rule, key: said.name.key, ordinal: said.name.ordinal)
-        // Which of the drawn wrongs had something to act on, the request decided.
+        // Some of the drawn mistakes may have had no effect on the request, and are missing in the given result.
         let wrongs = Set(draw.misbehaviours.map(\.kind))
         draw.misbehaved = said.misbehaved.filter(wrongs.contains)
         var repeated = RepeatedDraw(said: said, drawn: draw.fieldValue, latency: draw.latency)

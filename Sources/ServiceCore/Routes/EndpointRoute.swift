@@ -1,5 +1,5 @@
-// An endpoint with everything that is known before a request comes; the requests that no endpoint names have one of
-// their own.
+// An endpoint with everything that is known before a request comes; requests without an endpoint have such a route,
+// too.
 
 package import DemoMode
 package import DownloadCore
@@ -7,13 +7,13 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// An endpoint with everything that its answers need; the service itself stands in one, too.
+/// The route of an endpoint, or of the requests that no endpoint of a service names.
 ///
-/// Sendable: nothing in it changes. One reference is passed on where a plan would be copied.
+/// Sendable: it never changes. It is passed by reference, so that plans are not copied.
 package final class EndpointRoute: Sendable {
-    /// nil for the requests that no endpoint names.
+    /// The endpoint; nil for requests without one.
     package let endpoint: EndpointPlan?
-    /// The endpoint's name; empty for the requests that no endpoint names.
+    /// The endpoint's name; empty for requests without one.
     package let name: String
     package let request: RequestPlan
     /// The number of the settings that shape a head. A ready head with another number was made under other settings,
@@ -21,28 +21,30 @@ package final class EndpointRoute: Sendable {
     package let headFormatID: UInt64
     /// The targets that the hot path can look up.
     package let hotKey: HotKey
-    /// Answers instead of anything stored or fetched; nil where demo mode is off.
+    /// The demo answers, which replace stored and fetched ones; nil if demo mode is off.
     package let demo: DemoPlan?
-    /// The places that its answers come from, in an order of its own; nil: demo answers, then the cache and its origin.
+    /// The sources of answers in an order of their own; nil for demo answers, then the cache and its origin.
     package let ladder: Ladder<EndpointRoute>?
-    /// The ways that pass by nothing that the route has.
+    /// The fast ways that heed every feature of the route.
     package let openWays: FastWays
-    /// The bytes of those demo answers that need no waiting; nil if there are none.
+    /// The bytes of demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?
     /// Whether requests only have to be forwarded.
     package let passThrough: PassThrough
-    /// The rules of caching by which an answer that is forwarded is judged.
+    /// The rules of caching that decide about a forwarded answer.
     package let directRules: PassThroughRules
-    /// The service answers only its endpoints, and these are the requests that none of them names: they are not found.
+    /// Whether requests are not found, because the service answers only its endpoints, and this is the route without
+    /// one.
     package let isUnlisted: Bool
-    /// The endpoint makes another request of a client's.
+    /// Whether the endpoint changes the target, the parameters or the content of requests.
     package let isShaped: Bool
-    /// What tells its stored responses from those of other endpoints, which may ask the origin for the same target with
-    /// other fields and credentials; empty where its targets are its own. No field makes such a line, which has a space
-    /// and no colon.
+    /// The lines of a key that separate the endpoint's stored responses from those of other endpoints, which may send
+    /// other fields and credentials to the same target; empty if its targets are its own. No request field equals such
+    /// a line, which has a space and no colon.
     package let keyLines: [String]
 
-    /// - Parameter readyDemo: makes the bytes of the demo answers that need no waiting.
+    /// Makes a route.
+    /// - Parameter readyDemo: makes the bytes of demo answers that need no waiting.
     init(
         _ endpoint: EndpointPlan?,
         _ facts: RouteFacts,
@@ -70,11 +72,11 @@ package final class EndpointRoute: Sendable {
 
 /// The targets whose bytes are the whole cache key, so that the hot path can look it up without a parse.
 package enum HotKey: Sendable {
-    /// No target.
+    /// The hot path looks up no target.
     case none
-    /// Targets without a query only: some items of a query do not enter the key.
+    /// The hot path looks up targets without a query, because some query items are not part of the key.
     case withoutQuery
-    /// All targets.
+    /// The hot path looks up all targets.
     case whole
 
     fileprivate init(_ rules: KeyRules) {
@@ -84,11 +86,11 @@ package enum HotKey: Sendable {
 
 /// Whether requests of a route only have to be forwarded.
 package enum PassThrough: Sendable {
-    /// Something besides the origin may answer, or has to be waited for.
+    /// A source besides the origin may answer, or something has to be awaited.
     case never
     /// Nothing is stored or looked up.
     case always
-    /// Only for keys of which recent answers could not be stored.
+    /// Only requests whose key had recent answers that could not be stored.
     case uncacheable
 
     fileprivate init(_ request: RequestPlan, _ openWays: FastWays) {

@@ -1,28 +1,29 @@
-// Forward mode: which targets a client may be forwarded to, and under which policy.
+// Forward mode: the targets that clients may reach, and the policy for them.
 
 import EventLoop
 package import HTTPWire
 import Upstream
 
-/// The rules of forward mode (absolute-form targets, and CONNECT).
+/// The rules of forward mode, for targets in absolute form and for CONNECT.
 package struct ForwardPlan: Sendable {
-    /// How a target was allowed.
+    /// The way in which a target is allowed.
     package enum Verdict: Sendable, Equatable {
-        /// A rule names the host or its domain, so that it may be an internal one.
+        /// A rule names the host or its domain, so that internal addresses are allowed.
         case named
-        /// Only `*` allows it: internal addresses stay refused, whatever its name resolves to.
+        /// Only `*` allows the target: internal addresses are refused, whatever its name resolves to.
         case anyPublic
         case refused
     }
 
     private let allow: [TargetPattern]
     private let connect: [TargetPattern]
-    /// The service whose requests name their origin.
+    /// The route of forward mode, whose requests name their origin.
     package let route: ServiceRoute
 
+    /// Makes the rules.
     /// - Parameters:
-    ///   - allow: the hosts that may be asked, such as `example.com` or `*.example.com:8443`.
-    ///   - connect: the same of CONNECT and https.
+    ///   - allow: the patterns of hosts that may be reached, such as `example.com` or `*.example.com:8443`.
+    ///   - connect: the patterns for CONNECT and https.
     package init(allow: [String], connect: [String], route: ServiceRoute) {
         self.allow = allow.map(TargetPattern.init)
         self.connect = connect.map(TargetPattern.init)
@@ -33,8 +34,8 @@ package struct ForwardPlan: Sendable {
         Self.verdict(allow.filter { $0.matches(host, port) }.map(\.host))
     }
 
-    /// CONNECT, and an https URL in absolute form, needs a rule for host and port, and a target
-    /// that forward mode allows.
+    /// The verdict on the target of CONNECT, or of an https URL in absolute form: it needs a rule for host and port,
+    /// and has to be a target that forward mode allows.
     package func verdict(connect authority: Authority) -> Verdict {
         guard let port = authority.port else { return .refused }
         let byPort = connect.filter { $0.matches(authority.host, port) }
@@ -49,7 +50,7 @@ package struct ForwardPlan: Sendable {
     }
 }
 
-/// A host, and a port where the rule is for one alone: `HOST`, `HOST:PORT` or `HOST:*`, an IPv6 address in brackets.
+/// A pattern of a host, with or without a port: `HOST`, `HOST:PORT` or `HOST:*`; an IPv6 address is in brackets.
 package struct TargetPattern: Sendable {
     let host: HostPattern
     private let port: UInt16?
@@ -60,13 +61,14 @@ package struct TargetPattern: Sendable {
         port = UInt16(rule[colon...].dropFirst())
     }
 
-    /// - Parameter host: in lower case.
+    /// Whether a target matches.
+    /// - Parameter host: the host in lower case.
     func matches(_ host: String, _ port: UInt16) -> Bool {
         (self.port == nil || self.port == port) && self.host.matches(host)
     }
 }
 
-/// `*`, `*.example.com`, `example.com`, or an address.
+/// A pattern of hosts: `*`, `*.example.com`, `example.com`, or an address.
 package struct HostPattern: Sendable, Equatable {
     private let pattern: String
 
@@ -74,14 +76,15 @@ package struct HostPattern: Sendable, Equatable {
 
     var isEveryHost: Bool { pattern == "*" }
 
-    /// The rule names one host. A rule for all names below a domain does not: the owner of any such name chooses its
-    /// address.
+    /// Whether the pattern names one host. A pattern for all names below a domain does not, because the owner of such a
+    /// name chooses its address.
     var isOneHost: Bool { !pattern.hasPrefix("*") }
 
-    /// The one host that the rule names, in lower case; nil for a rule for several.
+    /// The one host that the pattern names, in lower case; nil for a pattern of several.
     var name: String? { isOneHost ? pattern : nil }
 
-    /// - Parameter host: in lower case.
+    /// Whether a host matches.
+    /// - Parameter host: the host in lower case.
     func matches(_ host: String) -> Bool {
         if pattern == "*" { return true }
         let host = Self.canonical(host)
@@ -91,11 +94,11 @@ package struct HostPattern: Sendable, Equatable {
         return host == pattern
     }
 
-    /// One spelling of a host: addresses as the system prints them, names without the root's dot.
+    /// The normal spelling of a host: addresses as the system prints them, names without the dot of the DNS root.
     private static func canonical(_ host: String) -> String {
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         let bare = isBracketed ? String(host.dropFirst().dropLast()) : host
-        // The system takes a lone star for a loopback address.
+        // The system parses a lone star as a loopback address.
         if bare.hasPrefix("*") { return bare }
         if let address = SystemResolver.numeric(bare, port: 0) { return address.host }
         return bare.hasSuffix(".") ? String(bare.dropLast()) : bare

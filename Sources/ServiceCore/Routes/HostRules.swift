@@ -1,4 +1,4 @@
-// Which Host values reverse mode and the admin API answer for, so that no web page reaches them by DNS rebinding.
+// The Host values that reverse mode and the admin API answer for, so that no web page reaches them by DNS rebinding.
 
 package import EventLoop
 package import HTTPWire
@@ -6,15 +6,16 @@ import Upstream
 
 /// The values of Host that are served (RFC 9110 section 7.2; Documentation/guide/web-pages.md).
 package struct HostRules: Sendable, Equatable {
-    /// Names of the machine, in lower case.
+    /// The names of the machine, in lower case.
     private var names: Set<String>
-    /// Addresses that are listened on, numeric, IPv6 in brackets.
+    /// The numeric listen addresses, IPv6 in brackets.
     private var addresses: Set<String>
-    /// One of them is the unspecified address, which stands for all of the machine's.
+    /// Whether one of the listen addresses is the unspecified one, which stands for all addresses of the machine.
     private var isWildcard: Bool
 
+    /// Makes the rules.
     /// - Parameters:
-    ///   - names: that lead here whatever is configured, without ports.
+    ///   - names: the names that lead here independently of the configuration, without ports.
     ///   - listeners: the addresses of the listening sockets.
     package init(names: some Sequence<String>, listeners: [SocketAddress]) {
         self.names = Set(names.map { $0.lowercased() })
@@ -22,22 +23,22 @@ package struct HostRules: Sendable, Equatable {
         isWildcard = listeners.contains { !$0.isUnix && $0.ipBytes.allSatisfy { $0 == 0 } }
     }
 
-    /// Whether requests for this host are answered by every service. Ports are not compared: a
-    /// forwarded port changes them.
+    /// Whether requests for this host are answered by every service. Ports are not compared, because a forwarded port
+    /// differs.
     package func allows(_ host: Authority) -> Bool {
         let name = host.name
         if Self.isLoopback(name) || names.contains(name) || addresses.contains(name) { return true }
-        // An address is what it says: only a name can be made to lead elsewhere.
+        // An address is served, because only a name can be made to lead elsewhere.
         return isWildcard && Self.address(name) != nil
     }
 
-    /// `localhost`, any name below it, 127.0.0.0/8 and [::1].
+    /// Whether a host is `localhost`, a name below it, in 127.0.0.0/8, or [::1].
     package static func isLoopback(_ host: String) -> Bool {
         if host == "localhost" || host.hasSuffix(".localhost") { return true }
         return address(host)?.isLoopback ?? false
     }
 
-    /// The numeric address that a host of an authority is, if it is one.
+    /// The numeric address of a host; nil if the host is a name.
     package static func address(_ host: String, port: UInt16 = 0) -> SocketAddress? {
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         return SystemResolver.numeric(isBracketed ? String(host.dropFirst().dropLast()) : host, port: port)
@@ -49,14 +50,13 @@ package struct HostRules: Sendable, Equatable {
 }
 
 extension Authority {
-    /// The host without the dot of the DNS root at its end, which names the same one.
+    /// The host without the dot of the DNS root at its end.
     package var name: String { host.hasSuffix(".") && host.utf8.count > 1 ? String(host.dropLast()) : host }
 }
 
-/// Where a request of a web page comes from (RFC 6454).
+/// The comparison of a web page's origin (RFC 6454) with the host of a request.
 package enum OriginRules {
-    /// Whether `origin` (the value of Origin) names the host that the request went to. `null` and
-    /// what is no origin do not.
+    /// Whether the value of Origin names the host of the request; false for `null`, and for a value that is no origin.
     package static func isSameSite(origin: String, host: Authority) -> Bool {
         guard let end = origin.range(of: "://") else { return false }
         let scheme = origin[..<end.lowerBound]
@@ -69,7 +69,7 @@ package enum OriginRules {
 }
 
 extension String {
-    /// Where `mark` first occurs; without Foundation.
+    /// The range of the first occurrence of `mark`, found without Foundation.
     fileprivate func range(of mark: String) -> Range<String.Index>? {
         var start = startIndex
         while start < endIndex {

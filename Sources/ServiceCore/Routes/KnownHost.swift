@@ -1,27 +1,27 @@
-// A Host value with the services that it leads to: made once on the waiting path, and found by its bytes from then on.
+// A Host value with its services: parsed once on the waiting path, and then found by its bytes.
 
 package import HTTPWire
 
-/// A Host value as the waiting path has parsed it. It never changes, and is valid only for the plan that it was made
-/// from.
+/// A Host value in parsed form. It never changes, and is valid only for the plan that it was made from.
 package final class KnownHost {
     private struct Place {
-        // Held by the plan, which is held beside it.
+        // The plan, which is held beside this object, holds the route.
         let route: Unmanaged<ServiceRoute>
-        /// The service answers for the host.
+        /// Whether the service answers for the host.
         let isServed: Bool
     }
 
     package let bytes: [UInt8]
     package let authority: Authority
-    /// The host in lower case, without and with its port.
+    /// The host in lower case, without its port and with it.
     package let bare: [UInt8]
     package let full: [UInt8]
     package let port: UInt16?
     private let plan: RoutePlan
-    /// In the order in which they are tried.
+    /// The candidates in the order in which they are tried.
     private let places: [Place]
 
+    /// Parses a Host value.
     /// - Parameters:
     ///   - text: the value of Host.
     ///   - isOwn: whether every service answers for the host.
@@ -41,13 +41,13 @@ package final class KnownHost {
     /// Whether any service answers for the host.
     package var isServed: Bool { places.contains(where: \.isServed) }
 
-    /// The service with the longest prefix among those of this very host, else among the others; nil where none
-    /// matches, or where the one that does answers for other hosts. No allocation.
+    /// The service with the longest prefix among those of this very host, or else among the others; nil if none
+    /// matches, or if the match answers for other hosts only. It does not allocate.
     package func service(target: UnsafeRawBufferPointer) -> ServiceRoute? {
         borrowedService(target: target)?.takeUnretainedValue()
     }
 
-    /// The same for as long as this object is held.
+    /// The service as ``service(target:)`` finds it, valid as long as this object is held.
     package func borrowedService(target: UnsafeRawBufferPointer) -> Unmanaged<ServiceRoute>? {
         for place in places.indices where places[place].route._withUnsafeGuaranteedRef({ $0.leads(target) }) {
             return places[place].isServed ? places[place].route : nil
@@ -55,7 +55,7 @@ package final class KnownHost {
         return nil
     }
 
-    /// The service that the path leads to, and that does not answer for the host.
+    /// The service that the path leads to, but that does not answer for the host.
     package func refusing(target: UnsafeRawBufferPointer) -> ServiceRoute? {
         let place = places.first { $0.route._withUnsafeGuaranteedRef { $0.leads(target) } }
         return place.flatMap { $0.isServed ? nil : $0.route.takeUnretainedValue() }

@@ -1,4 +1,4 @@
-// Requests that come back to the daemon that sent them: found by Via, and by the target's address.
+// Detects requests that return to the daemon that sent them, by Via and by the address of the target.
 
 package import EventLoop
 package import HTTPWire
@@ -17,9 +17,9 @@ package enum LoopDetection {
         }
     }
 
-    /// Whether a connection to `address` would end at one of the daemon's own listeners.
-    /// - Parameter isOfMachine: whether an interface has the address; asked only where a listener on
-    ///   every address has its port.
+    /// Whether a connection to `address` would reach one of the daemon's own listeners.
+    /// - Parameter isOfMachine: returns whether an interface has the address; called only if a listener on every
+    ///   address has its port.
     package static func isOwn(
         _ address: SocketAddress,
         listeners: [SocketAddress],
@@ -28,8 +28,8 @@ package enum LoopDetection {
         listeners.contains { listener in
             guard !listener.isUnix, listener.port == address.port else { return false }
             if listener.ipBytes == address.ipBytes { return true }
-            // A listener on every address is reached by loopback and by those of the interfaces; the unspecified
-            // address leads there, too.
+            // A listener on every address is reached by loopback addresses, those of the interfaces, and the
+            // unspecified one.
             let isWildcard = listener.ipBytes.allSatisfy { $0 == 0 }
             let isUnspecified = address.ipBytes.allSatisfy { $0 == 0 }
             return isWildcard && (address.isLoopback || isOfMachine(address))

@@ -1,10 +1,10 @@
-// What this machine is called, and which addresses it has: by these clients of the network ask, too.
+// The names and addresses of this machine, by which clients of the network reach it.
 
 package import EventLoop
 import FoundationEssentials
 import Glibc
 
-/// Read from the system each time; no name server is asked.
+/// The machine's properties, read from the system each time; no name server is asked.
 package enum Machine {
     /// The host name, its first label, that label below `local` (multicast DNS, RFC 6762), and the full names that
     /// `/etc/hosts` gives it; in lower case. Reads a file.
@@ -12,8 +12,9 @@ package enum Machine {
         names(hostName(), hosts: (try? String(contentsOfFile: "/etc/hosts", encoding: .utf8)) ?? "")
     }
 
+    /// The names of the machine.
     /// - Parameters:
-    ///   - hostName: empty where there is none.
+    ///   - hostName: the host name; empty for none.
     ///   - hosts: the text of `/etc/hosts`.
     static func names(_ hostName: String, hosts: String) -> Set<String> {
         let name = hostName.lowercased()
@@ -38,7 +39,7 @@ package enum Machine {
     package static func has(_ address: SocketAddress) -> Bool {
         var first: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&first) == 0 else { return false }
-        // The list is read below, and freed at the end.
+        // The list is read below, and freed when this function returns.
         defer { freeifaddrs(first) }
         var next = first
         while let interface = next?.pointee {

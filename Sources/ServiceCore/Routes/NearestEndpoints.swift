@@ -1,12 +1,12 @@
-// The endpoints of a service that come the closest to a request that none of them names.
+// The endpoints of a service that are most similar to a request that no endpoint names.
 
 import HTTPWire
 import Matching
 
 extension ServiceRoute {
-    /// The endpoints that are nearest to a request, three at most, each with what it has in place of what was asked for:
-    /// `user takes GET, not POST`; `user is at /users/:id`. None where nothing is near.
-    /// - Parameter rest: what follows the prefix.
+    /// The most similar endpoints, three at most, each with its difference from the request: `user takes GET, not
+    /// POST`; `user is at /users/:id`. Empty if no endpoint is similar.
+    /// - Parameter rest: the target without the prefix.
     func nearestEndpoints(to method: Method, _ rest: String) -> [String] {
         let path = Array(rest.utf8.prefix { $0 != UInt8(ascii: "?") })
         let same = plan.endpoints.filter { $0.pattern.matches(path: path) }
@@ -25,12 +25,12 @@ extension ServiceRoute {
     }
 
     private static let mostNear = 3
-    /// In hundredths of a path; what differs more was not meant.
+    /// The largest distance of a similar path, in hundredths.
     private static let farthest = 50
 }
 
 extension RouteRefusal {
-    /// Of a request that no endpoint of a service names, which answers nothing else.
+    /// The refusal of a request that no endpoint names, by a service that answers only its endpoints.
     static func noEndpoint(_ method: Method, _ rest: String, _ route: ServiceRoute) -> RouteRefusal {
         let path = rest.prefix { $0 != "?" }
         return .noEndpoint(
@@ -42,7 +42,7 @@ extension RouteRefusal {
 }
 
 extension PathPattern {
-    /// As the configuration writes it.
+    /// The endpoint in the form of a configuration file.
     var text: String {
         let parts = segments.map { segment in
             switch segment {
@@ -58,7 +58,7 @@ extension PathPattern {
         path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: true)
     }
 
-    /// How far a path is from the pattern, in hundredths: the mean of its segments.
+    /// The distance of a path from the pattern, in hundredths: the mean of its segments.
     fileprivate func distance(_ path: [ArraySlice<UInt8>]) -> Int {
         let hasRest = segments.last == .rest
         let own = hasRest ? segments.count - 1 : segments.count

@@ -1,4 +1,4 @@
-// Under which keys a URL of an origin may be stored: in every service that leads there, and in forward mode.
+// The keys under which a URL of an origin may be stored: in every service that leads there, and in forward mode.
 
 package import CacheStore
 import HTTPCaching
@@ -7,16 +7,16 @@ import HTTPWire
 /// The keys of URLs of origins.
 package struct OriginPlaces {
     package var keys: Set<CacheKey> = []
-    /// The origins of services whose keys hold the client's Host: any host may stand in its place.
+    /// The keys that contain the client's Host, with their own origin in its place: any host may be there instead.
     package var anyHost: Set<CacheKey> = []
 }
 
-/// A request of a client that leads to a URL of an origin.
+/// A request by which a client reaches a URL of an origin.
 package struct ClientWay {
     package let route: ServiceRoute
-    /// In origin form.
+    /// The target in origin form.
     package let target: String
-    /// Nil: that of a listener.
+    /// The host of the request; nil for that of a listener.
     package let host: String?
 
     package init(_ route: ServiceRoute, _ target: some StringProtocol, host: String?) {
@@ -27,11 +27,11 @@ package struct ClientWay {
 }
 
 extension RoutePlan {
-    /// Where these URLs may be stored, whichever way they were asked for.
+    /// The keys of URLs, for every way of asking for them.
     /// - Parameters:
-    ///   - urls: absolute, as an origin is asked for them.
-    ///   - route: the service that has asked, whose own keys its caller knows: with the client's Host in them, those
-    ///     with another one are other resources. Nil in forward mode.
+    ///   - urls: the absolute URLs of the requests to an origin.
+    ///   - route: the service that has asked, whose own keys the caller knows: if its keys contain the client's Host,
+    ///     those with another host are other resources. Nil in forward mode.
     package func places(storing urls: [String], but route: ServiceRoute? = nil) -> OriginPlaces {
         var places = OriginPlaces()
         for url in urls.map({ CacheKey(service: "", url: $0).description }) {
@@ -40,7 +40,7 @@ extension RoutePlan {
                 places.keys.insert(CacheKey(service: "", url: root + path))
             }
             for service in services where !(service === route && service.keysHost) {
-                // No key holds what a service adds in secret.
+                // No key contains the query items that a service adds in secret.
                 for url in Set([url, service.rewriting.secrets.removed(from: url)]) {
                     var keys = Set(rests(of: url, through: service).map { service.key(rest: $0, host: nil) })
                     for path in askedPaths(of: url, through: service) {
@@ -53,7 +53,7 @@ extension RoutePlan {
         return places
     }
 
-    /// How keys may call what an origin calls by this URL, or by one that begins with it.
+    /// The forms in which keys may contain this URL of an origin, or one that begins with it.
     package func listedForms(of url: String) -> [String] {
         let beginnings = services.filter { !$0.keysHost }.flatMap { service in
             rests(of: url, through: service).map { service.address.base + $0 }
@@ -61,9 +61,9 @@ extension RoutePlan {
         return beginnings + places(storing: [url]).keys.map(\.description)
     }
 
-    /// How clients ask services for a URL: that of an origin, or one that a listing shows of a
-    /// service in front of another.
-    /// - Parameter service: only this one; nil for all, those with the longest base URL first.
+    /// The requests by which clients reach a URL: that of an origin, or one that a listing shows of a service in front
+    /// of another.
+    /// - Parameter service: the only service to consider; nil for all, those with the longest base URL first.
     package func ways(to url: String, through service: String? = nil) -> [ClientWay] {
         let url = CacheKey(service: "", url: String(url.prefix { $0 != "#" })).description
         let ordered = services.filter { service == nil || $0.plan.name == service }
@@ -74,12 +74,12 @@ extension RoutePlan {
         return ordered.flatMap { route -> [ClientWay] in
             let prefix = String(decoding: route.prefix, as: UTF8.self)
             let rests = rests(of: url, through: route)
-            // Endpoints with targets of their own lead there, too.
+            // Endpoints with targets of their own may lead to the URL, too.
             let shaped = rests.dropFirst().filter { route.endpoint(for: .get, $0).isShaped }
             var found = (rests.prefix(1) + shaped).map { ClientWay(route, prefix + $0, host: route.host) }
             let root = CacheKey(service: "", url: route.keysHost ? url : route.address.root + "/").description
             if found.isEmpty, route.keysHost, service != nil, let own = Self.root(of: url) {
-                // With the client's Host in the key, that is the authority of what is listed.
+                // If the key contains the client's Host, the listed URL has it as its authority.
                 let path = url.dropFirst(own.count)
                 if path.hasPrefix(route.address.basePath) {
                     let host = own.firstRange(of: "://").map { String(own[$0.upperBound...]) }
@@ -97,7 +97,7 @@ extension RoutePlan {
         askedPaths(of: url, through: route, depth: depth).flatMap { route.clientRests(for: $0) }
     }
 
-    /// What a service asks for below its base URL where `url` is asked for at the end.
+    /// The paths below its base URL that a service asks for, if `url` is requested in the end.
     private func askedPaths(of url: String, through route: ServiceRoute, depth: Int = 0) -> [String] {
         if let base = route.plan.origin?.base {
             guard url.hasPrefix(base) else { return [] }
@@ -108,12 +108,12 @@ extension RoutePlan {
             return []
         }
         return rests(of: url, through: inner, depth: depth + 1).flatMap { rest in
-            // The inner service adds items to the query: the path that it was asked for does not have them yet.
+            // The inner service adds items to the query, and the path that it was asked for lacks them.
             inner.endpoint(for: .get, rest).request.query.targets(of: rest)
         }
     }
 
-    /// Scheme and authority.
+    /// The scheme and the authority of a URL.
     private static func root(of url: String) -> String? {
         guard let scheme = url.firstRange(of: "://") else { return nil }
         return String(url[..<(url[scheme.upperBound...].firstIndex(of: "/") ?? url.endIndex)])

@@ -1,4 +1,4 @@
-// Where this daemon listens, and which targets would lead back to it.
+// The daemon's listeners, and the targets that would lead back to them.
 
 package import EventLoop
 package import HTTPWire
@@ -6,9 +6,9 @@ package import Upstream
 
 /// The daemon's own listeners. Loop-bound through its resolver.
 package struct OwnListeners {
-    /// Where clients connect.
+    /// The addresses that clients connect to.
     package let clients: [SocketAddress]
-    /// All, those of the admin API, too: none of them may be the target of a request.
+    /// The addresses of all listeners, the admin API's included: none of them may be the target of a request.
     package let all: [SocketAddress]
     private let resolver: Resolver
 
@@ -18,14 +18,14 @@ package struct OwnListeners {
         self.resolver = resolver
     }
 
-    /// Whether a transfer to a port may end here: else there is nothing to find out about its host.
+    /// Whether a transfer to a port may reach a listener; if not, its host need not be resolved.
     func mayBeOwn(port: UInt16) -> Bool { all.contains { !$0.isUnix && $0.port == port } }
 
     package func isOwn(_ addresses: [SocketAddress]) -> Bool {
         addresses.contains { LoopDetection.isOwn($0, listeners: all) }
     }
 
-    /// Whether an authority is one of these, as far as that can be seen without asking a name server.
+    /// Whether an authority is one of the listeners, as far as that is known without a name server.
     package func isOwn(_ authority: Authority, port: UInt16) -> Bool {
         let port = authority.port ?? port
         guard mayBeOwn(port: port) else { return false }
@@ -35,7 +35,8 @@ package struct OwnListeners {
         return isOwn(addresses)
     }
 
-    /// - Throws: the refusal of addresses of which one is this daemon's own.
+    /// Checks the addresses of a host.
+    /// - Throws: the refusal, if one of them is this daemon's own.
     package func check(_ addresses: [SocketAddress], of host: String) throws(UpstreamError) {
         if isOwn(addresses) { throw Self.refusal(of: host) }
     }
@@ -54,15 +55,15 @@ package struct OwnListeners {
 
     package func takesClients(on port: UInt16) -> Bool { clients.contains { !$0.isUnix && $0.port == port } }
 
-    /// Whether clients that ask an address, or a name of loopback, are connected to this daemon.
-    /// - Parameter name: in lower case, without the root's dot.
+    /// Whether clients that connect to an address, or to a name of loopback, reach this daemon.
+    /// - Parameter name: the name in lower case, without the dot of the DNS root.
     func takesClients(at name: String, port: UInt16) -> Bool {
         if name == "localhost" || name.hasSuffix(".localhost") {
             return Self.loopback(port).contains { LoopDetection.isOwn($0, listeners: clients) }
         }
         guard let address = HostRules.address(name, port: port) else { return false }
         if LoopDetection.isOwn(address, listeners: clients) { return true }
-        // A listener on every address has those of the interfaces.
+        // A listener on every address also has the addresses of the interfaces.
         let wildcard = [UInt8](repeating: 0, count: address.ipBytes.count)
         return clients.contains { $0.port == port && $0.ipBytes == wildcard } && Machine.has(address)
     }

@@ -1,15 +1,15 @@
-// A demo answer without latency as bytes that were made with the plan, ready to be written.
+// The bytes of a demo answer without latency, made with the plan and ready to be written.
 
 package import CacheStore
 package import DemoMode
 import HTTPWire
 
-/// The answers of one demo rule, ready to be written. Immutable, shared by all loops.
+/// The ready answers of one demo rule. Immutable, shared by all loops.
 package final class ReadyDemo: Sendable {
     /// One outcome of the rule.
     package struct Outcome: Sendable {
         package let status: Int
-        /// Up to the name of the draw, which ends its last line.
+        /// The head up to the name of the draw, which ends its last line.
         package let head: [UInt8]
         package let hasDate: Bool
         package let body: Chunk
@@ -18,14 +18,14 @@ package final class ReadyDemo: Sendable {
     private let rule: DemoRule
     private let digest: RuleDigest
     private let success: Outcome
-    /// Nil where the rule never fails.
+    /// The outcome of a failure; nil if the rule never fails.
     private let failure: Outcome?
 
-    /// Bytes of one body at most: larger ones are not held twice.
+    /// The most bytes of a body, because larger ones are not held twice.
     private static let bodyLimit = 256 << 10
 
-    /// Nil where answers wait, are long, or have no body.
-    /// - Parameter addsVary: what web pages may read depends on their origin.
+    /// Makes the answers; nil if they wait, are long, or have no body.
+    /// - Parameter addsVary: whether the right of web pages to read the answer depends on their origin.
     init?(_ rule: DemoRule, _ rewriting: Rewriting, addsVary: Bool) {
         guard rule.latency.isNone, rule.isPlain,
             let success = Self.outcome(rule, isFailure: false, rewriting, addsVary: addsVary)
@@ -41,8 +41,8 @@ package final class ReadyDemo: Sendable {
         if failure == nil { return nil }
     }
 
-    /// Draws as the waiting path does.
-    /// - Parameter request: the bytes that tell requests apart: method, a space, the target behind the prefix.
+    /// Draws exactly as the waiting path does.
+    /// - Parameter request: the bytes that identify requests: method, a space, the target without the prefix.
     /// - Returns: the answer, and the name of the draw.
     package func draw(_ request: UnsafeRawBufferPointer, _ ordinals: DrawOrdinals) -> (answer: Outcome, name: DrawName)
     {
@@ -52,7 +52,7 @@ package final class ReadyDemo: Sendable {
         return (isFailure ? failure ?? success : success, name)
     }
 
-    /// The same bytes as the waiting path would send, except for the draw and the date.
+    /// An outcome with the bytes that the waiting path would send, except for the draw and the date.
     private static func outcome(
         _ rule: DemoRule,
         isFailure: Bool,

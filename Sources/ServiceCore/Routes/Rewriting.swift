@@ -1,19 +1,18 @@
-// Fields of an answer that speak of the origin's URLs, turned to speak of the proxy's. What is stored
-// stays as the origin sent it.
+// The fields of an answer that contain the origin's URLs, rewritten to the proxy's. Stored responses keep the origin's.
 
 package import HTTPWire
 
-/// Of one service.
+/// The rules of one service for rewriting fields.
 package struct Rewriting: Sendable, Hashable {
-    /// Where the service is mounted, without a slash at the end.
+    /// The prefix of the service, without a slash at the end.
     private let prefix: String
-    /// The host that the service is matched by, in lower case; nil for one matched by prefix.
+    /// The host that the service is matched by, in lower case; nil for a match by prefix.
     private let host: String?
-    /// The origin at the end of its requests; nil if no origin is asked.
+    /// The origin at the end of the service's requests; nil if no origin is asked.
     package let origin: OriginAddress?
-    /// Other services are matched by prefix, too: to a browser all their pages are of one web origin.
+    /// Whether other services are matched by prefix, too, so that browsers see one web origin for all of them.
     private let sharesWebOrigin: Bool
-    /// Query items that no client may see.
+    /// The query items that no client may see.
     package let secrets: SecretQuery
 
     package init(
@@ -54,11 +53,11 @@ package struct Rewriting: Sendable, Hashable {
         }
         change(.setCookie, in: &fields) { Cookies(references, host: host).moved($0) }
         change(.serviceWorkerAllowed, in: &fields) { scope($0, references) }
-        // One service's pages must not have the data of the others' thrown away.
+        // A page of one service must not clear the data of the others.
         if sharesWebOrigin { fields.remove(.clearSiteData) }
     }
 
-    /// Puts what `value` answers in the place of each line's value; nil drops the line.
+    /// Replaces the value of each line by the result of `change`; nil removes the line.
     private func change(_ field: KnownField, in fields: inout Fields, _ value: (String) -> String?) {
         guard fields.contains(field) else { return }
         let old = fields.all(field)
@@ -69,9 +68,9 @@ package struct Rewriting: Sendable, Hashable {
         for value in new { fields.append(field, value) }
     }
 
-    /// Service-Worker-Allowed (Service Workers section 7.2): a script may watch over the service's pages,
-    /// never over those of the others. Nil where nothing of the service is meant; then the script's own folder
-    /// is what it may watch over.
+    /// The value of Service-Worker-Allowed (Service Workers section 7.2), which may widen a script's scope to the pages
+    /// of its service, but never to those of others. Nil if no page of the service is meant; the scope is then the
+    /// script's own folder.
     private func scope(_ value: String, _ references: References) -> String? {
         if prefix == references.origin.basePath, !sharesWebOrigin { return value }
         guard let path = references.path(value) else { return nil }
@@ -81,15 +80,15 @@ package struct Rewriting: Sendable, Hashable {
     }
 }
 
-/// References (RFC 3986 section 4.1) of one origin, as a browser reads them: without tabs, and with a
-/// backslash that counts as a slash.
+/// References (RFC 3986 section 4.1) of one origin in the interpretation of browsers: tabs are removed, and a backslash
+/// counts as a slash.
 struct References {
-    /// Where the service is mounted, without a slash at the end.
+    /// The prefix of the service, without a slash at the end.
     let prefix: String
     let origin: OriginAddress
 
-    /// Where a reference leads here. Nil: leave it as it is. One that is relative to the path means
-    /// the same below the prefix.
+    /// The rewritten reference; nil to leave it unchanged, such as one that is relative to the path, which means the
+    /// same below the prefix.
     func moved(_ reference: String) -> String? {
         let value = Self.read(reference)
         if value.hasPrefix("//"), reference.hasPrefix("//") {
@@ -98,13 +97,14 @@ struct References {
             return mounted(path) ?? absolute
         }
         if value.hasPrefix("/") {
-            // Relative to the origin's root: below the base path it has a place here, elsewhere only there.
+            // A reference relative to the root is rewritten if it is below the base path; otherwise it leads to the
+            // origin itself.
             return mounted(value) ?? origin.root + value
         }
         return pathOnOrigin(value).flatMap { mounted($0) }
     }
 
-    /// The value of Refresh with its URL moved; nil where it has none, or one that stays.
+    /// The value of Refresh with its URL rewritten; nil if it has none, or one that does not change.
     func moved(refresh value: String) -> String? {
         let time = value.prefix { "0123456789. ".contains($0) }
         guard time.contains(where: \.isNumber) else { return nil }
@@ -120,19 +120,19 @@ struct References {
         return "\(time); url=\(moved)"
     }
 
-    /// The path on the origin that an absolute reference, or one relative to the root, names; nil for any other.
+    /// The path on the origin of a reference that is absolute or relative to the root; nil for any other.
     func path(_ reference: String) -> String? {
         let value = Self.read(reference)
         return value.hasPrefix("/") && !value.hasPrefix("//") ? value : pathOnOrigin(value)
     }
 
-    /// Whether a path covers all of the service.
+    /// Whether a path on the origin includes the whole service.
     func isAtOrAboveBase(_ path: String) -> Bool {
         let above = path.hasSuffix("/") ? String(path.dropLast()) : path
         return (origin.basePath + "/").hasPrefix(above + "/")
     }
 
-    /// Where a path of the origin is found here; nil outside the base path.
+    /// The proxy's path for a path of the origin; nil outside the base path.
     func mounted(_ path: String) -> String? {
         let path = DotSegments.resolved(path)
         guard path.hasPrefix(origin.basePath) else { return nil }
@@ -140,13 +140,13 @@ struct References {
         if rest.hasPrefix("\\") { rest = "/" + rest.dropFirst() }
         if let first = rest.first, !"/?#".contains(first) { return nil }
         let result = (prefix + rest).hasPrefix("/") ? prefix + rest : "/" + prefix + rest
-        // Two slashes at the start would name another host (RFC 3986 section 4.2).
+        // Two slashes at the beginning would name another host (RFC 3986 section 4.2).
         let second = result.dropFirst().first
         return second == "/" || second == "\\" ? "/." + result : result
     }
 
-    /// What follows scheme and authority, beginning with a slash, if these are the origin's; an explicit
-    /// default port counts as none.
+    /// The part after scheme and authority, beginning with a slash, if these are the origin's; an explicit default port
+    /// counts as none.
     private func pathOnOrigin(_ value: String) -> String? {
         let roots = [origin.root, "\(origin.scheme)://\(origin.host):\(origin.effectivePort)"]
         let lowered = value.lowercased()
@@ -160,8 +160,8 @@ struct References {
         return nil
     }
 
-    /// Without tabs and other controls, which browsers drop wherever they stand, and with a slash for
-    /// a backslash at the start.
+    /// The reference without tabs and other controls, which browsers remove anywhere, and with slashes instead of
+    /// backslashes at the beginning.
     private static func read(_ reference: String) -> String {
         var value = reference
         value.unicodeScalars.removeAll { $0.value < 0x20 }
@@ -169,12 +169,12 @@ struct References {
     }
 }
 
-/// Cookies of one service (RFC 6265 section 5.2).
+/// The cookies of one service (RFC 6265 section 5.2).
 private struct Cookies {
     private let references: References
     /// The host that the service is matched by.
     private let host: String?
-    /// Paths mean the same here and there.
+    /// Whether a path is the same for the proxy and for the origin.
     private let keepsPaths: Bool
 
     init(_ references: References, host: String?) {
@@ -198,15 +198,16 @@ private struct Cookies {
         return ([String(parts.first ?? "")] + attributes).joined(separator: ";")
     }
 
-    /// A path at or above the base covers all of the service, and nothing else here.
+    /// The rewritten path of a cookie: a path at or above the base path becomes the whole service, and nothing beyond
+    /// it.
     private func path(_ path: String) -> String? {
         guard path.hasPrefix("/") else { return nil }
         if references.isAtOrAboveBase(path) { return references.prefix.isEmpty ? "/" : references.prefix }
         return references.mounted(path)
     }
 
-    /// Whether a browser takes a cookie of this domain from the service: only where it is matched by a host within the
-    /// domain. Otherwise the domain is the origin's, and the cookie would be thrown away with it.
+    /// Whether a browser accepts a cookie with this domain from the service: only if the service is matched by a host
+    /// within the domain. Otherwise the domain is the origin's, and would make the browser reject the cookie.
     private func covers(_ domain: String) -> Bool {
         guard let host else { return false }
         let bare = (domain.hasPrefix(".") ? String(domain.dropFirst()) : domain).lowercased()
@@ -215,7 +216,7 @@ private struct Cookies {
 }
 
 extension Substring {
-    /// Without spaces and tabs at its ends.
+    /// The text without spaces and tabs at both ends.
     fileprivate var trimmed: String {
         let start = drop { $0 == " " || $0 == "\t" }
         return String(start.reversed().drop { $0 == " " || $0 == "\t" }.reversed())

@@ -1,4 +1,4 @@
-// The cache key of a request, as a value; the hot path makes the same bytes in a buffer of its own.
+// The cache key of a request as a value; the hot path makes the same bytes in a buffer of its own.
 
 package import CacheStore
 import HTTPCaching
@@ -7,9 +7,9 @@ package import HTTPWire
 extension ServiceRoute {
     /// The key of a path that the origin is asked for.
     /// - Parameters:
-    ///   - path: path and query on the origin.
-    ///   - host: the client's Host; it counts only where it reaches an origin, which may answer by it.
-    ///   - lines: what else tells requests apart.
+    ///   - path: the path and query on the origin.
+    ///   - host: the client's Host; part of the key only if it reaches an origin, whose answer may depend on it.
+    ///   - lines: the further lines of the key.
     package func key(path: String, host: String?, lines: [String] = []) -> CacheKey {
         if let keyRoot, path.utf8.first == UInt8(ascii: "/") {
             return CacheKey(root: keyRoot, path: path, lines: lines)
@@ -21,24 +21,25 @@ extension ServiceRoute {
         return CacheKey(service: plan.name, url: "\(scheme)://\(authority)" + path, lines: lines)
     }
 
-    /// The key of a request, as the rules of its endpoint have it.
-    /// - Parameter origin: in forward mode, the one that the target names; else nil.
+    /// The key of a request by the rules of its endpoint.
+    /// - Parameter origin: the origin that the target names, in forward mode; otherwise nil.
     package func key(path: String, _ fields: Fields, _ endpoint: EndpointRoute, on origin: OriginAddress?) -> CacheKey {
         let path = endpoint.request.key.path(path)
         let lines = endpoint.keyLines + endpoint.request.key.lines(fields)
         if asksTarget, let origin { return CacheKey(service: self.plan.name, url: origin.root + path, lines: lines) }
-        // Host is read only where it may be part of the key.
+        // Host is read only if it may be part of the key.
         return key(path: path, host: keysHost ? fields.first(.host) : nil, lines: lines)
     }
 
-    /// The key that a GET of `rest` is stored under, as far as its URL says.
+    /// The key of a GET of `rest`, as far as the URL determines it.
     package func key(rest: String, host: String?) -> CacheKey {
         let endpoint = endpoint(for: .get, rest)
         let path = path(filledOrPlain(rest, endpoint), endpoint)
         return key(path: endpoint.request.key.path(path), host: host, lines: endpoint.keyLines)
     }
 
-    /// With the client's Host in its place, the service that stands in for an origin moves into the scheme.
+    /// The scheme in keys. If the client's Host replaces the authority, the name of a service that stands in for an
+    /// origin becomes a part of the scheme.
     static func keyScheme(_ address: OriginAddress, keysHost: Bool) -> String {
         keysHost && address.scheme == "service" ? "service.\(address.host)".lowercased() : address.scheme
     }

@@ -1,4 +1,4 @@
-// All routes of a configuration, and which of them answers for a host.
+// All routes of a configuration, found by host and path.
 
 package import CacheStore
 package import Content
@@ -12,24 +12,26 @@ package final class RoutePlan: Sendable {
     package let name: String
     package let services: [ServiceRoute]
     package let forward: ForwardPlan?
-    /// Names of the machine that lead here whatever is configured, in lower case; none where only loopback may connect.
+    /// The names of the machine that lead here independently of the configuration, in lower case; empty if only
+    /// loopback may connect.
     package let machineNames: Set<String>
-    /// The names of services, and what is written out under `hosts`.
+    /// The names of services, and the names under `hosts` that are no patterns.
     package let writtenNames: Set<String>
-    /// The names that are this daemon's and no other's: these, and those of the machine.
+    /// The names that are only this daemon's: ``writtenNames`` and ``machineNames``.
     package let ownNames: Set<String>
-    /// What of contents logs and the journal do not have.
+    /// The rules for the secrets in contents that logs and the journal leave out.
     package let contents: SecretContent
-    /// The names under `hosts` of the whole daemon.
+    /// The patterns under `hosts` of the whole daemon.
     private let daemonHosts: [HostPattern]
     /// The services that are matched by their prefix alone, the longest prefix first.
     private let prefixes: [ServiceRoute]
-    /// The others, by their host, the longest prefix first.
+    /// The services that are matched by a host, by that host, the longest prefix first.
     private let hosts: [String: [ServiceRoute]]
 
+    /// Makes the routes.
     /// - Parameters:
-    ///   - hosts: patterns in lower case, of the whole daemon.
-    ///   - notSecret: names whose values are shown, although they look like secrets.
+    ///   - hosts: the patterns of the whole daemon, in lower case.
+    ///   - notSecret: the names whose values are shown, although they look like secrets.
     package init(
         name: String,
         services: [ServiceRoute],
@@ -56,7 +58,7 @@ package final class RoutePlan: Sendable {
     /// The value of the Via line that is added to requests and answers.
     package let via: String
 
-    /// The same for a message that came in an older version (RFC 9110 section 7.6.3).
+    /// The value of the Via line for a message that came in this version (RFC 9110 section 7.6.3).
     package func via(_ version: HTTPVersion) -> String { version == .http10 ? "1.0 \(name)" : via }
 
     /// The query items that any of the services adds in secret.
@@ -66,8 +68,8 @@ package final class RoutePlan: Sendable {
 
     package func service(named name: String) -> ServiceRoute? { services.first { $0.plan.name == name } }
 
-    /// Puts the limits of the services in force; until then those of the plan before hold. Calls that wait for an origin
-    /// which is not the service's any more end.
+    /// Puts the limits of the services in force; until then those of the previous plan hold. Waiting calls end if their
+    /// origin is no longer the service's.
     package func takeEffect() {
         if let route = forward?.route { route.runtime.admission.update(route.plan.admission) }
         for route in services {
@@ -90,14 +92,14 @@ package final class RoutePlan: Sendable {
         }
     }
 
-    /// The services that requests for a host are tried with, in order: first those of that very host.
-    /// - Parameter name: in lower case, without the root's dot.
+    /// The candidates for requests with a host, in order: first the services of that very host.
+    /// - Parameter name: the host in lower case, without the dot of the DNS root.
     package func routes(host name: String) -> [ServiceRoute] {
         guard let named = hosts[name] else { return prefixes }
-        // One that takes every path leaves none to the others.
+        // A service of the host that takes every path leaves none to the others.
         return named.last?.prefix.isEmpty == true ? named : named + prefixes
     }
 
-    /// Whether `hosts` of the whole daemon has the name.
+    /// Whether `hosts` of the whole daemon includes the name.
     package func hasHost(_ name: String) -> Bool { daemonHosts.contains { $0.matches(name) } }
 }

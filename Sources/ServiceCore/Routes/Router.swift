@@ -1,28 +1,30 @@
-// The router: finds once what a request is for, the daemon itself, a tunnel, or a service with its endpoint. Answers,
-// explanations and batches all use it.
+// The router: it finds out once whether a request is for the daemon itself, a tunnel, or a service with its endpoint.
+// Answers, explanations and batches use it.
 
 package import EventLoop
 import HTTPCaching
 package import HTTPWire
 package import Upstream
 
-/// A request with the service that it is for; found once, and passed on by reference. Nothing in it changes but for what is
-/// drawn early, once.
+/// A request with its service, found once and passed by reference. It does not change, except for the early draw, which
+/// is set once.
 package final class RouteMatch {
     package let route: ServiceRoute
     package let endpoint: EndpointRoute
-    /// What follows the service's prefix: empty, or beginning with `/` or `?`. In forward mode, path and query.
+    /// The target without the service's prefix: empty, or beginning with `/` or `?`. In forward mode, the path and
+    /// query.
     package let rest: String
-    /// Where the request goes; nil where the service asks another one, or only plays demo answers.
+    /// The origin of the request; nil if the service asks another one, or only plays demo answers.
     package let origin: OriginAddress?
-    /// The addresses that the origin may have.
+    /// The rules for the addresses that the origin may have.
     package let target: TargetRules
-    /// The request as it would be in origin form: its Host is the one that counts.
+    /// The request in origin form, whose Host is decisive.
     package let request: RequestHead
-    /// The draw of its demo answer, where that was made before its latency was waited for.
+    /// The draw of the demo answer, if it was made before the latency.
     package internal(set) var early: EarlyDraw?
 
-    /// - Parameter endpoint: of the route, for the request's method and `rest`; nil where it has to be found.
+    /// Makes a match for a service.
+    /// - Parameter endpoint: the endpoint of the route for the request's method and `rest`; nil to find it here.
     package init(
         _ route: ServiceRoute,
         _ rest: String,
@@ -37,7 +39,7 @@ package final class RouteMatch {
         target = route.plan.target
     }
 
-    /// In forward mode.
+    /// Makes a match for forward mode.
     init(
         _ route: ServiceRoute,
         origin: OriginAddress,
@@ -56,16 +58,17 @@ package final class RouteMatch {
 
 @available(*, unavailable) extension RouteMatch: Sendable {}
 
-/// What a request is for.
+/// The destination of a request.
 package enum RequestPlace {
-    /// OPTIONS of the daemon as a whole (RFC 9110 section 9.3.7), or one that may go no further (section 7.6.2).
+    /// The daemon itself, for an OPTIONS of the whole server (RFC 9110 section 9.3.7), or for one that may go no
+    /// further (section 7.6.2).
     case daemon
-    /// CONNECT.
+    /// A tunnel to the target of CONNECT.
     case tunnel(Authority)
     case service(RouteMatch)
 }
 
-/// Finds out what requests are for. Loop-bound through its resolver; made anew with each plan.
+/// Finds the destinations of requests. Loop-bound through its resolver; made anew with each plan.
 package struct Router {
     package let plan: RoutePlan
     package let listeners: OwnListeners
@@ -77,19 +80,20 @@ package struct Router {
         hosts = HostRules(names: plan.machineNames, listeners: listeners.clients)
     }
 
-    /// The methods that Allow names. Requests of every other method but the loop-backs are forwarded, too.
+    /// The methods that Allow names. Requests with other methods are forwarded, too, except for TRACE and TRACK.
     package static let methods = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS, CONNECT"
 
     /// Whether every service answers for a host.
     package func allows(_ host: Authority) -> Bool { hosts.allows(host) }
 
+    /// Finds the destination of a request.
     /// - Parameters:
-    ///   - listener: where the request came in; nil for one of the daemon's own.
-    ///   - found: what an origin-form target of it is for, where that is known already.
-    ///   - known: finds a Host value that has been learnt before.
-    ///   - learnt: takes a Host value that was not known, and that is answered for.
-    /// - Throws: the refusal of a request that has been here before, that asks for itself, that has an expectation that
-    ///   is not understood, or that no service answers.
+    ///   - listener: the listener of the request; nil for a request of the daemon's own.
+    ///   - found: the destination of a target in origin form, if it is known already.
+    ///   - known: finds a Host value that was learnt before.
+    ///   - learnt: stores a Host value that was not known, and that is answered for.
+    /// - Throws: the refusal of a request that has passed before, that leads to the daemon itself, that has an unknown
+    ///   expectation, or that no service answers.
     package func place(
         _ request: RequestHead,
         _ target: RequestTarget,
@@ -109,13 +113,13 @@ package struct Router {
         case .absolute(let scheme, let authority, let path):
             if scheme == "http", isServedHere(authority) {
                 if target.isServerWide { return .daemon }
-                // The authority of the target counts, whatever Host says (RFC 9112 section 3.2.2).
+                // The authority of the target wins over Host (RFC 9112 section 3.2.2).
                 var request = request
                 request.target = path
                 request.fields.set(.host, authority.description)
                 return .service(try service(request, target: path, known: known, learnt: learnt))
             }
-            // Without a path OPTIONS asks about the server as a whole (RFC 9112 section 3.2.4).
+            // OPTIONS without a path asks about the server as a whole (RFC 9112 section 3.2.4).
             let path = target.isServerWide ? "" : path
             return .service(
                 try forward(request, scheme: scheme, authority: authority, path: path, from: listener)
@@ -123,7 +127,8 @@ package struct Router {
         }
     }
 
-    /// - Throws: the refusal of a request that no service would answer, whatever it is for.
+    /// Checks a request independently of its destination.
+    /// - Throws: the refusal of a request that no service would answer.
     private func accept(_ request: RequestHead) throws(RouteRefusal) {
         if request.method.isLoopBack { throw .loopBack(request.method) }
         if LoopDetection.hasPassed(request.fields, pseudonym: plan.name) { throw .loop }
@@ -132,8 +137,8 @@ package struct Router {
 
     // MARK: - Reverse mode
 
-    /// The service by host and prefix, else by prefix.
-    /// - Throws: the refusal of a Host that is not served, or of a target that no service is mounted at.
+    /// Finds the service by host and prefix, or else by prefix.
+    /// - Throws: the refusal of a Host that is not served, or of a target without a service.
     private func service(
         _ request: RequestHead,
         target: String,
@@ -143,7 +148,7 @@ package struct Router {
         var host = request.fields.withFirst(.host, known) ?? nil
         if host == nil {
             let text = request.fields.first(.host) ?? ""
-            // A client of HTTP/1.0 need not say whom it asks.
+            // A client of HTTP/1.0 need not send Host.
             let authority = Authority.parse(text) ?? Authority(host: "localhost")
             let isOwn = hosts.allows(authority)
             let made = KnownHost(text, authority, plan, isOwn: isOwn)
@@ -163,9 +168,9 @@ package struct Router {
         throw .noService(target: target)
     }
 
-    /// Whether clients reach this daemon by an authority: then a target in absolute form is answered as one in origin
-    /// form, which is what programs send for a URL of the daemon while `http_proxy` names it. The admin API's
-    /// listeners are not among those.
+    /// Whether clients reach this daemon by an authority, so that a target in absolute form is answered like one in
+    /// origin form. Programs send such a target for a URL of the daemon while `http_proxy` names it. The listeners of
+    /// the admin API do not count.
     package func isServedHere(_ authority: Authority) -> Bool {
         let port = authority.port ?? 80
         guard listeners.takesClients(on: port) else { return false }
@@ -174,6 +179,7 @@ package struct Router {
 
     // MARK: - Forward mode
 
+    /// Finds the route of forward mode.
     /// - Throws: the refusal of a target that is this daemon itself, or that no rule allows.
     private func forward(
         _ request: RequestHead,
@@ -187,7 +193,8 @@ package struct Router {
         if listeners.isOwn(authority, port: port) { throw .loop }
         guard let forward = plan.forward else { throw .forwardOff }
         guard isSecure || scheme == "http" else { throw .scheme(scheme) }
-        // A client that writes https:// wants secrecy, and its request must not have crossed the network in the clear.
+        // A client that writes https:// wants secrecy, so its request must not have crossed the network without
+        // encryption.
         if isSecure, let listener, !listener.isLoopback { throw .secureFromAfar }
         let verdict =
             isSecure
@@ -204,7 +211,8 @@ package struct Router {
         )
     }
 
-    /// - Returns: the addresses that the target of a CONNECT may have.
+    /// Checks the target of CONNECT.
+    /// - Returns: the rules for the addresses that it may have.
     /// - Throws: the refusal of a target that is this daemon itself, or that no rule allows.
     package func tunnel(to authority: Authority) throws(RouteRefusal) -> TargetRules {
         guard let forward = plan.forward else { throw .forwardOff }

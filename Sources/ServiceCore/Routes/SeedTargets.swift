@@ -1,4 +1,4 @@
-// Where the URL of an origin is stored: what seeds are imported by.
+// The keys under which a URL of an origin is stored, for the import of seeds.
 
 package import CacheStore
 package import DownloadCore
@@ -7,9 +7,9 @@ import HTTPWire
 
 /// A route that would ask an origin for a URL.
 package struct SeedTarget: Sendable {
-    /// Where the URL is stored, and what a seed must be.
+    /// The key of the URL, and the conditions on a seed.
     package let place: SeedPlace
-    /// The route's own folder.
+    /// The route's own seed folder.
     package let seed: SeedFolder?
 
     fileprivate init(_ key: CacheKey, _ plan: RequestPlan) {
@@ -19,15 +19,15 @@ package struct SeedTarget: Sendable {
     }
 }
 
-/// An endpoint's resource that is kept as a file.
+/// The resource of an endpoint that is also kept as a file.
 package struct StoredFileTarget: Sendable {
     package let key: CacheKey
     package let name: String
 }
 
 extension RoutePlan {
-    /// The services whose base URL has this one below it, the longest first; then forward mode, for http. A service
-    /// that passes the client's Host on has no URL of its own for it.
+    /// The services whose base URL contains this URL, the longest first; then forward mode, for http. A service that
+    /// passes the client's Host to its origin has no URL of its own for it, and is left out.
     package func places(of url: String) -> [SeedTarget] {
         let found = services.filter { route in
             guard let origin = route.plan.origin, !route.keysHost, url.hasPrefix(origin.base) else { return false }
@@ -48,7 +48,7 @@ extension RoutePlan {
         return places.filter { $0.place.policy.mode != .none }
     }
 
-    /// Folders of URLs that the routes name: base URLs, and the paths of endpoints as far as they are literal.
+    /// The folders of URLs that the routes name: base URLs, and the literal beginnings of endpoints' paths.
     package var knownFolders: [String] {
         var folders: [String] = []
         for route in services {
@@ -65,7 +65,7 @@ extension RoutePlan {
         return folders
     }
 
-    /// What endpoints keep as files, with the keys of their one resource.
+    /// The resources that endpoints keep as files, with their keys.
     package var storedFiles: [StoredFileTarget] {
         services.flatMap { route in
             route.plan.endpoints.compactMap { endpoint in

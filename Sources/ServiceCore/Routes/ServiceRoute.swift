@@ -1,4 +1,4 @@
-// A service with everything that its answers need: where it is mounted, whom it asks, and its endpoints.
+// The route of a service: its prefix or host, its origin, and its endpoints.
 
 import CacheStore
 package import DemoMode
@@ -6,17 +6,18 @@ import HTTPCaching
 package import HTTPWire
 import Policies
 
-/// The way from a service to its origin, through the services that it asks.
+/// The chain from a service to its origin, through the services that it asks.
 package struct ServiceChain {
-    /// Where the last of them sends requests; nil where it plays demo answers only.
+    /// The origin of the last service; nil if it only plays demo answers.
     package var origin: OriginAddress?
-    /// One of them adds credentials to requests.
+    /// Whether one of the services adds credentials to requests.
     package var addsCredentials = false
-    /// One of them passes the client's Host on.
+    /// Whether one of the services passes the client's Host on.
     package var preservesHost = false
-    /// One of them has endpoints, a base path or credentials, which a path with dot segments could leave.
+    /// Whether one of the services has endpoints, a base path or credentials, which a path with dot segments could
+    /// circumvent.
     package var guardsPaths = false
-    /// The secret query items that they add.
+    /// The secret query items that the services add.
     package var secrets = SecretQuery()
 
     package init() {}
@@ -24,55 +25,55 @@ package struct ServiceChain {
 
 /// A service that requests are routed to; forward mode is one, whose requests name their origin.
 ///
-/// Sendable: nothing in it changes, but for the counters in `runtime` and `demoState`, which say what protects them.
+/// Sendable: it never changes, except for the counters in `runtime` and `demoState`, which say what protects them.
 package final class ServiceRoute: Sendable {
     package let plan: ServicePlan
-    /// As logs, counters and commands call it.
+    /// The name in logs, counters and commands.
     package let label: String
     package let runtime: ServiceRuntime
     package let demoState: DemoState
-    /// Those of `demoState`, one step nearer for the hot path.
+    /// The ordinals of `demoState`, kept here for the hot path.
     package let ordinals: DrawOrdinals
-    /// The bytes that the target of a request begins with; empty for a service matched by its
-    /// host alone, or at the root.
+    /// The first bytes of the service's targets; empty for a service matched by its host alone, or at the root.
     package let prefix: [UInt8]
-    /// Lower case; nil for a service matched by its prefix alone.
+    /// The host in lower case; nil for a service matched by its prefix alone.
     package let host: String?
-    /// Under which it answers, besides what leads here anyway; none where `host` is there.
+    /// The hosts under which the service answers, in addition to the names of the daemon; empty if `host` is set.
     let hosts: [HostPattern]
     /// The service that this one asks instead of an origin.
     package let inner: String?
-    /// Forward mode: the origin is the one that the target of a request names.
+    /// Whether the target of a request names the origin, as in forward mode.
     package let asksTarget: Bool
-    /// Which web pages may call the service.
+    /// The web pages that may call the service, and their rights.
     package let cors: CrossOriginRules
-    /// Which requests it answers at all. Where there are rules, no request takes the hot path, which knows none.
+    /// The access rules of the service. With rules, no request takes the hot path, which has none.
     package let access: AccessRules
-    /// True if the service, or one that it asks, adds credentials: foreign web origins are refused
-    /// (Documentation/guide/web-pages.md).
+    /// Whether the service, or one that it asks, adds credentials, so that foreign web origins are refused.
     package let addsCredentials: Bool
-    /// True if paths with dot segments are refused (RFC 3986 section 3.3; Documentation/guide/web-pages.md).
+    /// Whether paths with dot segments are refused (RFC 3986 section 3.3).
     package let guardsPaths: Bool
-    /// A service in front of this one adds secret query items, so that one URL may have several keys.
+    /// Whether a service in front of this one adds secret query items, so that one URL may have several keys.
     let isAskedInSecret: Bool
     package let rewriting: Rewriting
-    /// The client's Host reaches an origin, so that it is part of the key.
+    /// Whether the client's Host reaches an origin, and so is part of the key.
     package let keysHost: Bool
-    /// The origin as keys name it; a service that stands in for one has the scheme `service`.
+    /// The origin in keys; a service that stands in for one has the scheme `service`.
     package let address: OriginAddress
-    /// The bytes of a cache key up to the path; up to the host where the client's Host is part of the key.
+    /// The bytes of a cache key up to the path; up to the host, if the client's Host is part of the key.
     package let keyPrefix: [UInt8]
-    /// The same without the base path; nil where the client's Host is part of the key.
+    /// The bytes of a cache key up to the base path; nil if the client's Host is part of the key.
     let keyRoot: [UInt8]?
-    /// Answers what no endpoint names.
+    /// The route of the requests that no endpoint names.
     package let itself: EndpointRoute
-    /// By the numbers that `plan.paths` finds.
+    /// The endpoints, by the numbers that `plan.paths` finds.
     package let endpoints: [EndpointRoute]
 
+    /// Makes a route.
     /// - Parameters:
-    ///   - demo: of what no endpoint names; nil where its demo mode is off.
-    ///   - endpointDemos: of the endpoints of the plan, in their order; one that is missing is off.
-    ///   - listedOnly: paths that no endpoint names are not found.
+    ///   - demo: the demo answers of requests without an endpoint; nil if demo mode is off.
+    ///   - endpointDemos: the demo answers of the plan's endpoints, in their order; nil for an endpoint without demo
+    ///     mode.
+    ///   - listedOnly: whether requests without an endpoint are not found.
     package init(
         plan: ServicePlan,
         runtime: ServiceRuntime,
@@ -121,7 +122,7 @@ package final class ServiceRoute: Sendable {
         )
         self.rewriting = rewriting
         let scheme = Self.keyScheme(address, keysHost: keysHost)
-        // A path that is no more than its slash: what follows the authority is appended later.
+        // A path that consists of a slash only is left out, because the rest of a target is appended later.
         let whole = keysHost ? "" : String(CacheKey(service: "", url: address.root + "/").description.dropLast())
         keyPrefix = Array(plan.name.utf8) + [0] + Array((keysHost ? "\(scheme)://" : whole + address.basePath).utf8)
         keyRoot = keysHost ? nil : Array(plan.name.utf8) + [0] + Array(whole.utf8)
@@ -141,7 +142,7 @@ package final class ServiceRoute: Sendable {
             hasher.combine(request.seed?.identity)
             hasher.combine(rewriting)
             hasher.combine(address)
-            // A head that was made ready under a path that is refused now must not be sent without the check.
+            // A head that was made ready for a path that is refused now must not be sent without the check.
             hasher.combine(chain.guardsPaths)
             hasher.combine(addsVary)
             hasher.combine(via)
@@ -175,71 +176,72 @@ package final class ServiceRoute: Sendable {
         }
     }
 
-    /// The configuration refuses cycles; this bounds a chain of services all the same.
+    /// The longest chain of services. The configuration refuses cycles; this is a second bound.
     package static let maximumDepth = 16
 
-    /// Whether a target begins with the prefix, on a segment boundary.
+    /// Whether a target begins with the prefix, at the boundary of a segment.
     func leads(_ target: UnsafeRawBufferPointer) -> Bool {
         let length = prefix.count
         guard target.begins(with: prefix) else { return false }
         return length == target.count || target[length] == UInt8(ascii: "/") || target[length] == UInt8(ascii: "?")
     }
 
-    /// What follows the prefix of a target that is the service's.
+    /// The part of a target after the prefix; the target must be the service's.
     package func rest(_ target: String) -> String {
         if prefix.isEmpty { return target }
         return String(Substring(target.utf8.dropFirst(prefix.count)))
     }
 
-    /// The endpoint that answers a request: the most specific one that names it, or the service itself. No allocation.
-    /// - Parameter rest: what follows the prefix.
+    /// The endpoint that answers a request: the most specific one that matches, or the service itself. It does not
+    /// allocate.
+    /// - Parameter rest: the target without the prefix.
     package func endpoint(for method: Method, _ rest: UnsafeRawBufferPointer) -> EndpointRoute {
         borrowedEndpoint(for: method, rest).takeUnretainedValue()
     }
 
-    /// As ``endpoint(for:_:)``, valid as long as this object is held: no reference is counted.
+    /// The endpoint as ``endpoint(for:_:)`` finds it, valid as long as this object is held: no reference is counted.
     package func borrowedEndpoint(for method: Method, _ rest: UnsafeRawBufferPointer) -> Unmanaged<EndpointRoute> {
-        // This object holds all of them.
+        // This object holds all endpoints.
         guard let place = plan.paths?.first(for: method, path: rest) else {
             return .passUnretained(itself)
         }
         return .passUnretained(endpoints[place])
     }
 
-    /// As ``endpoint(for:_:)``, of a text.
+    /// The endpoint as ``endpoint(for:_:)`` finds it, for a text.
     package func endpoint(for method: Method, _ rest: String) -> EndpointRoute {
         var rest = rest
         return rest.withUTF8 { endpoint(for: method, UnsafeRawBufferPointer($0)) }
     }
 
-    /// The path and query that a request asks the origin for, but for secret items, which its source adds.
+    /// The path and query that the origin is asked for, without the secret items, which its source adds.
     /// - Parameters:
-    ///   - rest: what ``filled(_:_:content:)`` gives; for an endpoint without a shape, what follows the prefix: empty,
-    ///     or beginning with `/` or `?`.
-    ///   - hidden: what the services before this one add to the query.
+    ///   - rest: the result of ``filled(_:_:content:)``; for an endpoint that changes no targets, the target without
+    ///     the prefix: empty, or beginning with `/` or `?`.
+    ///   - hidden: the items that the services before this one add to the query.
     package func path(_ rest: String, _ endpoint: EndpointRoute, behind hidden: [HiddenItem] = []) -> String {
         asksTarget ? rest : endpoint.request.query.apply(to: address.path(appending: rest), behind: hidden.texts)
     }
 
-    /// Whether it answers for a host that does not lead here anyway.
-    /// - Parameter name: in lower case, without the root's dot.
+    /// Whether the service answers for a host that is no name of the daemon.
+    /// - Parameter name: the host in lower case, without the dot of the DNS root.
     func answers(for name: String) -> Bool { host.map { $0 == name } ?? hosts.contains { $0.matches(name) } }
 
-    /// Where clients find it: `/github`, `api.localhost` or `api.localhost/github`.
+    /// The prefix or host of the service for clients: `/github`, `api.localhost` or `api.localhost/github`.
     package var place: String {
         let path = String(decoding: prefix, as: UTF8.self)
         return host.map { $0 + path } ?? (path.isEmpty ? "/" : path)
     }
 
-    /// The scenarios of its demo answers.
+    /// The names of the scenarios of its demo answers.
     package var scenarios: Set<String> {
         ([itself] + endpoints).reduce(into: []) { $0.formUnion($1.demo?.scenarios ?? []) }
     }
 
-    /// Some requests, or all, get demo answers.
+    /// Whether some or all requests get demo answers.
     package var playsDemo: Bool { ([itself] + endpoints).contains { $0.demo != nil } }
 
-    /// Some requests, or all, go to an origin or to another service.
+    /// Whether some or all requests go to an origin or to another service.
     package var asksOrigin: Bool {
         (plan.origin != nil || inner != nil)
             && ([itself] + endpoints).contains { endpoint in

@@ -1,4 +1,5 @@
-// Targets of endpoints that ask their origin for another one than the client's: filled, keyed, and found again.
+// The targets of endpoints that ask their origin for another one than the client's: filled, used as keys, and found
+// again.
 
 package import CacheStore
 import Content
@@ -6,11 +7,11 @@ import HTTPCaching
 import HTTPWire
 
 extension ServiceRoute {
-    /// The target of a request as its endpoint has it, and what of it goes into the content.
+    /// Fills the target of a request as its endpoint demands, and collects the parameters for the content.
     /// - Parameters:
-    ///   - rest: what follows the prefix.
-    ///   - content: of the request, where it was read.
-    /// - Throws: that a parameter is missing or refused.
+    ///   - rest: the target without the prefix.
+    ///   - content: the content of the request, if it was read.
+    /// - Throws: an error for a parameter that is missing or refused.
     func fill(
         _ rest: String,
         _ endpoint: EndpointRoute,
@@ -24,19 +25,19 @@ extension ServiceRoute {
         }
     }
 
-    /// The same without the members; what follows the prefix where that cannot be filled, which is then a target that
-    /// nothing is stored for.
+    /// The filled target without the parameters for the content. If it cannot be filled, the target without the prefix,
+    /// for which nothing is stored.
     func filledOrPlain(_ rest: String, _ endpoint: EndpointRoute) -> String {
         guard endpoint.request.shape != nil else { return rest }
         return (try? fill(rest, endpoint))?.rest ?? rest
     }
 
-    /// What the origin is asked for below the base URL, where a client asks for `rest` by GET.
+    /// The target below the base URL that the origin is asked for, if a client asks for `rest` by GET.
     package func askedRest(_ rest: String) -> String { filledOrPlain(rest, endpoint(for: .get, rest)) }
 
-    /// The keys under which endpoints with a target of their own may have stored what a path names, as far as its URL
-    /// says.
-    /// - Parameter path: path and query on the origin.
+    /// The keys under which endpoints with a target of their own may have stored a path, as far as its URL determines
+    /// them.
+    /// - Parameter path: the path and query on the origin.
     func keys(asking path: String, host: String?) -> Set<CacheKey> {
         Set(
             endpoints.filter { $0.request.shape?.to != nil }
@@ -44,9 +45,9 @@ extension ServiceRoute {
         )
     }
 
-    /// What a client asks for so that the origin is asked for a path: the path itself, unless an endpoint asks
-    /// for something else instead, and what endpoints make it of.
-    /// - Parameter rest: what follows the base URL on the origin.
+    /// The targets by which clients reach a path on the origin: the path itself, unless an endpoint asks for another
+    /// one instead, and the targets that endpoints turn into it.
+    /// - Parameter rest: the target below the base URL on the origin.
     func clientRests(for rest: String) -> [String] {
         let direct = endpoint(for: .get, rest)
         var rests = direct.request.shape == nil || filledOrPlain(rest, direct) == rest ? [rest] : []
@@ -71,7 +72,7 @@ extension ServiceRoute {
             return endpoint.request
         }
         var slashes = 0
-        // Scheme and authority end before the third slash.
+        // The scheme and the authority end before the third slash.
         let path = key.description.utf8.drop { byte in
             if byte == UInt8(ascii: "/") { slashes += 1 }
             return slashes < 3
