@@ -1,27 +1,27 @@
-// How many fetches of one service may run at once, and the bounded queue in front of them.
+// The limit on concurrent fetches of one service, and the bounded queue for others.
 
 package import DownloadCore
 package import EventLoop
 package import Policies
 import Synchronization
 
-/// Why a fetch was not admitted.
+/// The reason why a fetch was not admitted.
 package enum AdmissionRefusal: Error, Sendable, Equatable {
-    /// The queue holds as many as it may, or a more urgent one has taken the place in it.
+    /// The queue is full, or a more urgent fetch has taken the place in it.
     case queueFull(length: Int)
-    /// No slot came free in time.
+    /// No slot became free in time.
     case waitedTooLong(nanoseconds: UInt64)
     /// The task that waited for the slot was cancelled.
     case cancelled
 }
 
-/// Limits of one service; a reload changes them in place.
+/// The limits of one service; a reload changes them in place.
 package struct AdmissionLimits: Sendable, Equatable {
-    /// Fetches at once; nil: no limit.
+    /// The most fetches at the same time; nil for no limit.
     package var concurrent: Int?
-    /// Fetches that may wait.
+    /// The most fetches that wait.
     package var queueLength: Int
-    /// How long one may wait, in nanoseconds.
+    /// The longest wait of a fetch, in nanoseconds.
     package var wait: UInt64
 
     package init(concurrent: Int? = nil, queueLength: Int = 100, wait: UInt64 = 5_000_000_000) {
@@ -31,8 +31,8 @@ package struct AdmissionLimits: Sendable, Equatable {
     }
 }
 
-/// A counting gate with a queue in which the urgent come first (``AdmissionQueue``). It counts fetches, not clients.
-/// Where the queue is full, who comes takes the place of the last one of a lower class.
+/// A counting gate with a priority queue (``AdmissionQueue``). It counts fetches, not clients. If the queue is full, a
+/// new fetch takes the place of the last one of a lower class.
 ///
 /// Sendable: all state is under one mutex; waiters are resumed outside it.
 package final class Admission: Sendable {
@@ -57,27 +57,27 @@ package final class Admission: Sendable {
     package var waiting: Int { state.withLock { $0.waiting.count } }
     package func waiting(of priority: FetchPriority) -> Int { state.withLock { $0.waiting.count(of: priority) } }
 
-    /// What a client's fetch meets.
+    /// The admission of a client's next fetch.
     enum Outlook: Equatable {
         case free
-        /// So many wait already.
+        /// The fetch would wait behind this number of others.
         case queued(Int)
-        /// No more may wait than this number.
+        /// The queue is full: its limit is this number.
         case full(Int)
     }
 
-    /// What a client's fetch would meet now.
+    /// The admission that a client's fetch would get at present.
     var outlook: Outlook {
         state.withLock { state in
             if state.waiting.isEmpty, state.running < state.limits.concurrent ?? .max { return .free }
             let others = state.waiting.count
-            // A client takes the place of one that is less urgent.
+            // A client takes the place of a less urgent fetch.
             let mayWait = others < state.limits.queueLength || state.waiting.count(of: .client) < others
             return mayWait ? .queued(state.waiting.count(of: .client)) : .full(state.limits.queueLength)
         }
     }
 
-    /// Takes over new limits; a wider one admits waiters at once.
+    /// Applies new limits; wider ones admit waiters at once.
     package func update(_ limits: AdmissionLimits) {
         let admitted = state.withLock { state in
             state.limits = limits
@@ -86,7 +86,7 @@ package final class Admission: Sendable {
         for waiter in admitted { waiter.continuation.resume(returning: nil) }
     }
 
-    /// Takes a slot that is free now; a caller that gets one calls ``release()`` once.
+    /// Takes a slot if one is free; a caller that gets one calls ``release()`` once.
     package func takeFreeSlot() -> Bool {
         state.withLock { state in
             guard state.waiting.isEmpty, state.running < state.limits.concurrent ?? .max else { return false }
@@ -96,7 +96,7 @@ package final class Admission: Sendable {
     }
 
     /// Waits for a slot. A caller that gets one calls ``release()`` once.
-    /// - Parameter urgency: of the fetch; nil where a client waits. It may rise in the queue.
+    /// - Parameter urgency: the urgency of the fetch, which may rise during the wait; nil if a client waits.
     /// - Throws: `AdmissionRefusal`, with no slot taken.
     @inline(never) package func acquire(
         _ urgency: FetchUrgency? = nil,
@@ -110,7 +110,8 @@ package final class Admission: Sendable {
         let timer = LoopTimer(on: loop) { [self] in refuse(id, .waitedTooLong(nanoseconds: wait)) }
         defer { timer.cancel() }
         timer.start(after: wait)
-        // Before the place in the queue: what it misses, the look at the priority under the mutex sees.
+        // The observer is added before the fetch is queued: a rise that it misses is seen when the priority is read
+        // under the mutex.
         let observer = urgency?.observe { [weak self] in self?.raise(id, to: $0) }
         defer { if let observer { urgency?.forget(observer) } }
         let refusal = await withTaskCancellationHandler {
@@ -119,13 +120,13 @@ package final class Admission: Sendable {
             refuse(id, .cancelled)
         }
         if let refusal { throw refusal }
-        // The slot came first, but nobody wants it any more.
+        // The slot was given before the task was cancelled, and is not needed any more.
         guard Task.isCancelled else { return }
         release()
         throw .cancelled
     }
 
-    /// Gives a slot back; the next in the queue gets it.
+    /// Returns a slot, which the next fetch in the queue gets.
     package func release() {
         let admitted = state.withLock { state in
             state.running -= 1
@@ -176,21 +177,21 @@ package final class Admission: Sendable {
     }
 }
 
-/// A queue of four classes. Within a class, first come, first served. Of the classes, the more urgent one is served
-/// first, but of five in a row that leave the queue at most four pass over those of a lower class: the fifth is
-/// one of these, and among these the same holds. So nobody starves, and a client waits for at most a fifth of the slots.
+/// A queue with four classes, in which each class is first come, first served. A more urgent class is served first, but
+/// of five fetches in a row at most four pass over those of a lower class: the fifth is one of these, and among these
+/// the same holds. So no fetch starves, and a client waits for at most a fifth of the slots.
 ///
-/// Each operation takes constant time on average: who leaves from the middle is skipped later.
+/// Each operation takes constant time on average: fetches that leave from the middle are skipped later.
 package struct AdmissionQueue<Waiter> {
-    /// How many of a class may come in a row while lower ones wait.
+    /// The most fetches of a class in a row while lower classes wait.
     package static var inARow: Int { 4 }
 
     private struct Lane {
-        /// Identifiers in order; those that are elsewhere, or gone, are skipped.
+        /// The identifiers of the class in order; those that have moved or left are skipped.
         var order: [UInt64] = []
         var first = 0
         var count = 0
-        /// How many have left in a row while lower ones waited.
+        /// The number of fetches that left in a row while lower classes waited.
         var inARow = 0
 
         mutating func append(_ id: UInt64) {
@@ -212,7 +213,7 @@ package struct AdmissionQueue<Waiter> {
 
         mutating func popLast() -> UInt64? { first < order.count ? order.popLast() : nil }
 
-        /// Forgets those that have gone, once they are most of it.
+        /// Removes the identifiers that have left, as soon as they are the majority.
         mutating func tidy(_ isHere: (UInt64) -> Bool) {
             guard order.count - first > 2 * count + 16 else { return }
             order = order[first...].filter(isHere)
@@ -229,26 +230,27 @@ package struct AdmissionQueue<Waiter> {
     package var isEmpty: Bool { waiters.isEmpty }
     package func count(of priority: FetchPriority) -> Int { lanes[Int(priority.rawValue)].count }
 
-    /// - Parameter id: of no other that is or was in the queue.
+    /// Appends a fetch.
+    /// - Parameter id: an identifier that no other fetch has or had in this queue.
     package mutating func append(_ id: UInt64, _ waiter: Waiter, _ priority: FetchPriority) {
         waiters[id] = (priority, waiter)
         lanes[Int(priority.rawValue)].append(id)
     }
 
-    /// Who gets the slot that is free; nil where nobody waits.
+    /// Takes out the fetch that gets the free slot; nil if none waits.
     package mutating func popFirst() -> Waiter? {
         guard let chosen = nextLane(), let id = take(chosen, { $0.popFirst() }) else { return nil }
         return remove(id)
     }
 
-    /// Takes out the last one of the lowest class below `priority`, to make room; nil where there is none.
+    /// Takes out the last fetch of the lowest class below `priority`, to make room; nil if there is none.
     package mutating func displace(below priority: FetchPriority) -> Waiter? {
         let last = lanes.indices.last { $0 > Int(priority.rawValue) && lanes[$0].count > 0 }
         guard let last, let id = take(last, { $0.popLast() }) else { return nil }
         return remove(id)
     }
 
-    /// Takes out one that waits no longer; nil where it has left already.
+    /// Takes out a fetch that waits no longer; nil if it has already left.
     package mutating func remove(_ id: UInt64) -> Waiter? {
         guard let (priority, waiter) = waiters.removeValue(forKey: id) else { return nil }
         let index = Int(priority.rawValue)
@@ -257,13 +259,13 @@ package struct AdmissionQueue<Waiter> {
         return waiter
     }
 
-    /// Puts one at the end of a more urgent class.
+    /// Moves a fetch to the end of a more urgent class.
     package mutating func raise(_ id: UInt64, to priority: FetchPriority) {
         guard let (old, waiter) = waiters[id], old < priority, let _ = remove(id) else { return }
         append(id, waiter, priority)
     }
 
-    /// The class whose turn it is, counted; nil where nobody waits.
+    /// The class whose turn it is, which is counted; nil if none waits.
     private mutating func nextLane() -> Int? {
         var chosen: Int?
         for index in lanes.indices where lanes[index].count > 0 {
@@ -278,7 +280,7 @@ package struct AdmissionQueue<Waiter> {
         return chosen
     }
 
-    /// The next identifier of a lane that is still in it.
+    /// The next identifier of a class that is still in it.
     private mutating func take(_ lane: Int, _ pop: (inout Lane) -> UInt64?) -> UInt64? {
         while let id = pop(&lanes[lane]) {
             if waiters[id].map({ Int($0.priority.rawValue) }) == lane { return id }

@@ -1,4 +1,4 @@
-// The answer of one demo draw: a document or a stream of events, with what it gets wrong on purpose.
+// The answer of one demo draw: a document or a stream of events, with its deliberate mistakes.
 
 package import CacheStore
 package import DemoMode
@@ -8,16 +8,16 @@ import HTTPWire
 import Matching
 import Policies
 
-/// Sendable: a value.
+/// The answer of one demo draw. Sendable: a value.
 struct DemoResponse: Sendable {
     private(set) var status: Int
     var fields: Fields
     private let made: [UInt8]
-    /// The answer file whose bytes the body has.
+    /// The demo file whose bytes are the body; nil for another body.
     private let file: DemoFile?
-    /// A 200 obeys conditions and ranges: the same request would get the same bytes.
+    /// Whether a 200 obeys conditions and ranges, because the same request gets the same bytes.
     private(set) var isRepresentation = true
-    /// The draw, with the status that came of it.
+    /// The draw, with the status that resulted from it.
     let draw: DemoDraw
 
     private init(_ draw: DemoDraw, fields: Fields, body: [UInt8], file: DemoFile? = nil) {
@@ -28,14 +28,15 @@ struct DemoResponse: Sendable {
         made = body
     }
 
-    /// The body: of a large file its own bytes, and else a copy, which the budget counts.
+    /// The body: the bytes of a large file itself, or else a copy that the budget counts.
     func body(_ budget: BodyBudget) -> Body {
         file?.body(budget) ?? .complete(Chunk(made, budget: budget))
     }
 
+    /// Makes the answer to a request.
     /// - Parameters:
-    ///   - parts: the request, with its body where that is needed.
-    ///   - now: seconds since 1970.
+    ///   - parts: the request, with its body if that is needed.
+    ///   - now: the time in seconds since 1970.
     static func make(
         _ draw: DemoDraw,
         _ parts: RequestParts,
@@ -89,7 +90,8 @@ struct DemoResponse: Sendable {
         if case .success? = quick, let quick {
             made = quick
         } else {
-            // Once more from the beginning, which gives the same text, where it keeps no other request waiting.
+            // The template is rendered again from the beginning, with the same result, on a thread that no other
+            // request waits for.
             made = await Task.detached { template.rendered(values, DemoTemplate.limit) }.value
         }
         switch made {
@@ -147,7 +149,7 @@ struct DemoResponse: Sendable {
 }
 
 extension DemoFile {
-    /// The file as a body. A large one costs nothing: whoever sends it sends the bytes of the file itself.
+    /// The file as a body. A large file takes no memory, because its own bytes are sent.
     package func body(_ budget: BodyBudget) -> Body {
         guard let large else { return .complete(Chunk(bytes, budget: budget)) }
         return .complete(Chunk(of: large, in: self, file: memory))
@@ -161,7 +163,7 @@ extension DemoTemplate {
 }
 
 extension RequestParts {
-    /// Nil where it is longer than what is read.
+    /// All bytes of the body; nil if it is longer than the limit.
     fileprivate var wholeBody: [UInt8]? {
         switch body {
         case .unread: []
@@ -171,7 +173,8 @@ extension RequestParts {
     }
 }
 
-/// Bytes of a body that come by a timer. Between two events it has the timer and a few words.
+/// The bytes of an event stream, which a timer makes. Between two events the stream consists of the timer and a few
+/// words.
 ///
 /// Loop-bound.
 final class DemoEventStream: PartSource {
@@ -182,17 +185,18 @@ final class DemoEventStream: PartSource {
     private var isEnding = false
     private var waiter: UnsafeContinuation<Void, Never>?
 
-    /// - Parameter place: of the first event that is sent.
+    /// Makes a stream.
+    /// - Parameter place: the index of the first event that is sent.
     init(_ events: DemoEvents, from place: UInt64) {
         self.events = events
         self.place = place
         first = place
     }
 
-    /// All of them as a body.
+    /// The whole stream as a body.
     func reader(on loop: isolated EventLoop) -> BodyReader { BodyReader(BodySequence([rest]), on: loop) }
 
-    /// Ends the body behind the event that was sent last.
+    /// Ends the body after the event that was sent last.
     func end() {
         isEnding = true
         wake()
@@ -200,13 +204,13 @@ final class DemoEventStream: PartSource {
 
     private var rest: BodySequence.Part { .hole(0..<Int64.max, self) }
 
-    /// The next event, when its time has come.
+    /// Makes the next event when its time has come.
     func readers(
         for range: Range<Int64>,
         on loop: isolated EventLoop
     ) async throws(BodyError) -> [BodySequence.Part] {
         if isEnding || events.isEnd(place) { return [] }
-        // Counted from the beginning, so that no delay adds to another.
+        // The time is counted from the beginning, so that delays do not add up.
         let (due, now) = (began &+ events.interval &* (place - first), Monotonic.now())
         if due > now { await wait(due - now, on: loop) }
         if Task.isCancelled { throw .cancelled }
@@ -241,8 +245,8 @@ final class DemoEventStream: PartSource {
 extension DemoEventStream {
     /// The answer to a call whose draw has events.
     /// - Parameters:
-    ///   - lastID: what the client says that it has seen.
-    ///   - now: seconds since 1970.
+    ///   - lastID: the event that the client says it has seen last.
+    ///   - now: the time in seconds since 1970.
     static func answer(
         _ events: DemoEvents,
         _ draw: DemoDraw,
@@ -253,7 +257,7 @@ extension DemoEventStream {
     ) -> ServiceAnswer {
         var (draw, fields) = (draw, draw.fields)
         let place = events.place(behind: lastID)
-        // A browser that gets 204 does not connect again.
+        // A browser that gets a 204 does not connect again.
         if events.isEnd(place) {
             draw.status = 204
             fields.remove(.contentType)
@@ -267,7 +271,8 @@ extension DemoEventStream {
         if draw.status != 204, call.head.method != .head {
             let stream = DemoEventStream(events, from: place)
             answer.reader = stream.reader(on: loop)
-            // Nothing may be written for long, so that nothing else would tell.
+            // Nothing may be written for a long time, so that the end of the client's side is the only sign that it has
+            // left.
             call.endWithClient?()
             call.whenEnding? { [weak stream] in stream?.end() }
         }
@@ -277,16 +282,16 @@ extension DemoEventStream {
     }
 }
 
-/// The wrongs of one answer, as its draw has them; it remembers those that had something to act on.
+/// The deliberate mistakes of one answer, as drawn; it records those that had an effect.
 struct DemoMisconduct {
     private var draw: DemoDraw
 
     init(_ draw: DemoDraw) { self.draw = draw }
 
-    /// The value of Drydock-Demo.
+    /// The value of Drydock-Demo, with the recorded mistakes.
     var said: String { draw.fieldValue }
 
-    /// Whether the answer gets that wrong; if so, it is said.
+    /// Whether the answer makes this mistake; if so, it is recorded.
     mutating func commits(_ kind: Misbehaviour.Kind) -> Bool {
         guard draw.misbehaviour(kind) != nil else { return false }
         draw.misbehaved.append(kind)
@@ -299,7 +304,8 @@ struct DemoMisconduct {
         if commits(.etagFlips) || method == .head && commits(.headETag) { fields.set(.etag, draw.wrongTag(for: tag)) }
     }
 
-    /// - Parameter now: seconds since 1970.
+    /// Makes the mistakes in an answer.
+    /// - Parameter now: the time in seconds since 1970.
     mutating func spoil(_ answer: inout Answer, _ method: Method, now: Int64) {
         let isSuccess = 200..<300 ~= answer.head.status
         if method == .head, let length = answer.length, commits(.headLength) { answer.length = length + 1 }
@@ -324,7 +330,7 @@ extension Fields {
 }
 
 extension RequestHead {
-    /// Without the conditions that a 304 may come of.
+    /// The request without the conditions that may result in a 304.
     var unconditional: RequestHead {
         var head = self
         head.fields.remove(.ifNoneMatch)

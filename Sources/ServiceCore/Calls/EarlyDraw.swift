@@ -1,13 +1,13 @@
-// What is drawn for a request before it is answered: its demo answer, whose latency it waits for first, and the faults that
-// keep its origin from being asked.
+// The draws that are made before a request is answered: its demo answer, whose latency comes first, and the faults that
+// replace a request to the origin.
 
 package import DemoMode
 import EventLoop
 import HTTPWire
 import Policies
 
-/// A draw whose latency has been waited for when its request is answered. It says what the request would have drawn in any
-/// case: the same rule, by the same ordinal.
+/// A draw whose latency has already passed when its request is answered. It equals the draw that the request would make
+/// later: the same rule, with the same ordinal.
 package final class EarlyDraw {
     let draw: DemoDraw
     let faults: FaultDraws?
@@ -17,17 +17,16 @@ package final class EarlyDraw {
         faults = counted.faults
     }
 
-    /// Nanoseconds to wait before the request is answered.
+    /// The nanoseconds to wait before the request is answered.
     package var latency: UInt64 { draw.latency }
 }
 
 @available(*, unavailable) extension EarlyDraw: Sendable {}
 
 extension RouteMatch {
-    /// Draws now, once, where the answer has to wait, and neither a body, a retry nor something that could refuse the
-    /// request comes before that.
-    /// - Parameter now: nanoseconds, by the clock of outages.
-    /// - Returns: nanoseconds to wait; nil where nothing was drawn.
+    /// Draws once, if the answer has to wait, and if no body, no retry and no possible refusal comes before that.
+    /// - Parameter now: the time in nanoseconds by the clock of outages.
+    /// - Returns: the nanoseconds to wait; nil if nothing was drawn.
     package func drawEarly(now: UInt64) -> UInt64? {
         guard endpoint.openWays.contains(.earlyDraw), let plan = endpoint.demo, plan.hasLatency else { return nil }
         let key = ServiceCall.demoKey(request.method, rest)
@@ -40,23 +39,24 @@ extension RouteMatch {
     }
 }
 
-/// Made for one request of a client. Loop-bound.
+/// Draws the faults that keep a request from the origin. Made for one request of a client; loop-bound.
 package final class FaultGate {
     private let plan: FaultPlan
     private let match: RouteMatch
-    /// What was drawn before the origin was to be asked; nil: that has not come yet.
+    /// The draws that were made before the origin was to be asked; nil if it has not come to that.
     package private(set) var draws: FaultDraws?
 
-    /// Nil where no fault keeps the origin from being asked.
+    /// Makes a gate; nil if no fault keeps the origin from being asked.
     package init?(_ match: RouteMatch) {
         guard let plan = match.endpoint.request.faults, plan.sparesOrigin else { return nil }
         self.plan = plan
         self.match = match
     }
 
-    /// Draws, once, when the origin is to be asked.
-    /// - Parameter isStored: a stored response is to be validated: what the origin says decides where the answer comes from.
-    /// - Returns: the status that the log has of an answer that does not come from the origin; nil: the origin is asked.
+    /// Draws once, at the moment when the origin is to be asked.
+    /// - Parameter isStored: whether a stored response is to be validated, so that the origin's answer decides about
+    ///   the source of the answer.
+    /// - Returns: the status that the log shows for an answer without the origin; nil if the origin is asked.
     func standIn(isStored: Bool) -> Int? {
         guard draws == nil else { return nil }
         let drawn = plan.draws(

@@ -1,23 +1,23 @@
-// Secret query items on their way through services that stand in front of another: told apart in keys, and written only
-// where a request goes out.
+// The secret query items of services in front of another service: they are part of keys without their values, and are
+// written only into the request for the origin.
 
 import DownloadCore
 import EventLoop
 
-/// A secret query item that a service adds to what it asks of another one.
+/// A secret query item that a service adds to its requests to another service.
 package struct HiddenItem: Sendable, Equatable {
     package let service: String
-    /// `name=value`, percent-encoded.
+    /// The item `name=value`, percent-encoded.
     package let text: String
 
-    /// Its line in a cache key, without the value: keys are shown, and the value is secret.
+    /// The line of the item in a cache key, without the value, because keys are shown and the value is secret.
     package var line: String { "query of \(service): \(text.prefix { $0 != "=" })" }
 }
 
 extension [HiddenItem] {
     package var texts: [String] { map(\.text) }
 
-    /// These and what a service adds to a path behind them.
+    /// The hidden items, with those that a service adds to a path.
     package func adding(_ query: QueryDefaults, of route: ServiceRoute, to path: String) -> [HiddenItem] {
         guard query.hasSecrets else { return self }
         return self
@@ -25,7 +25,7 @@ extension [HiddenItem] {
     }
 }
 
-/// An origin that is asked with the hidden items of the services in front; made for one request, loop-bound.
+/// An origin that is asked with the hidden items of the services in front of it. Made for one request; loop-bound.
 final class HiddenQuerySource: FetchSource {
     private let source: any FetchSource
     private let hidden: [HiddenItem]
@@ -41,7 +41,7 @@ final class HiddenQuerySource: FetchSource {
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
         var request = request
-        // An origin may repeat them in a redirect.
+        // An origin may repeat the items in a redirect.
         let query = request.path.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).dropFirst()
         let items = Set((query.first ?? "").split(separator: "&"))
         request.path = QueryDefaults.adding(hidden.texts.filter { !items.contains($0[...]) }, to: request.path)

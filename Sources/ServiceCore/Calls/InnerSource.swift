@@ -1,4 +1,4 @@
-// A service as the origin of another one, inside the daemon: no socket, the same answers.
+// A service as the origin of another one in the same daemon: no socket, the same answers.
 
 import CacheStore
 import DownloadCore
@@ -6,7 +6,8 @@ import EventLoop
 import HTTPWire
 import Upstream
 
-/// The field rules and the query of the asking service apply to its request, as they would to one of an origin.
+/// The source that asks another service. The field rules and the query of the asking service apply, as for a real
+/// origin.
 ///
 /// Loop-bound; made for one request.
 final class InnerSource: FetchSource {
@@ -14,12 +15,13 @@ final class InnerSource: FetchSource {
     private let route: ServiceRoute
     private var call: ServiceCall
 
-    /// The inner service opens no socket; the source that it may ask says so for itself.
+    /// The inner service opens no socket; a source that it asks answers this for itself.
     var opensSockets: Bool { false }
 
+    /// Makes a source.
     /// - Parameters:
     ///   - route: the service that answers.
-    ///   - call: of the service whose base URL it is.
+    ///   - call: the call of the service whose base URL names `route`.
     init(_ client: ServiceClient, _ route: ServiceRoute, askedBy call: ServiceCall) {
         self.client = client
         self.route = route
@@ -60,7 +62,7 @@ final class InnerSource: FetchSource {
         inner.whenEnding = call.whenEnding
         fetch.limit(by: plan.timeouts, asking: "\(asking.plan.name) asking service \(route.plan.name)", on: loop)
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) { [client, inner] in
-            // Never before `start` has returned: the sink's owner has the handle by then.
+            // The answer comes only after `start` has returned, so that the owner of the sink has the handle.
             await Task.yield()
             await fetch.run(inner, client, on: loop)
         }
@@ -70,7 +72,7 @@ final class InnerSource: FetchSource {
 
 @available(*, unavailable) extension InnerSource: Sendable {}
 
-/// One answer of a service on its way to another; gives its slot back exactly once.
+/// One answer of a service on its way to another; it returns its slot exactly once.
 private final class InnerFetch: EndHandle {
     fileprivate var sink: (any FetchSink)?
     fileprivate var task: Task<Void, Never>?
@@ -92,7 +94,7 @@ private final class InnerFetch: EndHandle {
         waiter = nil
     }
 
-    // The source of the inner service reads the body, and the body wakes it itself.
+    // The source of the inner service reads the body, and is woken by it directly.
     func bodyAvailable() {}
 
     func cancel() {
@@ -102,7 +104,7 @@ private final class InnerFetch: EndHandle {
         resume()
     }
 
-    /// Fails when one of the deadlines passes; there is no connection, so that `timeout.connect` has nothing to bound.
+    /// Fails when a deadline passes. There is no connection, so that `timeout.connect` has no effect.
     func limit(by timeouts: Timeouts, asking services: String, on loop: isolated EventLoop) {
         deadlines = Deadlines(timeouts, now: Monotonic.now())
         deadlines.enter(.waiting, now: Monotonic.now())
@@ -124,7 +126,7 @@ private final class InnerFetch: EndHandle {
         timer?.start(after: next.at > now ? next.at - now : 0)
     }
 
-    /// Waits until the sink wants bytes again; the deadlines stand still meanwhile.
+    /// Waits until the sink wants bytes again; the deadlines pause meanwhile.
     private func waitForResume(on loop: isolated EventLoop) async {
         deadlines.setSuspended(true, now: Monotonic.now())
         await withUnsafeContinuation { waiter = $0 }
@@ -133,7 +135,7 @@ private final class InnerFetch: EndHandle {
     }
 
     func run(_ call: ServiceCall, _ client: ServiceClient, on loop: isolated EventLoop) async {
-        // It may have been given up before it began.
+        // The fetch may have been abandoned before it began.
         guard isWanted else { return }
         let answer: ServiceAnswer
         let isHead = call.head.method == .head
@@ -185,15 +187,15 @@ private final class InnerFetch: EndHandle {
         }
     }
 
-    /// A refusal of the inner service is an answer like any other.
+    /// Delivers a refusal of the inner service, which is an answer like any other.
     private func give(_ document: RefusalDocument, isHead: Bool) {
         var (head, body) = (document.head, document.body)
-        // The asking service adds Via to every answer; two would name this daemon twice.
+        // The asking service adds Via to every answer, and two would name this daemon twice.
         head.fields.remove(.via)
         head.fields.set(.contentLength, String(body.count))
         guard let sink else { return }
         sink.received(head, framing: isHead ? .none : .length(UInt64(body.count)))
-        // The sink may have given the fetch up with each call, and hears nothing more then.
+        // The sink may abandon the fetch in each call, and must not be called again then.
         if !isHead, isWanted { body.withUnsafeBytes { bytes in _ = sink.received(bytes) } }
         guard isWanted else { return }
         end()

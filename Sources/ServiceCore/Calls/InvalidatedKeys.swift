@@ -1,34 +1,34 @@
-// The keys that a successful unsafe request makes invalid (RFC 9111 section 4.4), by URLs of the origin: on its own
-// service, and wherever else they may be stored.
+// The keys that a successful unsafe request invalidates (RFC 9111 section 4.4), by URLs of the origin: in its own
+// service, and in all others that may store them.
 
 import CacheStore
 import DownloadCore
 import HTTPWire
 
 extension RouteMatch {
-    /// Where services stand in for the origin, references are those of the origin behind them.
+    /// The origin that references in answers belong to: that at the end of the chain of services.
     private var referred: OriginAddress {
         route.rewriting.origin
             ?? OriginAddress(scheme: "http", host: route.address.host.lowercased(), port: nil, basePath: "")
     }
 
     /// The absolute URL of the request's target on its origin.
-    /// - Parameter rest: what is asked for below the base URL.
+    /// - Parameter rest: the target below the base URL.
     func targetURL(_ rest: String) -> String {
         if route.asksTarget, let origin { return origin.root + rest }
         return referred.root + referred.path(appending: rest)
     }
 
-    /// The keys under which a GET of what an answer names, or of what a redirect led to, may be stored. Forward mode has
-    /// none of its own: what any service stores of such a URL is found by the URL.
+    /// The keys under which a GET of the given URLs may be stored in this service. Forward mode has none of its own,
+    /// because its stored responses are found by the URL.
     /// - Parameters:
-    ///   - urls: absolute.
+    ///   - urls: the absolute URLs that an answer names, or that redirects led to.
     ///   - host: the client's Host.
     func keys(of urls: [String], host: String?) -> [CacheKey] {
         if route.asksTarget { return [] }
         let base = referred.base
         return urls.flatMap { url -> [CacheKey] in
-            // No key holds what the service adds in secret.
+            // No key contains the query items that the service adds in secret.
             let url = route.rewriting.secrets.removed(from: url)
             guard url.hasPrefix(base) else { return [] }
             let rest = String(url.dropFirst(base.count))
@@ -40,10 +40,10 @@ extension RouteMatch {
 }
 
 extension FetchTrail {
-    /// Where other services, and forward mode, may have what an unsafe request changes.
+    /// The keys under which other services, and forward mode, may have stored the URLs that an unsafe request changes.
     /// - Parameters:
-    ///   - urls: of the target on the origin.
-    ///   - url: the one that its answer refers to.
+    ///   - urls: the URLs of the target on the origin.
+    ///   - url: the URL that the answer refers to.
     func elsewhere(
         _ plan: RoutePlan,
         _ urls: [String],

@@ -1,14 +1,15 @@
-// What a call would meet on its way to its origin now, in the words of its refusals; nothing is taken or counted.
+// The state that a call would find on its way to its origin, in the words of its refusals; nothing is taken or counted.
 
 package import DownloadCore
 import HTTPWire
 import Policies
 
-/// In the order in which a call meets it: the circuit breaker of the origin, and the slots of the service.
+/// The state of the way to an origin, in the order in which a call meets it: the origin's circuit breaker, then the
+/// slots of the service.
 package enum OriginOutlook: Sendable, Equatable {
-    /// It is asked at once.
+    /// The origin is asked at once.
     case asked
-    /// So many requests wait for a slot before it; it waits so many nanoseconds at most.
+    /// The call waits for a slot behind this number of others, for at most this number of nanoseconds.
     case waits(behind: Int, atMost: UInt64)
     case refused(FetchError)
 
@@ -21,7 +22,7 @@ package enum OriginOutlook: Sendable, Equatable {
         }
     }
 
-    /// Of the slots alone, as an upgrade meets them.
+    /// The state of the slots only, as an upgrade meets them.
     package init(_ service: ServicePlan, _ admission: Admission) {
         switch admission.outlook {
         case .free: self = .asked
@@ -31,13 +32,13 @@ package enum OriginOutlook: Sendable, Equatable {
     }
 }
 
-/// What becomes of a call whose origin is left alone, where nothing else may answer it.
+/// The treatment of a call whose origin is left alone, if nothing else may answer it.
 package enum ParkingOutlook: Sendable, Equatable {
-    /// It is held for so many nanoseconds at most.
+    /// The call waits for at most this number of nanoseconds.
     case parked(atMost: UInt64)
     case notParked(ParkRefusal)
 
-    /// Nil where the service parks no calls, or none that were refused with this error.
+    /// The treatment of a refused call; nil if the service parks no calls, or none with this error.
     package init?(_ call: ServiceCall, refused error: FetchError) {
         guard let policy = call.match.route.plan.park, let origin = call.match.origin, call.urgency == nil,
             case .unavailable = error
@@ -49,13 +50,13 @@ package enum ParkingOutlook: Sendable, Equatable {
 }
 
 extension FetchError {
-    /// What a request hears that finds the breaker open, or a probe under way.
+    /// The refusal of a request while the breaker is open, or while a probe is under way.
     init(leavingAlone origin: String, _ service: ServicePlan, _ resilience: Resilience) {
         let breaker = "the circuit breaker of \(origin) is"
         var reason = "\(breaker) half-open: one request probes whether the origin answers again"
         var seconds = 1
         if case .open(let time) = resilience.breaker(of: origin) {
-            // Rounded up: a client that comes when it was told to is not refused again.
+            // The seconds are rounded up, so that a client that returns on time is not refused again.
             seconds = max(1, Int(clamping: (time + 999_999_999) / 1_000_000_000))
             reason = "\(breaker) open after failures in a row, for another \(time / 1_000_000) ms"
         }

@@ -1,4 +1,4 @@
-// Origins as sources of fetches: that of a service, and one that the target of a request names.
+// The sources that ask origins: the origin of a service, or one that the target of a request names.
 
 package import DownloadCore
 package import EventLoop
@@ -6,33 +6,34 @@ import HTTPWire
 import Policies
 package import Upstream
 
-/// Loop-bound; it keeps nothing of a request, so that one serves all requests of a service and a plan.
+/// The source that asks one origin. Loop-bound; it keeps nothing of a request, so that one serves all requests of a
+/// service and a plan.
 package final class OriginSource: FetchSource {
     private let service: ServicePlan
-    /// The service's: a plan is not to be looked into with each request.
+    /// The service's breaker policy, kept here so that requests need not read the plan.
     private let breaker: BreakerPolicy?
-    /// Somebody wants to hear how fetches end: the breaker, the calls that are parked, or who learns how long they take.
+    /// Whether the end of each fetch is reported to the breaker, to waiting calls, or to those that learn latencies.
     private let isWatched: Bool
     private let plan: RequestPlan
-    /// Of the endpoint, or of the service.
+    /// The value of Authorization of the endpoint, or of the service.
     private let authorization: String?
     private let terms: UpstreamTerms
     private let runtime: ServiceRuntime
-    /// The runtime's, held here as well: a member of a member is retained with each use.
+    /// The runtime's admission, kept here because a nested member is retained with each use.
     private let admission: Admission
     private let client: UpstreamClient
     private let onFetch: () -> Void
-    /// Where requests that are passed on without a wait are listed, and what they are called there.
+    /// The list of calls under way for requests that are forwarded without a wait, and their label in it.
     private let listed: (calls: CallsUnderWay, place: CallPlace)?
 
+    /// Makes a source.
     /// - Parameters:
-    ///   - origin: where the request goes; in forward mode every request names its own.
-    ///   - plan: of the endpoint, or of the service.
-    ///   - target: the addresses that the origin may have; nil: as the service says.
-    ///   - addresses: those that it has, if its host was looked up and they were looked at before; nil: each transfer
-    ///   looks it up.
-    ///   - listed: where fetches are listed that begin without a wait; whoever else asks lists its calls itself.
-    ///   - timeouts: what is left of them where a part was used before; nil: as the plan says.
+    ///   - origin: the origin of all requests; nil in forward mode, in which each request names its own.
+    ///   - plan: the plan of the endpoint, or of the service.
+    ///   - target: the rules for the origin's addresses; nil for those of the service.
+    ///   - addresses: the addresses, if the host was looked up and checked before; nil to let each transfer look it up.
+    ///   - listed: the list for fetches that begin without a wait; other callers list their calls themselves.
+    ///   - timeouts: the rest of the timeouts, if a part has passed; nil for those of the plan.
     ///   - onFetch: called for each request that is sent.
     package init(
         service: ServicePlan,
@@ -74,7 +75,7 @@ package final class OriginSource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        // What the origin's breaker refuses does not queue for a slot.
+        // A fetch that the origin's breaker refuses does not queue for a slot.
         if isLeftAlone() { throw refuse() }
         if !admission.takeFreeSlot() {
             do throws(AdmissionRefusal) { try await admission.acquire(request.urgency, on: loop) } catch {
@@ -84,7 +85,7 @@ package final class OriginSource: FetchSource {
         return try beginWithSlot(request, sink)
     }
 
-    // Apart from the function that waits, which would have all of it in its frame.
+    // This function is separate from the one that waits, whose frame would otherwise hold all of it.
 
     @inline(never) private func isLeftAlone() -> Bool {
         breaker != nil && runtime.resilience.leavesAlone(terms.url)
@@ -109,8 +110,8 @@ package final class OriginSource: FetchSource {
         return fetch
     }
 
-    /// Whoever calls has a slot, which the fetch gives back; nil where the origin's breaker refuses it,
-    /// and the slot is free again.
+    /// Begins a fetch with the caller's slot, which the fetch returns; nil if the origin's breaker refuses it, in which
+    /// case the slot is free again.
     private func begin(_ request: consuming FetchRequest, _ sink: any FetchSink) -> OriginFetch? {
         var watch: OriginWatch?
         if isWatched {
@@ -130,7 +131,7 @@ package final class OriginSource: FetchSource {
         return fetch
     }
 
-    /// As a request hears it; counted.
+    /// The refusal that a request gets; it is counted.
     @inline(never) private func refuse() -> FetchError {
         runtime.resilience.countRefusal()
         return FetchError(leavingAlone: terms.url, service, runtime.resilience)
@@ -141,7 +142,7 @@ package final class OriginSource: FetchSource {
         fields.remove(.host)
         plan.rules.apply(to: &fields)
         if let authorization { fields.set(.authorization, authorization) }
-        // A proxy gets the credentials that are configured for it, and no others.
+        // A proxy gets only the credentials that are configured for it.
         if terms.proxy != nil { fields.remove(.proxyAuthorization) }
         // The client's Host was removed above, so that a Host here comes from the rules. The transfer sends Host first
         // in any case.
@@ -183,17 +184,17 @@ extension FetchError {
     }
 }
 
-/// One fetch under way; gives its slot back exactly once.
+/// One fetch under way; it returns its slot exactly once.
 final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
-    // Unchecked, like the two that follow: no code runs while they are changed, and a check would cost instructions
-    // with every request.
+    // The members are unchecked, like the two that follow: no code runs while they are changed, and a check would cost
+    // instructions with every request.
     @exclusivity(unchecked) var transfer: Transfer?
     @exclusivity(unchecked) private(set) var isEndProven = true
     @exclusivity(unchecked) private var sink: (any FetchSink)?
     private var admission: Admission?
-    /// Hears how the fetch ended; nil where nobody wants to.
+    /// The receiver of the fetch's end; nil if there is none.
     @exclusivity(unchecked) var watch: OriginWatch?
-    /// Of the answer.
+    /// The properties of the answer's head.
     @exclusivity(unchecked) private var head: (status: Int, length: UInt64?)?
 
     init(sink: any FetchSink, admission: Admission) {
@@ -294,10 +295,10 @@ final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
     }
 }
 
-/// Loop-bound; made for one request.
+/// The source of forward mode. Loop-bound; made for one request.
 ///
-/// A name is looked up once: a second answer of the name servers could be an address that the first look would have
-/// refused.
+/// A name is looked up once, because a second answer of the name servers could contain an address that the check of the
+/// first one would have refused.
 final class ForwardSource: FetchSource {
     private let origin: OriginAddress
     private let isProxied: Bool
@@ -307,11 +308,12 @@ final class ForwardSource: FetchSource {
     private let listeners: OwnListeners
     private let makeSource: ([SocketAddress]?, Timeouts) -> OriginSource
 
+    /// Makes a source.
     /// - Parameters:
-    ///   - proxies: of the service; one that stands before the origin looks its name up.
-    ///   - target: the addresses that the origin may have.
-    ///   - makeSource: the source for requests that go to these addresses, within what is left of the timeouts; nil: to
-    ///   those that the transfer finds out.
+    ///   - proxies: the proxies of the service; a proxy looks up the origin's name itself.
+    ///   - target: the rules for the origin's addresses.
+    ///   - makeSource: makes the source for requests to these addresses within the rest of the timeouts; nil addresses
+    ///     are looked up by the transfer.
     init(
         _ origin: OriginAddress,
         _ proxies: UpstreamProxies,
@@ -345,10 +347,11 @@ final class ForwardSource: FetchSource {
         return try await makeSource(addresses, timeouts).start(request, sink: sink, on: loop)
     }
 
-    /// - Returns: nil where no listener of this daemon has the port, or a proxy looks the name up: then there is nothing
-    ///   to find out here, and the transfer looks up what it needs.
-    /// - Parameter timeouts: what the name takes is taken from the time for the connection.
-    /// - Throws: that the name leads to this daemon itself, or nowhere.
+    /// The checked addresses of the origin.
+    /// - Parameter timeouts: the timeouts; the time for the name is subtracted from that for the connection.
+    /// - Returns: nil if no listener of this daemon has the port, or if a proxy looks the name up, so that nothing has
+    ///   to be checked.
+    /// - Throws: an error if the name leads to this daemon itself, or nowhere.
     private func checkedAddresses(
         _ timeouts: inout Timeouts,
         on loop: isolated EventLoop

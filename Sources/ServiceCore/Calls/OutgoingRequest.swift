@@ -1,30 +1,30 @@
-// Which fields of a request go on to the origin (RFC 9110 section 7.6), and how far it may go.
+// The fields of a request that are sent to the origin (RFC 9110 section 7.6), and the hops that it may take.
 
 package import HTTPCaching
 package import HTTPWire
 
-/// Pure functions of a request.
+/// Changes to a request before it is sent, as pure functions.
 package enum OutgoingRequest {
-    /// The request without the fields of the client's connection: what `Connection` names must not decide either,
-    /// since the origin never sees it.
+    /// The request without the fields of the client's connection: the fields that `Connection` names must not have an
+    /// effect either, because the origin never sees them.
     package static func endToEnd(_ request: RequestHead) -> RequestHead {
         var head = request
         head.fields = HopByHop.forwardable(request.fields, isRequest: true)
         return head
     }
 
-    /// End-to-end fields with Via added and Max-Forwards counted down.
+    /// The end-to-end fields with Via added and Max-Forwards decremented.
     /// - Parameters:
-    ///   - request: from ``endToEnd(_:)``.
-    ///   - via: the entry of this daemon.
+    ///   - request: the result of ``endToEnd(_:)``.
+    ///   - via: this daemon's entry in Via.
     package static func fields(_ request: RequestHead, hasBody: Bool, via: String) -> Fields {
         var fields = request.fields
-        // One copy, with room for what is added.
+        // The fields are copied once, with room for the added ones.
         fields.reserve(.via, via)
         fields.remove(.contentLength)
-        // Expect announces a body; a request without one must not have it (RFC 9110 section 10.1.1).
+        // Expect announces a body, so that a request without one must not have it (RFC 9110 section 10.1.1).
         if !hasBody { fields.remove(.expect) }
-        // TE is of one connection, which has to say so (RFC 9110 section 10.1.4).
+        // TE belongs to one connection, which Connection has to say (RFC 9110 section 10.1.4).
         if fields.contains(.te) { fields.set(.connection, "TE") }
         fields.appendMember(.via, via)
         if request.method == .options, let hops = maxForwards(fields), hops > 0 {
@@ -33,7 +33,7 @@ package enum OutgoingRequest {
         return fields
     }
 
-    /// 1*DIGIT; nil for anything else, which is ignored.
+    /// The value of Max-Forwards (1*DIGIT); nil for any other value, which is ignored.
     package static func maxForwards(_ fields: Fields) -> UInt? {
         guard let text = fields.first(.maxForwards), text.utf8.allSatisfy({ (48...57).contains($0) }) else {
             return nil
@@ -41,7 +41,7 @@ package enum OutgoingRequest {
         return UInt(text)
     }
 
-    /// Whether the client expects something that is not known here (RFC 9110 section 10.1.1). HTTP/1.0 expects nothing.
+    /// Whether the client has an unknown expectation (RFC 9110 section 10.1.1); never for HTTP/1.0.
     package static func hasUnsupportedExpectation(_ request: RequestHead) -> Bool {
         guard request.version == .http11, let text = request.fields.combined(.expect) else { return false }
         return text.split(separator: ",").contains {
@@ -50,12 +50,12 @@ package enum OutgoingRequest {
     }
 }
 
-/// The fields that are removed from a request whose answer may be shared (Documentation/guide/caching.md),
-/// unless the configuration has them in the key.
+/// The fields that are removed from a request whose answer may be shared, unless the configuration makes them part of
+/// the key.
 ///
-/// Names are compared without regard to case, and with `_` as `-`: CGI, WSGI and Rack know no difference.
+/// Names are compared without regard to case, and with `_` as `-`, because CGI, WSGI and Rack do not distinguish them.
 package enum UnkeyedFields {
-    /// `fields` without them.
+    /// The fields without the unkeyed ones.
     package static func removed(from fields: Fields, _ rules: KeyRules) -> Fields {
         var fields = fields
         fields.removeAll { name, known in
@@ -66,18 +66,18 @@ package enum UnkeyedFields {
         return fields
     }
 
-    /// Whether a name that is not known here is one of them, or stands for one that is known with
-    /// an underscore for a hyphen.
+    /// Whether an unknown name is an unkeyed field, or the spelling of a known field with underscores instead of
+    /// hyphens.
     static func contains(_ name: UnsafeRawBufferPointer) -> Bool {
         if name.count < byLength.count, byLength[name.count].contains(where: { isSame(name, $0) }) { return true }
         if prefixes.contains(where: { $0.utf8CodeUnitCount < name.count && isSame(name, $0) }) { return true }
         guard name.contains(UInt8(ascii: "_")) else { return false }
-        // Accept_Language would choose what is stored for requests without Accept-Language.
+        // Accept_Language would determine the stored response of requests without Accept-Language.
         let twin = name.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 }
         return twin.withUnsafeBytes { KnownField.find($0) } != .other
     }
 
-    /// Whether a name begins with a text in lower case.
+    /// Whether a name begins with a lower-case text, without regard to case.
     private static func isSame(_ name: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
         let text = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
         return zip(name, text).allSatisfy { byte, wanted in
@@ -86,7 +86,7 @@ package enum UnkeyedFields {
         }
     }
 
-    /// How the names of some begin.
+    /// The beginnings of names that are unkeyed fields.
     private static let prefixes: [StaticString] = [
         "x-forwarded-", "x-forward-", "x-forwarder-", "forwarded-", "x-original-", "x-originally-", "x-originating-",
         "x-orig-", "x-rewrite-", "x-real-", "x-remote-", "x-cluster-", "x-client-ip", "x-http-method", "x-http-host",
@@ -95,23 +95,23 @@ package enum UnkeyedFields {
         "x-middleware-", "x-invoke-", "http-x-", "x-geoip-",
     ]
 
-    /// By the length of the name.
+    /// The names of unkeyed fields, by their length.
     private static let byLength: [[StaticString]] = {
-        // The client's address, as proxies add it.
+        // Fields with the client's address, as proxies add them.
         let addresses: [StaticString] = [
             "x-client-ip", "x-clientip", "client-ip", "true-client-ip", "real-ip", "remote-addr", "remote-host",
             "remote-user", "x-ip", "x-ip-trail", "x-custom-ip-authorization", "x-proxyuser-ip", "proxy-client-ip",
             "http-client-ip", "incap-client-ip", "x-azure-clientip", "x-azure-socketip", "x-envoy-external-address",
             "cf-ipcountry", "cf-visitor", "cf-pseudo-ipv4", "akamai-origin-hop", "x-forwarded",
         ]
-        // Where, as the client is said to have asked.
+        // Fields with the host, port or scheme of the client's request.
         let places: [StaticString] = [
             "x-host", "x-host-override", "x-backend-host", "x-proxy-host", "proxy-host", "x-server-name",
             "x-server-port", "server-name", "server-port", "host-name", "http-host", "x-scheme", "x-url-scheme",
             "x-proto", "x-protocol", "x-https", "x-ssl", "https", "front-end-https", "ssl-offloaded", "fastly-ssl",
             "x-arr-ssl", "x-nfsn-https", "x-orchestra-scheme",
         ]
-        // For what.
+        // Fields with the target of the client's request.
         let targets: [StaticString] = [
             "x-request-uri", "x-request-url", "request-uri", "x-proxy-url", "x-cf-url", "x-override-url",
             "x-http-destinationurl", "x-waws-unencoded-url", "unencoded-url", "x-ning-request-uri",
@@ -119,7 +119,7 @@ package enum UnkeyedFields {
             "x-accel-mapping", "x-sendfile-type", "x-base-url", "x-base-path", "x-now-route-matches",
             "x-matched-path", "x-teamsite-preremap", "surrogate-capability", "x-ua-device",
         ]
-        // How.
+        // Fields with the method of the client's request.
         let methods: [StaticString] = [
             "x-http-method", "x-method-override", "x-ajax-real-method", "real-method", "request-method",
         ]

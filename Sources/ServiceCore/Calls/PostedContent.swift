@@ -1,5 +1,4 @@
-// A POST whose answer may be stored: its content is read first, since it is part of the key; one
-// that is long is forwarded.
+// A POST whose answer may be stored: its content is read first, because it is part of the key; a long one is forwarded.
 
 import CacheStore
 package import DownloadCore
@@ -10,15 +9,15 @@ package import Upstream
 
 /// The content of a request as far as it was read.
 package struct PostedContent {
-    /// Bytes of content that are read for a key; a request with more is forwarded as it comes.
+    /// The most bytes of content that are read for a key; a request with more is forwarded unchanged.
     package static let longest = 64 * 1024
 
     package private(set) var bytes: [UInt8] = []
-    /// There is no more of it.
+    /// Whether the content is complete.
     package private(set) var isWhole = false
 
-    /// Whether a request is a POST whose answer the plan has stored. Preconditions are for the origin to judge, and
-    /// what is known to be long is not read.
+    /// Whether a request is a POST whose answer the plan stores. A request with preconditions is for the origin, and a
+    /// content that is known to be long is not read.
     static func mayBeStored(_ head: RequestHead, _ framing: BodyFraming, _ plan: RequestPlan) -> Bool {
         guard plan.storesPost, head.method == .post, plan.policy.mode == .library else { return false }
         if case .length(let length) = framing, length > UInt64(longest) { return false }
@@ -28,9 +27,9 @@ package struct PostedContent {
 
     /// Reads the content of a request, at most a little more than a limit.
     /// - Parameters:
-    ///   - bind: registers whom to call when there is more.
-    ///   - limit: in bytes; ``longest`` for a key.
-    /// - Throws: that the client did not send all of it.
+    ///   - bind: registers a callback for more content.
+    ///   - limit: the limit in bytes; ``longest`` for a key.
+    /// - Throws: an error if the client did not send all of it.
     package static func read(
         _ source: (any RequestBodySource)?,
         bind: ((_ available: @escaping () -> Void) -> Void)?,
@@ -44,7 +43,7 @@ package struct PostedContent {
         }
         let waiter = ContentWaiter()
         bind?({ waiter.wake() })
-        // Freed when all has been read, or no more is wanted.
+        // The buffer is freed when all has been read, or no more is needed.
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16 * 1024, alignment: 16)
         defer { buffer.deallocate() }
         while content.bytes.count <= limit {
@@ -61,19 +60,19 @@ package struct PostedContent {
         return content
     }
 
-    /// The same content for whoever reads it next.
-    /// - Parameter rest: what it was read from.
+    /// The same content for the next reader.
+    /// - Parameter rest: the source of the part that was not read.
     package func again(then rest: any RequestBodySource) -> any RequestBodySource {
         ContentSource(bytes, then: isWhole ? nil : rest)
     }
 
-    /// The question that a POST with this content is: answered like a GET, under a key of its own.
+    /// The question for a POST with this content: answered like a GET, under a key of its own.
     package static func question(_ ask: CacheRequest, _ content: [UInt8]) -> CacheRequest {
         var ask = ask
         ask.key = ask.key.adding(lines: KeyRules.lines(post: content, ask.request.fields))
         ask.request.method = .get
         ask.content = RequestContent(content)
-        // Ranges are of GET alone (RFC 9110 section 14.2), and the content is here: nothing is to be expected.
+        // Range is defined for GET only (RFC 9110 section 14.2), and with the content present there is no expectation.
         ask.request.fields.remove(.range)
         ask.originFields.remove(.range)
         ask.originFields.remove(.expect)
@@ -81,7 +80,7 @@ package struct PostedContent {
     }
 }
 
-/// Resumes the task that waits for more of a request's content. Loop-bound.
+/// Resumes the task that waits for more content of a request. Loop-bound.
 private final class ContentWaiter {
     private var continuation: UnsafeContinuation<Void, Never>?
 

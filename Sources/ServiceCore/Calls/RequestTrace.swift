@@ -1,4 +1,4 @@
-// What becomes of one request, told line by line: made only where somebody wants to read it.
+// The trace of one request in log lines, made only if it is logged.
 
 import CacheStore
 import DemoMode
@@ -11,17 +11,19 @@ import Upstream
 
 /// The receiver of the log lines about one request.
 package struct RequestTrace: Sendable {
-    /// Text and facts, see ``say(_:_:)``.
+    /// Writes a line with a text and facts, see ``say(_:_:)``.
     private let line: @Sendable (String, [(String, String)]) -> Void
 
     package init(_ line: @escaping @Sendable (_ text: String, _ facts: [(String, String)]) -> Void) { self.line = line }
 
-    /// - Parameter facts: names and values behind the text; what is empty is left out. No secrets of the configuration.
+    /// Writes a line.
+    /// - Parameter facts: names and values that follow the text; empty values are left out. They contain no secrets of
+    ///   the configuration.
     package func say(_ text: String, _ facts: [(String, String)]) { line(text, facts) }
 }
 
 extension ServiceCall {
-    /// Says which service a request came to, by what, and who answers it.
+    /// Logs the service of a request, how it was found, and the next step.
     func tell(_ step: ServiceStep) {
         guard let trace else { return }
         let method = head.method.name
@@ -50,7 +52,7 @@ extension ServiceCall {
 }
 
 extension RequestTrace {
-    /// Says what the answer is, and why it was stored or not.
+    /// Logs the answer, and why it was stored or not.
     package func tell(_ result: ServiceAnswer) {
         if let demo = result.demo { return say("answer", [("what", "a demo answer"), ("demo", demo)]) }
         guard let status = result.answer.cacheStatus else {
@@ -85,7 +87,7 @@ extension RequestTrace {
 }
 
 extension CacheStatus {
-    /// What stands behind `detail`, such as `RFC 9111 section 5.2.2.5`; nil where that is no reason.
+    /// The section behind `detail`, such as `RFC 9111 section 5.2.2.5`; nil if that is no reason.
     fileprivate var section: String? {
         guard let detail else { return nil }
         return StoreRefusal(rawValue: detail)?.section ?? UnstoredReason(rawValue: detail)?.section
@@ -94,17 +96,17 @@ extension CacheStatus {
     }
 }
 
-/// A source that tells what it is asked, before secret items are added to that, and what comes back.
-/// Loop-bound, made for one request.
+/// A source that logs its requests, before secret items are added, and their answers. Loop-bound, made for one request.
 final class TracedSource: FetchSource {
     private let source: any FetchSource
     private let trace: RequestTrace
     private let place: String
     private let proxy: [(String, String)]
 
+    /// Makes a source.
     /// - Parameters:
-    ///   - place: what stands before the path of what is asked.
-    ///   - proxy: the one on the way there.
+    ///   - place: the text in front of the path of a request.
+    ///   - proxy: the proxy on the way; nil for none.
     init(_ source: any FetchSource, _ trace: RequestTrace, _ place: String, through proxy: String?) {
         self.source = source
         self.trace = trace
@@ -136,7 +138,7 @@ final class TracedSource: FetchSource {
 
 @available(*, unavailable) extension TracedSource: Sendable {}
 
-/// Hears a fetch, tells of it, and passes all of it on. Loop-bound.
+/// A sink that logs a fetch, and passes everything on. Loop-bound.
 private final class TracedSink: PassingSink {
     let sink: (any FetchSink)?
     private let trace: RequestTrace

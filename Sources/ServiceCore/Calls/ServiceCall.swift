@@ -1,4 +1,4 @@
-// One call of a service: the request with its way, its body and whom to tell, and what becomes of it.
+// One call of a service: the request with its route, its body and its callbacks, and the next step for it.
 
 package import CacheStore
 package import DemoMode
@@ -9,8 +9,8 @@ package import Matching
 package import Policies
 package import Upstream
 
-/// A request with the service that it is for. Loop-bound, because its body is. A value in one reference, so that each
-/// function that waits for its answer has that alone in its frame.
+/// A request with the service that it is for. Loop-bound, because its body is. A value in one reference, so that a
+/// function that waits for the answer has only that in its frame.
 package struct ServiceCall {
     private struct Members {
         var match: RouteMatch
@@ -32,7 +32,8 @@ package struct ServiceCall {
     }
 
     private final class Box {
-        // Unchecked: no code runs while a member is changed, and a check would cost instructions with every use.
+        // The member is unchecked: no code runs while it is changed, and a check would cost instructions with every
+        // use.
         @exclusivity(unchecked) var members: Members
 
         init(_ members: Members) { self.members = members }
@@ -57,7 +58,7 @@ package struct ServiceCall {
         get { box.members.head }
         _modify { yield &members.head }
     }
-    /// Fields for the origin: end-to-end, Via added.
+    /// The end-to-end fields for the origin, Via included.
     package var originFields: Fields {
         get { box.members.originFields }
         _modify { yield &members.originFields }
@@ -70,7 +71,7 @@ package struct ServiceCall {
         get { box.members.body }
         _modify { yield &members.body }
     }
-    /// Registers whom to call when the body has bytes again.
+    /// Registers a callback for more bytes of the body.
     package var bindBody: ((_ available: @escaping () -> Void) -> Void)? {
         get { box.members.bindBody }
         set { members.bindBody = newValue }
@@ -79,54 +80,54 @@ package struct ServiceCall {
         get { box.members.onInterim }
         set { members.onInterim = newValue }
     }
-    /// Makes the client's leaving the end of the request.
+    /// Makes the end of the client's side the end of the request.
     package var endWithClient: (() -> Void)? {
         get { box.members.endWithClient }
         set { members.endWithClient = newValue }
     }
-    /// Registers whom to call when the daemon begins to end, for an answer that does not end by itself.
+    /// Registers a callback for the end of the daemon, for an answer that does not end by itself.
     package var whenEnding: ((_ end: @escaping () -> Void) -> Void)? {
         get { box.members.whenEnding }
         set { members.whenEnding = newValue }
     }
-    /// Tells what becomes of the request; nil unless that is wanted.
+    /// The log of the request; nil if it is not logged.
     package var trace: RequestTrace? {
         get { box.members.trace }
         set { members.trace = newValue }
     }
-    /// Faults that may keep the origin from being asked; nil: there are none.
+    /// The faults that may keep the origin from being asked; nil for none.
     package var gate: FaultGate? {
         get { box.members.gate }
         set { members.gate = newValue }
     }
-    /// Tells of its fetches as one call; nil unless it may be parked between them.
+    /// The report of the call's fetches as one call; nil unless the call may be parked between them.
     var parkable: ParkableCall? {
         get { box.members.parkable }
         set { members.parkable = newValue }
     }
-    /// What the endpoint asks for below the base URL, where that was made of the content, too; nil: it is yet to be
-    /// filled.
+    /// The endpoint's target below the base URL, if it was filled from the content, too; nil if it is not filled yet.
     var filledRest: String? {
         get { box.members.filledRest }
         set { members.filledRest = newValue }
     }
-    /// How urgent it is; nil where a client waits for the answer.
+    /// The urgency of the call; nil if a client waits for the answer.
     package var urgency: FetchUrgency? {
         get { box.members.urgency }
         set { members.urgency = newValue }
     }
-    /// Services asked for this request so far.
+    /// The number of services that were asked for this request so far.
     var depth: Int {
         get { box.members.depth }
         set { members.depth = newValue }
     }
-    /// What those services add to the query where the request goes out.
+    /// The secret query items of those services, which are added to the request for the origin.
     var hidden: [HiddenItem] {
         get { box.members.hidden }
         set { members.hidden = newValue }
     }
 
-    /// - Parameter via: the entry of this daemon in Via.
+    /// Makes a call for a client's request.
+    /// - Parameter via: this daemon's entry in Via.
     package init(_ match: RouteMatch, _ framing: BodyFraming, via: String) {
         let head = OutgoingRequest.endToEnd(match.request)
         let hasBody = framing != .none && framing != .length(0)
@@ -134,7 +135,7 @@ package struct ServiceCall {
         box = Box(Members(match: match, head: head, originFields: fields, framing: framing))
     }
 
-    /// A call of a service by another one.
+    /// Makes a call of a service by another one.
     init(_ match: RouteMatch, _ request: FetchRequest, _ fields: Fields, depth: Int, hidden: [HiddenItem]) {
         box = Box(
             Members(
@@ -151,65 +152,66 @@ package struct ServiceCall {
         )
     }
 
-    /// The key that a GET of the same target is stored under.
+    /// The key of a GET of the same target.
     package var key: CacheKey {
         guard match.route.asksTarget else { return match.route.key(rest: match.rest, host: head.fields.first(.host)) }
         return match.route.key(path: match.rest, head.fields, match.endpoint, on: match.origin)
     }
 
-    /// The bytes that tell demo requests apart: method, a space, the target behind the prefix.
+    /// The bytes that identify demo requests: method, a space, the target without the prefix.
     package var demoKey: [UInt8] { Self.demoKey(head.method, match.rest) }
 
     static func demoKey(_ method: HTTPWire.Method, _ rest: String) -> [UInt8] { Array("\(method.name) \(rest)".utf8) }
 
-    /// The request as the rules of demo mode see it, but for its body.
+    /// The request for the rules of demo mode, without its body.
     package var demoParts: RequestParts { Self.demoParts(match, head) }
 
-    /// - Parameter head: without the fields of the client's connection.
+    /// The request for the rules of demo mode, without its body.
+    /// - Parameter head: the request without the fields of the client's connection.
     package static func demoParts(_ match: RouteMatch, _ head: RequestHead) -> RequestParts {
         let parameters = match.endpoint.endpoint.map { TargetParts(match.rest, $0.pattern).path } ?? [:]
         return RequestParts(method: head.method.name, target: match.rest, fields: head.fields, parameters: parameters)
     }
 
-    /// There is no content.
+    /// Whether the request has no content.
     package var isPlain: Bool { framing == .none || framing == .length(0) }
 
-    /// What the endpoint asks for below the base URL.
+    /// The endpoint's target below the base URL.
     func target() throws(RouteRefusal) -> String {
         if let filledRest { return filledRest }
         return match.endpoint.isShaped ? try match.route.fill(match.rest, match.endpoint).rest : match.rest
     }
 
-    /// Obeys what the route says of clients that leave.
+    /// Applies the route's policy for clients that leave.
     func heed(_ ask: CacheRequest) {
         if ask.onClientAbort != .finish { endWithClient?() }
     }
 
-    /// Asked when the origin is to be; what it gives is the status of an answer that comes without the origin.
+    /// Called when the origin is to be asked; returns the status of an answer without the origin, or nil.
     var instead: ((_ isStored: Bool) -> Int?)? {
         guard let gate, !match.endpoint.request.asksNobody else { return nil }
         return { gate.standIn(isStored: $0) }
     }
 
-    /// What stands before the path of what its source is asked.
+    /// The text in front of the path of a request to the source.
     var asked: String { match.origin?.root ?? "service:\(match.route.inner ?? "")" }
 }
 
-/// What becomes of a call.
+/// The next step for a call.
 package enum ServiceStep {
     case demo(DemoPlan)
-    /// The places that the route names are asked one after the other.
+    /// The sources that the route names are asked in their order.
     case ladder(Ladder<EndpointRoute>)
-    /// A GET or HEAD: from the store, or from the source through it.
+    /// A GET or HEAD is answered from the store, or through it from the source.
     case store(CacheRequest, any FetchSource)
-    /// A POST whose answer may be stored, by its content, which is yet to be read.
+    /// A POST whose answer may be stored is answered by its content, which has to be read.
     case post(CacheRequest, any FetchSource)
-    /// Any other method, or a request with a body: on to the path at the source.
+    /// A request with another method, or with a body, is forwarded to the path at the source.
     case pass(path: String, any FetchSource)
 }
 
-/// The answer of a service. What few answers have is in one reference: each function that waits for an answer has a place
-/// for it in its frame.
+/// The answer of a service. Members that few answers have are in one reference, because each function that waits for an
+/// answer has room for them in its frame.
 package struct ServiceAnswer {
     private struct Members {
         var demo: String?
@@ -220,14 +222,14 @@ package struct ServiceAnswer {
     }
 
     private final class Box {
-        // Unchecked: no code runs while a member is changed.
+        // The member is unchecked: no code runs while it is changed.
         @exclusivity(unchecked) var members: Members
 
         init(_ members: Members) { self.members = members }
     }
 
     package var answer: Answer
-    /// Nil where each of them is.
+    /// The rare members; nil if all of them are nil.
     private var more: Box?
 
     private var members: Members {
@@ -235,27 +237,27 @@ package struct ServiceAnswer {
         set { more = Box(newValue) }
     }
 
-    /// The value of Drydock-Demo; nil for what is no demo answer.
+    /// The value of Drydock-Demo; nil for an answer of another kind.
     package var demo: String? {
         get { more?.members.demo }
         set { if newValue != nil || more != nil { members.demo = newValue } }
     }
-    /// The rung that has answered; nil where the route names none.
+    /// The source that has answered; nil if the route has no order of its own.
     package var rung: AnswerRung? {
         get { more?.members.rung }
         set { if newValue != nil || more != nil { members.rung = newValue } }
     }
-    /// What the request of a demo answer has drawn of its faults; nil: they are drawn for the answer.
+    /// The faults that the request of a demo answer has drawn; nil if they are drawn for the answer.
     package var faultDraws: FaultDraws? {
         get { more?.members.faultDraws }
         set { if newValue != nil || more != nil { members.faultDraws = newValue } }
     }
-    /// What Drydock-Demo says of faults; nil where none acts.
+    /// The part of Drydock-Demo about faults; nil if none acts.
     package var faults: String? {
         get { more?.members.faults }
         set { if newValue != nil || more != nil { members.faults = newValue } }
     }
-    /// The document of an answer that is a failure, as `error.map` makes it; nil: a problem document says what failed.
+    /// The document of a failure, as `error.map` makes it; nil for a problem document.
     package var errorDocument: [UInt8]? {
         get { more?.members.errorDocument }
         set { if newValue != nil || more != nil { members.errorDocument = newValue } }
@@ -266,12 +268,12 @@ package struct ServiceAnswer {
         if demo != nil { more = Box(Members(demo: demo)) }
     }
 
-    /// The members of Drydock-Demo; nil where nothing was drawn.
+    /// The members of Drydock-Demo; nil if nothing was drawn.
     package var draws: String? {
         demo == nil && faults == nil ? nil : [demo, faults].compactMap(\.self).joined(separator: ", ")
     }
 
-    /// What Cache-Status says: `detail` is the rung, where the route names rungs.
+    /// The value of Cache-Status; `detail` is the source, if the route has an order of its own.
     package var cacheStatus: CacheStatus? {
         guard let rung else { return answer.cacheStatus }
         var status = answer.cacheStatus
@@ -281,7 +283,8 @@ package struct ServiceAnswer {
 }
 
 extension CallPlace {
-    /// - Parameter root: what stands before the path of what the origin is asked.
+    /// Makes the source of the route's requests.
+    /// - Parameter root: the text in front of the path of a request.
     convenience init(_ route: ServiceRoute, _ endpoint: EndpointRoute, asks root: String) {
         self.init(service: route.label, endpoint: endpoint.name, root: root, secrets: route.rewriting.secrets)
     }

@@ -1,5 +1,5 @@
-// Answers of services before anything live, or in an order of their own: the rungs of a ladder, and demo answers with
-// their draws, drawn again after a failure where the endpoint has retries.
+// Answers of services that come before those of the origin, or in an order of their own: the sources of a ladder, and
+// demo answers with their draws, which are repeated after a failure if the endpoint has retries.
 
 import CacheStore
 import DemoMode
@@ -10,15 +10,16 @@ import HTTPWire
 import Matching
 import Policies
 
-/// What demo mode makes of a call.
+/// The result of demo mode for a call.
 enum DemoOutcome {
     case answer(ServiceAnswer)
-    /// No rule answers it, and it goes on as if demo mode were off; its body is whole.
+    /// No rule answers, and the call continues as without demo mode; its body is complete.
     case pass(ServiceCall)
 }
 
 extension ServiceClient {
-    /// - Returns: an error as it is.
+    /// Answers a call.
+    /// - Returns: an error unchanged.
     func answer(
         unmapped call: ServiceCall,
         on loop: isolated EventLoop
@@ -28,7 +29,7 @@ extension ServiceClient {
         return try await answer(staged: call, on: loop)
     }
 
-    /// The answer of a demo mode or of a ladder.
+    /// The answer of demo mode or of a ladder.
     @inline(never) private func answer(
         staged call: ServiceCall,
         on loop: isolated EventLoop
@@ -42,7 +43,8 @@ extension ServiceClient {
         }
     }
 
-    /// The answer of the first rung that has one. If none has, that of the origin where it is a rung, or else a refusal.
+    /// The answer of the first source that has one. If none has, that of the origin, if it is a source, or else a
+    /// refusal.
     private func climb(
         _ ladder: Ladder<EndpointRoute>,
         _ call: ServiceCall,
@@ -62,7 +64,8 @@ extension ServiceClient {
         return climb.last ?? ServiceAnswer(answer: core.answers.failure(climb.refusal, ForwardReason(.miss)))
     }
 
-    /// - Returns: nil where demo mode has no rule for the call.
+    /// Asks demo mode.
+    /// - Returns: nil if it has no rule for the call.
     private func ask(
         _ stage: Ladder<EndpointRoute>.Stage,
         _ call: ServiceCall,
@@ -75,9 +78,9 @@ extension ServiceClient {
         }
     }
 
-    /// The demo answer to a call. A drawn failure counts as one of an origin: it is drawn again as often as `retry` says,
-    /// and each time the rules are asked anew.
-    /// - Throws: that no rule answers, where such requests are not found.
+    /// The demo answer to a call. A drawn failure counts as a failure of an origin: it is drawn again as often as
+    /// `retry` says, and the rules are asked anew each time.
+    /// - Throws: a refusal if no rule answers and such requests are not found.
     func demo(
         _ plan: DemoPlan,
         _ call: ServiceCall,
@@ -113,7 +116,7 @@ extension ServiceClient {
         while draw.isFailure, let wait = waitForRetry(retries + 1, after: draw, call, policy, resilience) {
             retries += 1
             do { try await loop.sleep(nanoseconds: wait) } catch { throw .clientLeft }
-            // The faults are drawn for the request, once.
+            // The faults are drawn once for the request.
             guard let again = count(asked, nil) ?? count(first.turn, nil) else { break }
             draw = try await self.draw(again, override, on: loop)
         }
@@ -132,7 +135,8 @@ extension ServiceClient {
         return answer
     }
 
-    /// - Returns: nil where the request asks for nothing, or may not.
+    /// The changes that a request makes to its demo answer.
+    /// - Returns: nil if it makes none, or may make none.
     private static func override(_ plan: DemoPlan, of call: ServiceCall) throws(RouteRefusal) -> DemoOverride? {
         guard let limit = plan.overrides else { return nil }
         do throws(DemoOverrideError) {
@@ -155,8 +159,8 @@ extension ServiceClient {
         throw .badOverride("there is no rule '\(name)'; \(help)", service: service)
     }
 
-    /// The request as the rules see it; the body of the call can be read from its beginning afterwards.
-    /// - Throws: that the client did not send all of the body.
+    /// The request for the rules; the body of the call can be read from its beginning afterwards.
+    /// - Throws: an error if the client did not send all of the body.
     private func parts(
         _ plan: DemoPlan,
         _ call: inout ServiceCall,
@@ -203,7 +207,7 @@ extension ServiceClient {
         var answer = Answer(
             head: ResponseHead(status: made.status, fields: made.fields),
             reader: method == .head ? nil : body?.makeReader(on: loop),
-            // Another request would get another text.
+            // The length is unknown if another request would get another text.
             length: method == .head && !made.isRepresentation ? nil : body?.knownLength,
             cacheStatus: nil
         )
@@ -225,7 +229,7 @@ extension ServiceClient {
         return draw
     }
 
-    /// Nanoseconds until a failure is drawn again; nil where it is the answer.
+    /// The nanoseconds until a failure is drawn again; nil if the failure is the answer.
     private func waitForRetry(
         _ retry: Int,
         after draw: DemoDraw,

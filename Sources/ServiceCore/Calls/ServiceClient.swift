@@ -1,5 +1,5 @@
-// Answers calls of services: from a demo answer, from the download core, or forwarded to the origin. Forward
-// mode is one of the services.
+// Answers calls of services: with a demo answer, from the download core, or from the origin. Forward mode is one of the
+// services.
 
 import CacheStore
 import Content
@@ -11,7 +11,7 @@ package import HTTPWire
 import Policies
 package import Upstream
 
-/// An answer that says why there is no other.
+/// The document of a refusal.
 package struct RefusalDocument {
     package let head: ResponseHead
     package let body: [UInt8]
@@ -22,30 +22,32 @@ package struct RefusalDocument {
     }
 }
 
-/// Asks, posts and passes on, for all services of one plan. Loop-bound; made anew with each plan.
+/// Answers the calls of all services of one plan. Loop-bound; made anew with each plan.
 package final class ServiceClient {
     package let plan: RoutePlan
     package let core: DownloadCore
     let client: UpstreamClient
     let listeners: OwnListeners
-    /// The calls of the loop, of this plan and of others.
+    /// The calls of the loop, under this plan and others.
     let calls: CallsUnderWay
-    /// Makes the answer that a service gets when the service that it asks refuses a request.
+    /// Makes the answer for a service whose request another service refuses.
     let document: (RouteRefusal) -> RefusalDocument
     let onFetch: () -> Void
     // The value holds the endpoint: its identifier could be that of another endpoint after its release.
     /// The origins of services, by endpoint, each made at first use.
     private var sources: [ObjectIdentifier: (endpoint: EndpointRoute, source: OriginSource)] = [:]
-    /// The source of the last request, which is most often that of the next one, too.
-    // Unchecked: no code runs while it is changed, and a check would cost instructions with every request.
+    /// The source of the last request, which is usually that of the next one, too.
+    // The member is unchecked: no code runs while it is changed, and a check would cost instructions with every
+    // request.
     @exclusivity(unchecked) private var last: (endpoint: EndpointRoute, source: OriginSource)?
-    /// The source that tells of the calls of the one which was asked last.
+    /// The source that reports the calls of the most recently asked source.
     private var lastTold: (source: OriginSource, told: CallSource)?
 
+    /// Makes a client.
     /// - Parameters:
-    ///   - calls: of the loop.
-    ///   - onFetch: called for each request that is sent, but for upgrades.
-    ///   - document: makes the answer that a service gets when the service that it asks refuses a request.
+    ///   - calls: the calls of the loop.
+    ///   - onFetch: called for each request that is sent, except for upgrades.
+    ///   - document: makes the answer for a service whose request another service refuses.
     package init(
         plan: RoutePlan,
         core: DownloadCore,
@@ -64,22 +66,22 @@ package final class ServiceClient {
         self.document = document
     }
 
-    /// Answers a call, which is admitted here and nowhere behind: by the request of its client, and not by what its
-    /// endpoint or a stage of its ladder makes of that.
+    /// Answers a call. The call is admitted here and nowhere later: by the request of its client, and not by the
+    /// changed request of its endpoint or of a source.
     package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
         try Self.admit(call)
         let result = try await answer(unmapped: call, on: loop)
         return Self.errorMapping(of: call) == nil ? result : await mapped(result, call, on: loop)
     }
 
-    // What of a call never waits is in functions of its own, and so is what most calls are not: one that waits has nothing
-    // of it in its frames.
+    // The parts of a call that never wait, and the parts that few calls have, are in functions of their own, so that
+    // the functions that wait have nothing of them in their frames.
 
     @inline(never) private static func errorMapping(of call: ServiceCall) -> ErrorMapping? {
         call.match.endpoint.request.errorMapping
     }
 
-    /// Stored responses, retries, parking and fallbacks have had their turn.
+    /// Maps an error, after stored responses, retries, parking and fallbacks.
     @inline(never) private func mapped(_ result: ServiceAnswer, _ call: ServiceCall, on loop: isolated EventLoop) async
         -> ServiceAnswer
     {
@@ -93,7 +95,8 @@ package final class ServiceClient {
         return result
     }
 
-    /// - Returns: what is stored, or the origin's.
+    /// Answers a call.
+    /// - Returns: the stored response, or the origin's.
     func answer(
         live call: ServiceCall,
         on loop: isolated EventLoop
@@ -102,7 +105,7 @@ package final class ServiceClient {
         return try await answer(sent: call, on: loop)
     }
 
-    /// What is wrong with a request is found, and said, before anything of it is sent.
+    /// A mistake in a request is found and reported before anything of it is sent.
     @inline(never) private func answer(
         shaping call: ServiceCall,
         on loop: isolated EventLoop
@@ -118,7 +121,8 @@ package final class ServiceClient {
         return try await answer(sent: shaped, on: loop)
     }
 
-    /// - Parameter call: as its endpoint sends it.
+    /// Answers a call.
+    /// - Parameter call: the call with the changes of its endpoint.
     private func answer(
         sent call: ServiceCall,
         on loop: isolated EventLoop
@@ -127,12 +131,12 @@ package final class ServiceClient {
         return try await answerOrPark(call, park, on: loop)
     }
 
-    /// Nil where a call is not to be parked: only a client waits for an origin that is away.
+    /// The policy for parking a call; nil if it is not parked, because only clients wait for an origin that is away.
     @inline(never) private func parking(of call: ServiceCall) -> ParkPolicy? {
         call.urgency == nil ? call.match.route.plan.park : nil
     }
 
-    /// The answer of this moment.
+    /// The answer of one attempt, without parking.
     func answerOnce(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
         switch try begin(call) {
         case .demo, .ladder: return try await answer(unmapped: call, on: loop)
@@ -146,7 +150,7 @@ package final class ServiceClient {
         }
     }
 
-    /// What becomes of a call, told to who wants to know it.
+    /// Decides about the next step for a call, and logs it.
     @inline(never) private func begin(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let step = try liveStep(admitted: call)
         call.tell(step)
@@ -157,7 +161,7 @@ package final class ServiceClient {
         return step
     }
 
-    /// The answer for whoever has asked: what an origin said of a document that is mapped is for the store alone.
+    /// The answer for the client: the origin's headers about a mapped document are for the store only.
     @inline(never) private func shown(_ answer: Answer, _ call: ServiceCall) -> ServiceAnswer {
         var answer = answer
         if call.match.endpoint.request.mapping != nil { MappedOrigin.remove(from: &answer.head.fields) }
@@ -167,10 +171,10 @@ package final class ServiceClient {
 
     // MARK: - What becomes of a call
 
-    /// Decides what becomes of a call; no request is sent, and nothing changes.
-    /// - Throws: that the path may lead out of the service, that its rules deny the request, that the service answers
-    ///   only its endpoints and the path names none, that a parameter of the endpoint is missing, or that the service
-    ///   asks no origin and plays no demo answers.
+    /// Decides about the next step for a call; no request is sent, and nothing changes.
+    /// - Throws: a refusal if the path may leave the service, if the service's rules deny the request, if the service
+    ///   answers only its endpoints and none names the path, if a parameter of the endpoint is missing, or if the
+    ///   service asks no origin and plays no demo answers.
     package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (demo, ladder) = (call.match.endpoint.demo, call.match.endpoint.ladder)
         try Self.admit(call)
@@ -179,7 +183,7 @@ package final class ServiceClient {
         return try liveStep(admitted: call)
     }
 
-    /// The same without demo mode.
+    /// Decides about the next step for a call without demo mode.
     package func liveStep(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         try Self.admit(call)
         return try liveStep(admitted: call)
@@ -203,9 +207,9 @@ package final class ServiceClient {
         try admit(call.head, call.match.rest, call.match.route)
     }
 
-    /// Where a service has endpoints, a base path or credentials, no path may lead out of what its first
-    /// bytes name: it is refused before anything is matched, since what a server makes of it is not what is
-    /// matched, stored and logged here.
+    /// Checks a request before anything is matched. If a service has endpoints, a base path or credentials, no path may
+    /// leave the one that its first bytes name, because a server may interpret it in another way than it is matched,
+    /// stored and logged here.
     /// - Throws: the refusal of a path with dot segments, or of a request that the service's rules deny.
     static func admit(_ request: RequestHead, _ rest: String, _ route: ServiceRoute) throws(RouteRefusal) {
         if route.guardsPaths, DotSegments.mayOccur(in: rest) { throw .dotSegments(service: route.plan.name) }
@@ -213,10 +217,10 @@ package final class ServiceClient {
         throw .denied(service: route.plan.name, rule: rule)
     }
 
-    /// The question that a call is.
+    /// The question for a call.
     /// - Parameters:
-    ///   - path: path and query on the origin.
-    ///   - endpoint: of the call; of a GET of its target where the call is forwarded.
+    ///   - path: the path and query on the origin.
+    ///   - endpoint: the endpoint of the call, or of a GET of its target if the call is forwarded.
     private func ask(_ call: ServiceCall, _ path: String, _ endpoint: EndpointRoute) -> CacheRequest {
         let (route, plan, fields) = (call.match.route, endpoint.request, call.originFields)
         var ask = CacheRequest(
@@ -231,13 +235,13 @@ package final class ServiceClient {
         )
         plan.apply(to: &ask)
         ask.urgency = call.urgency
-        // What it asks of its answer is for nobody else.
+        // The client's changes to its demo answer are not for the inner service.
         if route.inner != nil, call.head.fields.contains(DemoOverride.fieldName) { ask.standAlone() }
         ask.sharesURL = plan.sharesURL || route.isAskedInSecret
         let secrets = route.rewriting.secrets
         if !secrets.isEmpty { ask.shown = { secrets.removed(from: $0) } }
         if !call.hidden.isEmpty { ask.key = ask.key.adding(lines: call.hidden.map(\.line)) }
-        // With a query of the client's own, or of a service in front, it is another resource.
+        // A query of the client's own, or of a service in front, makes the target another resource.
         if let file = plan.storeAs, !call.match.rest.contains("?"), call.hidden.isEmpty { ask.storeAs = file }
         return ask
     }
@@ -250,7 +254,8 @@ package final class ServiceClient {
         return StoredResponse.prepare(shown, length: head.bodyLength, via: via)
     }
 
-    /// The question of a GET, where answers to GET are stored; else one about which nothing is stored or looked up.
+    /// The question for a GET if answers to GET are stored; otherwise a question for which nothing is stored or looked
+    /// up.
     private static func get(_ ask: CacheRequest, _ plan: RequestPlan) -> CacheRequest {
         guard !plan.storesGet else { return ask }
         var ask = ask
@@ -260,7 +265,7 @@ package final class ServiceClient {
 
     // MARK: - POST
 
-    /// A POST that is a question like a GET, unless it turns out to be long.
+    /// Answers a POST like a GET, unless its content is long.
     @inline(never) private func post(
         _ call: ServiceCall,
         _ ask: CacheRequest,
@@ -276,7 +281,7 @@ package final class ServiceClient {
         guard content.isWhole else {
             var call = call
             call.body = ContentSource(content.bytes, then: call.body)
-            // Nothing is stored of it: the origin gets what the key leaves out, too.
+            // A POST that is not stored is sent with the items that the key leaves out.
             let rest = (try? call.target()) ?? call.match.rest
             let path = call.match.route.path(rest, call.match.endpoint, behind: call.hidden)
             return await pass(call, path, source, on: loop)
@@ -291,15 +296,15 @@ package final class ServiceClient {
         )
     }
 
-    /// A method that is not answered from the store, and what its success does to what is
-    /// stored (RFC 9111 section 4.4).
+    /// Forwards a method that is not answered from the store, and applies the effect of its success on stored responses
+    /// (RFC 9111 section 4.4).
     @inline(never) private func pass(
         _ call: ServiceCall,
         _ path: String,
         _ source: any FetchSource,
         on loop: isolated EventLoop
     ) async -> Answer {
-        // What is not sent changes nothing at the origin, and invalidates nothing.
+        // A request that is not sent changes nothing at the origin, and invalidates nothing.
         if !core.isOffline, let status = call.instead?(false) { return core.answers.unasked(status) }
         return await core.pass(passing(call, path), from: source, onInterim: call.onInterim, on: loop)
     }
@@ -317,8 +322,8 @@ package final class ServiceClient {
         )
         fetch.bindBody = call.bindBody
         fetch.urgency = call.urgency
-        // The stored response of a target is the one that a GET of it gets, so that the endpoint of that GET names its
-        // key.
+        // The stored response of a target is the one that a GET of it gets, so that the endpoint of that GET determines
+        // its key.
         let stored = route.endpoint(for: .get, match.rest)
         let url = match.targetURL((try? call.target()) ?? match.rest)
         let storedPath = route.path(route.filledOrPlain(match.rest, stored), stored, behind: call.hidden)
@@ -330,7 +335,8 @@ package final class ServiceClient {
         var pass = UncachedRequest(fetch, ask, url: url) { answer in
             match.keys(of: trail.urls(named: answer, url) + trail.changed, host: host) + own
         }
-        // The origin's own URL counts, too: another service, or forward mode, may have stored its response under it.
+        // The origin's own URL is invalidated, too, because another service, or forward mode, may have stored its
+        // response.
         if let origin = match.origin {
             let urls =
                 route.asksTarget
@@ -342,7 +348,7 @@ package final class ServiceClient {
 
     // MARK: - The ends of a source chain
 
-    /// The source of requests that go to the origin of a route; nil where it has none of its own.
+    /// The source of requests to the origin of a route; nil if the route has no origin of its own.
     package func originSource(_ route: ServiceRoute, _ endpoint: EndpointRoute) -> OriginSource? {
         if let last, last.endpoint === endpoint { return last.source }
         guard let origin = route.plan.origin else { return nil }
@@ -361,13 +367,13 @@ package final class ServiceClient {
         return source
     }
 
-    /// Requests of an endpoint go to a source from now on.
+    /// Sets the source for the requests of an endpoint.
     func use(_ source: OriginSource, for endpoint: EndpointRoute) {
         sources[ObjectIdentifier(endpoint)] = (endpoint, source)
         last = (endpoint, source)
     }
 
-    /// The source that tells of the fetches of a call at another one.
+    /// A source that reports the fetches of a call at another source.
     func told(_ source: any FetchSource, _ call: ServiceCall) -> CallSource {
         if call.parkable == nil, let lastTold, lastTold.source === source { return lastTold.told }
         let place = CallPlace(call.match.route, call.match.endpoint, asks: call.asked)

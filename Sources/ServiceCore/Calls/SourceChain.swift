@@ -15,8 +15,9 @@ package enum SourceStage: UInt8, Comparable {
 }
 
 extension ServiceClient {
-    /// The source of a call's fetches. A request passes the list from top to bottom, and its answer from bottom to top.
-    /// - Parameter stage: makes only the sources behind this stage.
+    /// Makes the source of a call's fetches. A request passes the list from top to bottom, and its answer from bottom
+    /// to top.
+    /// - Parameter stage: the stage behind which sources are made.
     /// - Throws: the refusal of a call whose service asks no origin.
     func source(of call: ServiceCall, behind stage: SourceStage = .client) throws(RouteRefusal) -> any FetchSource {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
@@ -79,7 +80,7 @@ extension ServiceClient {
         return InnerSource(self, inner, askedBy: call)
     }
 
-    /// The attempts of a call at a source.
+    /// Adds the attempts of a call at a source.
     private func attempts(at source: any FetchSource, _ call: ServiceCall) -> RetryingSource {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
         let resilience = route.runtime.resilience
@@ -96,7 +97,7 @@ extension ServiceClient {
         )
     }
 
-    /// The origin that the target of a call names.
+    /// The source for the origin that the target of a call names.
     private func forwarding(to origin: OriginAddress, _ call: ServiceCall) -> ForwardSource {
         let (route, endpoint, target) = (call.match.route, call.match.endpoint, call.match.target)
         return ForwardSource(origin, route.plan.proxies, target, endpoint.request.timeouts, client, listeners) {

@@ -1,37 +1,37 @@
-// Where an upgrade goes: through the services that stand in for an origin, to the last of them.
+// The way of an upgrade through the services that stand in for an origin, to the last of them.
 
 import DownloadCore
 package import EventLoop
 import HTTPWire
 package import Upstream
 
-/// The origin of an upgrade, and what the services on the way to it do to the request.
+/// The origin of an upgrade, and the changes of the services on the way to the request.
 package struct UpgradeHop {
-    /// The last of them.
+    /// The last service on the way.
     package let service: ServicePlan
     package let origin: OriginAddress
-    /// The addresses that the origin may have.
+    /// The rules for the origin's addresses.
     package let target: TargetRules
     package let plan: RequestPlan
-    /// How long its tunnel may be idle, in nanoseconds: as long as every service on the way allows; nil: no limit.
+    /// The longest idle time of the tunnel in nanoseconds, the shortest of all services on the way; nil for no limit.
     package let tunnelTimeout: UInt64?
-    /// Path and query on the origin, but for `hidden`.
+    /// The path and query on the origin, without `hidden`.
     package let path: String
-    /// The services whose `max_concurrent` counts it, the outermost first.
+    /// The services whose `max_concurrent` counts the upgrade, the outermost first.
     package let gates: [UpgradeGate]
-    /// The changes of fields by the services on the way, the outermost first.
+    /// The changes to fields by the services on the way, the outermost first.
     package let passed: [FieldChange]
-    /// Secret query items of the services on the way, percent-encoded.
+    /// The secret query items of the services on the way, percent-encoded.
     package let hidden: [String]
 }
 
-/// A service that an upgrade passes, and its admission.
+/// A service on the way of an upgrade, with its admission.
 package struct UpgradeGate {
     package let service: ServicePlan
     package let runtime: ServiceRuntime
 
-    /// Waits for a slot, which the caller gives back.
-    /// - Throws: that there is none.
+    /// Waits for a slot, which the caller returns.
+    /// - Throws: a refusal if there is none.
     package func enter(on loop: isolated EventLoop) async throws(RouteRefusal) {
         do throws(AdmissionRefusal) {
             try await runtime.admission.acquire(on: loop)
@@ -42,8 +42,8 @@ package struct UpgradeGate {
 }
 
 extension RoutePlan {
-    /// The origin that an upgrade goes to, through the services that stand in for one. Nil if a demo answer would take
-    /// the request, or no service asks an origin: Upgrade is ignored then.
+    /// The way of an upgrade. Nil if a demo answer would take the request, or if no service asks an origin: Upgrade is
+    /// ignored then.
     /// - Throws: the refusal that a request without Upgrade would get.
     package func upgradeHop(_ match: RouteMatch) throws(RouteRefusal) -> UpgradeHop? {
         var match = match

@@ -1,38 +1,39 @@
-// The calls of one service that wait for its origin: who is parked, who is told when, and what is counted.
+// The calls of one service that wait for its origin: who waits, who is resumed when, and counters.
 
 import EventLoop
 import Policies
 import Synchronization
 
-/// What becomes of a call that was parked.
+/// The further treatment of a parked call.
 package enum ParkVerdict: Sendable, Equatable {
-    /// It is to be tried again.
+    /// The call is tried again.
     case replay
-    /// It has waited as long as it may.
+    /// The call has waited for its longest time.
     case expired
-    /// An operator has ended it.
+    /// An operator has ended the call.
     case cancelled
-    /// Calls of its service are not held any more, for this reason.
+    /// The calls of its service no longer wait, for this reason.
     case ended(String)
-    /// Its client has left.
+    /// The client of the call has left.
     case left
 }
 
-/// One service's.
+/// The parked calls of one service.
 ///
-/// Sendable: state and waiters are under one mutex, and nobody is resumed or told under it; the counters are atomic.
+/// Sendable: state and waiters are under one mutex, under which nothing is resumed or reported; the counters are
+/// atomic.
 package final class ParkedCalls: Sendable {
     private typealias Waiter = UnsafeContinuation<ParkVerdict, Never>
 
     private struct Guarded {
         var state = ParkingState()
         var waiters: [UInt64: Waiter] = [:]
-        /// Of calls whose task does not wait yet.
+        /// The verdicts on calls whose task does not wait yet.
         var verdicts: [UInt64: ParkVerdict] = [:]
-        /// The origin whose calls are parked; nil: none are.
+        /// The origin whose calls may be parked; nil for none.
         var origin: String?
         var hasProber = false
-        /// A refusal was reported since a call was parked last: more of them say nothing new.
+        /// Whether a refusal was reported since the last call was parked, so that further ones are not reported.
         var hasToldRefusal = false
     }
 
@@ -44,21 +45,22 @@ package final class ParkedCalls: Sendable {
         package var refused = 0
     }
 
-    /// How many are replayed at the same time where `max_concurrent` sets no limit.
+    /// The most calls that are replayed at the same time, unless `max_concurrent` limits them.
     package static let widest = 64
     private static let lastID = Atomic<UInt64>(0)
 
     private let guarded = Mutex(Guarded())
     private let counted = Mutex(Counts())
-    /// Calls in the state, so that a fetch of a service that has none pays for one look.
+    /// The number of calls in the state, so that a fetch without parked calls needs only one check.
     private let count = Atomic<Int>(0)
     private let admission: Admission
     private let now: @Sendable () -> UInt64
     private let onReport: @Sendable (ServiceReport) -> Void
 
+    /// Makes the parked calls of a service.
     /// - Parameters:
-    ///   - admission: of the service, which says how many are replayed at the same time.
-    ///   - now: monotonic nanoseconds.
+    ///   - admission: the admission of the service, which limits the calls that are replayed at the same time.
+    ///   - now: the monotonic time in nanoseconds.
     ///   - onReport: called on any loop.
     init(
         _ admission: Admission,
@@ -75,27 +77,28 @@ package final class ParkedCalls: Sendable {
     // MARK: - What is known
 
     package var counts: Counts { counted.withLock { $0 } }
-    /// Calls that wait or are replayed. Any thread.
+    /// The number of calls that wait or are replayed. Any thread.
     package var callCount: Int { count.load(ordering: .relaxed) }
-    /// Its prober runs, on the loop of the call that was parked first: until the last call has left, and for one pause more.
+    /// Whether the prober runs, on the loop of the call that was parked first: until the last call has left, and for
+    /// one more pause.
     var hasProber: Bool { guarded.withLock { $0.hasProber } }
-    /// Bytes that they take.
+    /// The bytes of all parked calls.
     package var size: Int { guarded.withLock { $0.state.size } }
-    /// In the order in which they came.
+    /// The calls in the order in which they came.
     package var all: [ParkedCall] { guarded.withLock { Array($0.state.calls.values) }.sorted { $0.id < $1.id } }
 
     // MARK: - A call
 
-    /// Why a call of so many bytes would not be held now; nil where it would.
+    /// The reason why a call of this size cannot be parked at present; nil if it can.
     func refusal(of size: Int, to origin: String, _ policy: ParkPolicy) -> ParkRefusal? {
         guarded.withLock { $0.origin == origin ? $0.state.refusal(of: size, policy) : .ended }
     }
 
-    /// Holds a call, whose task then waits by ``wait(_:until:on:)``.
+    /// Parks a call, whose task then waits in ``wait(for:on:)``.
     /// - Parameters:
-    ///   - origin: the one that is away.
-    ///   - size: bytes that it takes.
-    ///   - reason: why it could not be answered.
+    ///   - origin: the origin that is away.
+    ///   - size: the bytes of the call.
+    ///   - reason: the reason why it could not be answered.
     func park(
         method: String,
         path: String,
@@ -115,7 +118,7 @@ package final class ParkedCalls: Sendable {
             until: now &+ policy.time,
             reason: reason
         )
-        // Of a refusal, whether it is to be reported; of a parked call, whether the prober is to be started.
+        // The result for a refused call is whether to report it, and for a parked call whether to start the prober.
         let (refusal, isFirst): (ParkRefusal?, Bool) = guarded.withLock { guarded in
             let refusal = guarded.origin == origin ? guarded.state.park(call, policy, now: now) : .ended
             if refusal != nil {
@@ -140,7 +143,7 @@ package final class ParkedCalls: Sendable {
         return .success(call)
     }
 
-    /// Waits until the call is to be replayed or is over; a cancelled task ends the call.
+    /// Waits until the call is to be replayed, or is over; a cancelled task ends the call.
     func wait(for call: ParkedCall, on loop: isolated EventLoop) async -> ParkVerdict {
         let timer = LoopTimer(on: loop) { [self] in expire(call.id) }
         defer { timer.cancel() }
@@ -154,16 +157,16 @@ package final class ParkedCalls: Sendable {
         if verdict != .replay {
             over(call, verdict)
         } else if Task.isCancelled {
-            // The origin came back as the client left: nobody waits for the answer.
+            // The origin returned at the moment when the client left, so that the answer is not needed.
             giveUp(call)
             return .left
         }
         return verdict
     }
 
-    /// A replay came to nothing.
-    /// - Parameter isAway: the origin was asked in vain; otherwise the call was not admitted to it.
-    /// - Returns: what follows instead of another wait; nil where the call waits again.
+    /// Handles a replay without an answer.
+    /// - Parameter isAway: whether the origin was asked in vain; otherwise the call was not admitted.
+    /// - Returns: the verdict instead of another wait; nil if the call waits again.
     func returned(_ call: ParkedCall, isAway: Bool, reason: String) -> ParkVerdict? {
         let now = now()
         let result = guarded.withLock { guarded in
@@ -180,7 +183,7 @@ package final class ParkedCalls: Sendable {
         return verdict
     }
 
-    /// A replay has brought the call's answer.
+    /// Handles a replay that has brought the call's answer.
     func answered(_ call: ParkedCall) {
         leave(call.id, nil)
         counted.withLock { $0.replayed += 1 }
@@ -188,7 +191,7 @@ package final class ParkedCalls: Sendable {
         onReport(.replayed(method: call.method, path: call.path, id: call.id, waited: waited))
     }
 
-    /// The call ends without an answer of the origin, and nobody is told of that.
+    /// Ends the call without an answer of the origin, and without a report.
     @inline(never) func giveUp(_ call: ParkedCall) {
         leave(call.id, nil)
         counted.withLock { $0.dropped += 1 }
@@ -196,15 +199,15 @@ package final class ParkedCalls: Sendable {
 
     // MARK: - The origin
 
-    /// A fetch of the origin got an answer. Any loop.
+    /// Handles an answer of the origin to any fetch. Any loop.
     func originAnswered() {
         guard count.load(ordering: .relaxed) > 0 else { return }
         let (width, now) = (width, now())
         tell(.replay) { $0.state.originAnswered(width: width, now: now) }
     }
 
-    /// Lets one call at a time probe an origin that is away, and those go whose own waits are over, for as long as any
-    /// are parked.
+    /// As long as calls are parked, lets one call at a time probe an origin that is away, and releases calls whose own
+    /// waits are over.
     private func probe(on loop: isolated EventLoop) async {
         while !Task.isCancelled {
             let now = now()
@@ -214,7 +217,7 @@ package final class ParkedCalls: Sendable {
                     return nil
                 }
                 let probeAt = guarded.state.isAway ? guarded.state.probeAt : 0
-                // What is to be probed may change meanwhile.
+                // The next probe may change meanwhile, so that the wait is short.
                 return probeAt > now ? min(probeAt - now, ParkingState.shortestWait) : ParkingState.shortestWait / 4
             }
             guard let wait else { return }
@@ -227,10 +230,11 @@ package final class ParkedCalls: Sendable {
 
     // MARK: - Orders
 
-    /// Sets whose calls are parked, with a plan that is in force from now on. Calls of another origin end. Any thread.
+    /// Sets the origin whose calls may be parked, for a plan that is in force from now on. Calls of another origin end.
+    /// Any thread.
     /// - Parameters:
-    ///   - origin: nil: no calls are parked.
-    ///   - why: told to those that end.
+    ///   - origin: the origin; nil to park no calls.
+    ///   - why: the reason that ended calls get.
     package func serve(_ origin: String?, why: String) {
         tell(.ended(why)) { guarded in
             guard guarded.origin != origin else { return [] }
@@ -241,8 +245,8 @@ package final class ParkedCalls: Sendable {
         }
     }
 
-    /// Tries calls again now: all of them within the service's limit, or one. Any thread.
-    /// - Returns: how many calls were held.
+    /// Replays all calls within the service's limit, or one. Any thread.
+    /// - Returns: the number of calls that were parked.
     package func replay(_ id: UInt64? = nil) -> Int {
         let (width, now) = (width, now())
         var number = 0
@@ -258,8 +262,8 @@ package final class ParkedCalls: Sendable {
         return number
     }
 
-    /// Ends calls that are held: all of them, or one. Any thread.
-    /// - Returns: how many.
+    /// Ends all parked calls, or one. Any thread.
+    /// - Returns: the number of calls.
     package func cancel(_ id: UInt64? = nil) -> Int {
         var number = 0
         tell(.cancelled) { guarded in
@@ -273,7 +277,7 @@ package final class ParkedCalls: Sendable {
 
     // MARK: - Telling
 
-    /// Changes the state, and gives a verdict to the calls for which something follows.
+    /// Changes the state, and gives a verdict to the calls that follow.
     private func tell(_ verdict: ParkVerdict, _ change: (inout Guarded) -> [UInt64]) {
         let waiters = guarded.withLock { guarded in
             var waiters: [Waiter] = []
@@ -302,10 +306,10 @@ package final class ParkedCalls: Sendable {
 
     private func expire(_ id: UInt64) { tell(.expired) { $0.state.expire(id) ? [id] : [] } }
 
-    /// The client of a call has left; one that has its verdict already hears that.
+    /// Handles the leaving of a call's client; a call with a verdict is told that instead.
     private func drop(_ id: UInt64) { tell(.left) { $0.state.expire(id) ? [id] : [] } }
 
-    /// A call leaves the state, and others may follow it to the origin.
+    /// Removes a call from the state; others may follow it to the origin.
     private func leave(_ id: UInt64, _ verdict: ParkVerdict?) {
         let (width, now) = (width, now())
         tell(.replay) { guarded in
@@ -314,7 +318,7 @@ package final class ParkedCalls: Sendable {
         }
     }
 
-    /// Counts and reports the end of a call that got no answer of the origin.
+    /// Counts and reports the end of a call without an answer of the origin.
     @inline(never) private func over(_ call: ParkedCall, _ verdict: ParkVerdict) {
         counted.withLock {
             if verdict == .expired { $0.expired += 1 } else { $0.dropped += 1 }

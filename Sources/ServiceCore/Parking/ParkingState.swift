@@ -1,50 +1,50 @@
-// The calls of one service that wait for its origin, as a value: which of them are parked, and which are replayed now.
+// The calls of one service that wait for its origin, as a value: which are parked, and which are replayed.
 
 package import Policies
 
 /// A call that waits for its origin.
 package struct ParkedCall: Sendable, Equatable {
     package enum Phase: String, Sendable {
-        /// It is held.
+        /// The call waits.
         case parked
-        /// It is on its way to the origin again.
+        /// The call is on its way to the origin again.
         case replaying
     }
 
-    /// Of no other call of this process.
+    /// The number of the call, unique in this process.
     package let id: UInt64
     package let method: String
-    /// Without a query, which may hold secrets.
+    /// The path without the query, which may contain secrets.
     package let path: String
-    /// Bytes that it takes: head, content, and what every waiting request takes.
+    /// The bytes of the call: its head, its content, and the memory of every waiting request.
     package let size: Int
-    /// When it was parked first, monotonic nanoseconds.
+    /// The time at which the call was parked first, in monotonic nanoseconds.
     package let since: UInt64
-    /// When it gets its 504, monotonic nanoseconds.
+    /// The time at which the call gets its 504, in monotonic nanoseconds.
     package let until: UInt64
-    /// Why it could not be answered the last time.
+    /// The reason why the call could not be answered the last time.
     package internal(set) var reason: String
-    /// How often it was replayed.
+    /// The number of replays.
     package internal(set) var replays = 0
     package internal(set) var phase = Phase.parked
-    /// Replays after an answer of the origin that came to nothing.
+    /// The number of replays without an answer although the origin had answered another fetch.
     var failures: UInt64 = 0
-    /// It is not replayed before, whatever others hear of the origin; monotonic nanoseconds.
+    /// The earliest time of the next replay, even if the origin answers others, in monotonic nanoseconds.
     var notBefore: UInt64 = 0
-    /// Why it is not held again, if it comes back from its replay; nil: it is.
+    /// The reason why the call is not parked again after its replay; nil if it is.
     var end: String?
 }
 
-/// Why a call is not parked.
+/// The reason why a call is not parked.
 package enum ParkRefusal: Error, Sendable, Equatable {
-    /// As many calls are parked as may be.
+    /// The limit on parked calls is reached.
     case calls(Int)
-    /// Together they would have more bytes than they may have.
+    /// The limit on the bytes of parked calls is reached.
     case size(Int)
-    /// No call of this origin is parked any more: the daemon ends, or the service has changed.
+    /// Calls of this origin are no longer parked: the daemon ends, or the service has changed.
     case ended
 
-    /// For logs, behind "since".
+    /// The reason for logs, as the end of a sentence with "since".
     package var text: String {
         switch self {
         case .calls(let most): "\(most) calls wait already; raise park.calls"
@@ -63,53 +63,53 @@ package enum ParkRefusal: Error, Sendable, Equatable {
 ///                │  └────────────── the origin is still away ────────┘
 ///                └── its time is over, its client left, an operator, the end ──▶ gone
 package struct ParkingState: Sendable {
-    /// Nanoseconds to the first probe.
+    /// The nanoseconds before the first probe.
     package static let shortestWait: UInt64 = 1_000_000_000
-    /// Nanoseconds between two probes, at most.
+    /// The most nanoseconds between two probes.
     package static let longestWait: UInt64 = 30_000_000_000
 
-    /// What follows for a call that came back from a replay.
+    /// The treatment of a call that returned from a replay.
     package enum Return: Equatable, Sendable {
-        /// It is held again.
+        /// The call waits again.
         case parked
-        /// It has waited as long as it may.
+        /// The call has waited for its longest time.
         case expired
-        /// Nothing is held any more, for this reason.
+        /// No calls wait any more, for this reason.
         case ended(String)
     }
 
     package private(set) var calls: [UInt64: ParkedCall] = [:]
-    /// Bytes of all calls.
+    /// The bytes of all calls.
     package private(set) var size = 0
-    /// Identifiers of the calls that are held, in order.
+    /// The identifiers of the calls that wait, in order.
     private var held: [UInt64] = []
-    /// Nobody has heard of the origin since it failed last.
+    /// Whether the origin has not answered since its last failure.
     package private(set) var isAway = false
-    /// The call that probes the origin.
+    /// The call that probes the origin; nil for none.
     private var probe: UInt64?
     private var probeWait = shortestWait
-    /// When the next probe is due, monotonic nanoseconds.
+    /// The time of the next probe in monotonic nanoseconds.
     package private(set) var probeAt: UInt64 = 0
-    /// Why nothing is held any more; nil while calls may be parked.
+    /// The reason why no calls wait any more; nil while calls may be parked.
     private var end: String?
 
     package init() {}
 
-    /// Calls that are held, without those that are replayed now.
+    /// The number of calls that wait, without those that are replayed.
     package var heldCount: Int { held.count }
     private var replaying: Int { calls.count - held.count }
 
     // MARK: - Coming
 
-    /// Why a call of so many bytes would not be held; nil where it would.
+    /// The reason why a call of this size cannot be parked; nil if it can.
     package func refusal(of size: Int, _ policy: ParkPolicy) -> ParkRefusal? {
         if end != nil { return .ended }
         guard calls.count < policy.calls else { return .calls(policy.calls) }
         return self.size + size <= policy.size ? nil : .size(policy.size)
     }
 
-    /// Holds a call, since its origin is away.
-    /// - Returns: why it is not held; nil where it is.
+    /// Parks a call whose origin is away.
+    /// - Returns: the reason why it is not parked; nil if it is.
     package mutating func park(_ call: ParkedCall, _ policy: ParkPolicy, now: UInt64) -> ParkRefusal? {
         if let refusal = refusal(of: call.size, policy) { return refusal }
         calls[call.id] = call
@@ -119,8 +119,8 @@ package struct ParkingState: Sendable {
         return nil
     }
 
-    /// A replay came to nothing.
-    /// - Parameter isAway: the origin was asked in vain; otherwise the call was not admitted to it.
+    /// Handles a replay without an answer.
+    /// - Parameter isAway: whether the origin was asked in vain; otherwise the call was not admitted.
     package mutating func returned(_ id: UInt64, isAway: Bool, reason: String, now: UInt64) -> Return {
         guard let call = calls[id] else { return .expired }
         let wasProbe = probe == id
@@ -154,10 +154,10 @@ package struct ParkingState: Sendable {
         probeAt = now &+ probeWait
     }
 
-    /// In its place by age: who came back is older than who came since.
+    /// Inserts a call by its age: a call that returns is older than those that came since.
     private mutating func hold(_ id: UInt64) { held.insert(id, at: place(of: id)) }
 
-    /// The first place that is not before this identifier.
+    /// The index of the first call that is not older than this identifier.
     private func place(of id: UInt64) -> Int {
         var (low, high) = (0, held.count)
         while low < high {
@@ -169,8 +169,8 @@ package struct ParkingState: Sendable {
 
     // MARK: - Leaving
 
-    /// A fetch of the origin got an answer.
-    /// - Parameter width: how many may be replayed at the same time, at least 1.
+    /// Handles an answer of the origin to any fetch.
+    /// - Parameter width: the most calls that are replayed at the same time, at least 1.
     /// - Returns: the calls that are to be replayed now.
     package mutating func originAnswered(width: Int, now: UInt64) -> [UInt64] {
         isAway = false
@@ -178,8 +178,9 @@ package struct ParkingState: Sendable {
         return release(width: width, now: now)
     }
 
-    /// - Returns: the calls that are to be replayed now: the one that is to probe an origin that is away, or those whose
-    ///   own waits are over.
+    /// The calls that are due.
+    /// - Returns: the calls that are to be replayed now: the probe of an origin that is away, or those whose own waits
+    ///   are over.
     package mutating func replayDue(width: Int, now: UInt64) -> [UInt64] {
         if !isAway { return release(width: width, now: now) }
         guard probe == nil, now >= probeAt, let id = held.first else { return [] }
@@ -188,15 +189,15 @@ package struct ParkingState: Sendable {
         return [id]
     }
 
-    /// An operator wants all calls to be replayed, whatever is known of the origin and of them.
+    /// Handles an operator's order to replay all calls, independently of the origin's state.
     /// - Returns: the calls that are to be replayed now; the others follow.
     package mutating func replayAll(width: Int, now: UInt64) -> [UInt64] {
         for id in held { calls[id]?.notBefore = 0 }
         return originAnswered(width: width, now: now)
     }
 
-    /// An operator wants a call to be replayed, whatever is known of the origin.
-    /// - Returns: whether it was held.
+    /// Handles an operator's order to replay a call, independently of the origin's state.
+    /// - Returns: whether the call was waiting.
     package mutating func replay(_ id: UInt64) -> Bool {
         let place = place(of: id)
         guard place < held.count, held[place] == id else { return false }
@@ -204,29 +205,30 @@ package struct ParkingState: Sendable {
         return true
     }
 
-    /// A call has its answer, or its client has left, or it is to end for another reason.
-    /// - Returns: the calls that are to be replayed now in its place; nil where it has left already.
+    /// Removes a call that has its answer, whose client has left, or that ends for another reason.
+    /// - Returns: the calls that are to be replayed now in its place; nil if it had already left.
     package mutating func leave(_ id: UInt64, width: Int, now: UInt64) -> [UInt64]? {
         guard calls[id] != nil else { return nil }
         forget(id)
         if probe == id {
             probe = nil
-            // It has proved nothing unless the origin was heard of.
+            // The call has proved nothing, unless the origin was heard of.
             if isAway { probeAt = now &+ probeWait }
         }
         return release(width: width, now: now)
     }
 
-    /// The time of a call is over.
-    /// - Returns: whether it was held, and has left. One that is replayed now gets its answer, if there is one.
+    /// Handles the end of a call's longest wait.
+    /// - Returns: whether the call was waiting, and has left. A call that is being replayed gets the answer, if there
+    ///   is one.
     package mutating func expire(_ id: UInt64) -> Bool {
         guard calls[id]?.phase == .parked else { return false }
         forget(id)
         return true
     }
 
-    /// Ends all calls that are held; those that are replayed now end if they come back.
-    /// - Parameter reason: for clients.
+    /// Ends all calls that wait; those that are being replayed end when they return.
+    /// - Parameter reason: the reason for clients.
     package mutating func endAll(_ reason: String) -> [UInt64] {
         end = reason
         let ended = held
@@ -235,7 +237,7 @@ package struct ParkingState: Sendable {
         return ended
     }
 
-    /// Calls may be parked again.
+    /// Allows calls to be parked again.
     package mutating func begin() { end = nil }
 
     private mutating func release(width: Int, now: UInt64) -> [UInt64] {

@@ -1,4 +1,4 @@
-// A call that waits while its origin is away, where nothing stored and no fallback may serve.
+// A call that waits while its origin is away, if nothing stored and no fallback may answer it.
 
 import CacheStore
 import DownloadCore
@@ -9,9 +9,9 @@ import Policies
 import Upstream
 
 extension ServiceClient {
-    /// Answers a call; while its origin is away, the call is held and made again when the origin is back.
+    /// Answers a call; while its origin is away, the call waits, and is made again when the origin is back.
     ///
-    /// It is held only if nothing of it reached the origin, or if its method is idempotent, and only with all of its
+    /// A call waits only if nothing of it reached the origin, or if its method is idempotent, and only with all of its
     /// content in memory.
     @inline(never) func answerOrPark(
         _ call: ServiceCall,
@@ -53,15 +53,15 @@ extension ServiceClient {
     }
 }
 
-/// A call that waits for its origin if that is away: its content, and its place among the parked calls. One object, which
-/// each function that waits for it has in its frame. Loop-bound.
+/// A call that waits for its origin if that is away: its content, and its entry among the parked calls. One object,
+/// which each function that waits for the call has in its frame. Loop-bound.
 private final class WaitingCall {
     enum Judgement {
-        /// The answer stands, or the call has waited in vain.
+        /// The answer is final, or the call has waited in vain.
         case over(ServiceAnswer)
-        /// It was parked before, and is again.
+        /// The call was parked before, and waits again.
         case parked
-        /// It is to be parked for the first time.
+        /// The call is to be parked for the first time.
         case mayBePark
     }
 
@@ -69,9 +69,9 @@ private final class WaitingCall {
     private let policy: ParkPolicy
     private let parkable: ParkableCall
     private var body: WatchedBody?
-    /// Why it was not answered.
+    /// The reason why the call was not answered.
     private var absence: Absence?
-    /// Where it is parked.
+    /// The call's entry among the parked calls.
     private(set) var place: ParkedCall?
     let parked: ParkedCalls
 
@@ -84,12 +84,13 @@ private final class WaitingCall {
         self.policy = policy
     }
 
-    /// Its content is read in any case, and is not to be lost with a failure.
+    /// Whether the content is read in any case, so that a failure must not lose it.
     @inline(never) var mayBeStored: Bool {
         PostedContent.mayBeStored(call.head, call.framing, call.match.endpoint.request)
     }
 
-    /// - Returns: why it could not be read.
+    /// Reads the content of the call.
+    /// - Returns: the reason why it could not be read.
     @inline(never) func readContent(on loop: isolated EventLoop) async -> FetchError? {
         do throws(FetchError) {
             let content = try await PostedContent.read(call.body, bind: call.bindBody, on: loop)
@@ -126,14 +127,14 @@ private final class WaitingCall {
         return .over(end(result, verdict))
     }
 
-    /// It waits from now on, and its last answer is of no use.
+    /// Begins the wait; the last answer is not used.
     @inline(never) func begin(_ result: ServiceAnswer) {
         call.tellParked(why: absence?.reason ?? "")
         result.answer.reader?.close()
     }
 
-    /// Holds it for the first time, with all of its content.
-    /// - Returns: whether it may be held.
+    /// Parks the call for the first time, with all of its content.
+    /// - Returns: whether it is parked.
     @inline(never) func park(on loop: isolated EventLoop) async -> Bool {
         guard let held = hold(on: loop) else { return false }
         guard let body, body.length == nil else {
@@ -148,7 +149,7 @@ private final class WaitingCall {
                 return true
             }
         } catch {
-            // Its client did not send all of it.
+            // The client did not send all of the content.
         }
         parked.giveUp(held)
         return false
@@ -166,7 +167,7 @@ private final class WaitingCall {
             on: loop
         )
         guard case .success(let held) = result else { return nil }
-        // Who ends its side of the connection does not wait for what comes in some minutes.
+        // A client that ends its side of the connection does not wait for an answer in some minutes.
         call.endWithClient?()
         return held
     }
@@ -197,34 +198,34 @@ private final class WaitingCall {
 @available(*, unavailable) extension WaitingCall: Sendable {}
 
 extension ServiceCall {
-    /// What a request takes while it waits, besides its head and its content, in bytes: the connection, the exchange, the
-    /// call, the question and its answer, and the frames of the functions that wait. As many as a request with a fetch of
-    /// its own, which a parked call has had, takes at most; a scenario holds both to it.
+    /// The bytes that a waiting request takes in addition to its head and its content: the connection, the exchange,
+    /// the call, the question and its answer, and the frames of the functions that wait. It is the most that a request
+    /// with a fetch of its own takes, which a parked call has had; a scenario measures both.
     static let waitingMemory = 32 << 10
 
-    /// Bytes that it is counted with while it is parked.
+    /// The bytes that the call is counted with while it is parked.
     func parkedSize(content: Int) -> Int { Self.waitingMemory + head.size + content }
 
-    /// Tells that it waits for its origin.
+    /// Reports that the call waits for its origin.
     fileprivate func tellParked(why: String) {
         let rest = (try? target()) ?? match.rest
         parkable?.park(head.method, match.route.path(rest, match.endpoint, behind: hidden), why: why)
     }
 }
 
-/// Why an answer says that the origin is away.
+/// The reason why an answer means that the origin is away.
 private struct Absence {
     let reason: String
-    /// Something of the request may have reached the origin.
+    /// Whether something of the request may have reached the origin.
     let wasSent: Bool
-    /// The origin was asked in vain, or is left alone; otherwise there was no slot to ask it.
+    /// Whether the origin was asked in vain, or is left alone; otherwise there was no slot for the request.
     let isAway: Bool
 
-    /// Nil where the answer stands.
-    /// - Parameter isReplay: the call was parked before, and would rather wait again.
+    /// Interprets an answer; nil if it is final.
+    /// - Parameter isReplay: whether the call was parked before, and would rather wait again.
     init?(_ answer: Answer, isReplay: Bool, isOffline: Bool) {
         guard let failure = answer.failure else {
-            // As the breaker sees it: a gateway says that the origin is not there (RFC 9110 section 15.6).
+            // As for the breaker, the statuses of a gateway mean that the origin is away (RFC 9110 section 15.6).
             guard 502...504 ~= answer.head.status, !answer.isStandIn, answer.cacheStatus?.hit != true else {
                 return nil
             }
@@ -239,7 +240,8 @@ private struct Absence {
             (wasSent, isAway) = (!end.isUnsent, true)
         case .unavailable: (wasSent, isAway) = (false, true)
         case .offline:
-            // Otherwise a retry was not made, since the breaker is open: then the policy has judged what was sent.
+            // Otherwise a retry was not made because the breaker is open, and the policy has judged the request
+            // already.
             guard isReplay || !isOffline else { return nil }
             (wasSent, isAway) = (false, true)
         case .notAdmitted:
@@ -253,7 +255,7 @@ private struct Absence {
 }
 
 extension RequestHead {
-    /// About as many bytes as it has on the wire.
+    /// The approximate bytes of the head on the wire.
     var size: Int {
         var size = method.name.utf8.count + target.utf8.count + 16
         fields.forEachLine { name, value, _ in size += name.count + value.count + 4 }
@@ -262,7 +264,7 @@ extension RequestHead {
 }
 
 extension BodyFraming {
-    /// Bytes of content that are held at most.
+    /// The most bytes of content that are held.
     var contentBound: Int {
         switch self {
         case .none: 0

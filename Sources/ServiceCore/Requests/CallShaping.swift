@@ -1,4 +1,4 @@
-// A call as its endpoint sends it: its content is read and made anew before anything of it is sent.
+// A call with the changes of its endpoint: its content is read and made anew before anything of it is sent.
 
 import Content
 import DownloadCore
@@ -7,7 +7,7 @@ import HTTPWire
 import Policies
 import Upstream
 
-/// Why a call goes no further.
+/// The reason why a call is not sent.
 enum ShapingFailure: Error {
     case refused(RouteRefusal)
     /// The client did not send all of its content.
@@ -15,13 +15,13 @@ enum ShapingFailure: Error {
 }
 
 extension ServiceCall {
-    /// The endpoint makes another content, or may look into this one.
+    /// Whether the endpoint makes another content, or may look into this one.
     package var isShapedFirst: Bool {
         guard match.endpoint.isShaped, let shape = match.endpoint.request.shape else { return false }
         return shape.changesContent || !isPlain && shape.looksIntoContent(for: match.rest)
     }
 
-    /// The call with its target filled, and the content that is sent.
+    /// The call with its target filled, and with the content that is sent.
     func shaped(on loop: isolated EventLoop) async throws(ShapingFailure) -> ServiceCall {
         guard let shape = match.endpoint.request.shape else { return self }
         var call = self
@@ -40,7 +40,7 @@ extension ServiceCall {
             format = try ContentFormat.of(head.fields, isEmpty: isPlain)
         } catch {
             guard !shape.changesContent else { throw refusal(error) }
-            // It is no place of parameters, and goes on as it comes.
+            // The content has no parameters, and is sent unchanged.
             call.filledRest = try fill(nil).rest
             return call
         }
@@ -70,10 +70,10 @@ extension ServiceCall {
         }
     }
 
-    /// Bytes of content that a loop can look at without keeping its other requests waiting.
+    /// The most bytes of content that a loop examines itself, so that other requests do not wait.
     private static let quick = 64 * 1024
 
-    /// Does what takes time with the length of the content; not on a loop where that is long.
+    /// Does work whose time depends on the length of the content, off the loop if that is long.
     private func work<Value: Sendable>(
         on length: Int,
         _ body: @escaping @Sendable () throws(RequestFault) -> Value
@@ -94,7 +94,7 @@ extension ServiceCall {
         .refused(.request(fault, service: match.route.plan.name, endpoint: match.endpoint.name))
     }
 
-    /// The whole content.
+    /// Reads the whole content.
     private func read(atMost limit: Int, on loop: isolated EventLoop) async throws(ShapingFailure) -> [UInt8] {
         if isPlain { return [] }
         if case .length(let length) = framing, length > UInt64(limit) {
@@ -119,13 +119,14 @@ extension ServiceCall {
         retype(content.type)
     }
 
-    /// - Parameter type: nil where the client's stays.
+    /// Sets the type of the content.
+    /// - Parameter type: the type; nil to keep the client's.
     private mutating func retype(_ type: String?) {
         if let type {
             head.fields.set(.contentType, type)
             originFields.set(.contentType, type)
         }
-        // They were those of the client's content.
+        // The digests are those of the client's content.
         for name in ["Content-Digest", "Repr-Digest", "Digest", "Content-MD5"] {
             head.fields.remove(name)
             originFields.remove(name)
@@ -134,7 +135,7 @@ extension ServiceCall {
         originFields.remove(.expect)
     }
 
-    /// The client's content goes on as one part, as it comes.
+    /// Sends the client's content unchanged as one part.
     private mutating func send(
         _ upload: UploadPart,
         _ shape: RequestShape,
@@ -166,20 +167,21 @@ extension ServiceCall {
     }
 }
 
-/// The content that is sent, and its type.
+/// The content that is sent, with its type.
 struct ShapedContent: Equatable {
     let bytes: [UInt8]
-    /// Nil: the client's own.
+    /// The type; nil for the client's own.
     let type: String?
 }
 
-/// What a client's content is in, as far as it can be read as a tree.
+/// The format of a client's content, as far as it can be read as a tree.
 enum ContentFormat {
     case json, form
-    /// No content came.
+    /// There is no content.
     case none
 
-    /// - Throws: that content of the type is not read.
+    /// The format of a content.
+    /// - Throws: a fault if content of the type is not read.
     static func of(_ fields: Fields, isEmpty: Bool) throws(RequestFault) -> ContentFormat {
         if isEmpty { return .none }
         let coding = fields.combined(.contentEncoding) ?? ""
@@ -210,13 +212,13 @@ enum ContentFormat {
     }
 }
 
-/// The types of content that are read and made.
+/// The media types of content that is read and made.
 enum MediaType {
     static let json = "application/json"
     static let form = "application/x-www-form-urlencoded"
     static let plist = "application/x-plist"
 
-    /// Of the content, in lower case and without parameters; nil where the fields do not say one.
+    /// The type of a content in lower case and without parameters; nil if the fields have none.
     static func of(_ fields: Fields) -> String? {
         guard let value = fields.combined(.contentType) else { return nil }
         let type = value.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
@@ -227,10 +229,11 @@ enum MediaType {
 }
 
 extension RequestShape {
+    /// Makes the content that is sent.
     /// - Parameters:
-    ///   - fields: of the request.
-    ///   - members: the parameters that go into the content.
-    /// - Returns: nil where there is nothing to send.
+    ///   - fields: the fields of the request.
+    ///   - members: the parameters that are added to the content.
+    /// - Returns: nil if there is no content.
     func content(
         of tree: ContentTree,
         _ format: ContentFormat,
@@ -270,7 +273,8 @@ extension RequestShape {
         return style.isSorted ? tree.sorted() : tree
     }
 
-    /// - Parameter type: of the client's content; it stays where it is of the same format.
+    /// Encodes the content.
+    /// - Parameter type: the type of the client's content, which is kept for the same format.
     private func encoded(
         _ tree: ContentTree,
         _ format: ContentFormat,
@@ -298,14 +302,14 @@ extension RequestShape {
 }
 
 extension DateForm {
-    /// A time as it is sent; null stays.
-    /// - Parameter path: of the member.
+    /// A time in the form in which it is sent; null is kept.
+    /// - Parameter path: the path of the member.
     fileprivate func sent(_ value: ContentTree, _ path: [String]) throws(TreeError) -> ContentTree {
         let time: CalendarTime?
         switch value {
         case .null: return value
         case .number(let text):
-            // Whole seconds since 1970.
+            // A number is in whole seconds since 1970.
             time = Int64(text).flatMap { CalendarTime.range.contains($0) ? CalendarTime($0) : nil }
         case .string(let text): time = CalendarTime(iso8601: text)
         default: time = nil

@@ -1,26 +1,27 @@
-// The targets of an endpoint with parameters: a client's by its parts, the origin's made of it, and the way back.
+// The targets of an endpoint with parameters: the client's target in its parts, the origin's target made of it, and the
+// reverse.
 
 package import Content
 import HTTPWire
 import Policies
 
-/// What a request asks its origin for.
+/// The target of the request to the origin.
 package struct FilledTarget: Sendable, Equatable {
-    /// Below the base URL: begins with a slash, or with a question mark, or is empty.
+    /// The target below the base URL, which is empty, or begins with a slash or a question mark.
     package let rest: String
-    /// The parameters that go into the content.
+    /// The parameters that are sent in the content.
     package let members: [ContentTree.Member]
 
-    /// Bytes that a target may have.
+    /// The most bytes of a target.
     static let limit = 16 * 1024
 }
 
 extension RequestShape {
-    /// Fills `to` from the path, the query, the content and the defaults, in this order; the parameters that are left
-    /// go into the query or the members.
+    /// Fills `to` from the path, the query, the content and the defaults, in this order; other parameters become query
+    /// items or members of the content.
     /// - Parameters:
-    ///   - rest: what follows the service's prefix; the endpoint's pattern matches it.
-    ///   - content: of the request; nil where it was not read.
+    ///   - rest: the target without the service's prefix; the endpoint's pattern matches it.
+    ///   - content: the content of the request; nil if it was not read.
     package func fill(_ rest: String, content: ContentTree? = nil) throws(RequestFault) -> FilledTarget {
         var filling = TargetFilling(self, TargetParts(rest, pattern), content)
         var target = try to.map { to throws(RequestFault) in try filling.path(to) } ?? String(rest.prefix { $0 != "?" })
@@ -28,14 +29,14 @@ extension RequestShape {
         let placed = try filling.place()
         var items = own + filling.kept + placed.items
         if style.isSorted { items = Self.sorted(items) }
-        // A query without items stays one where the path stays the client's.
+        // An empty query is kept if the path is the client's.
         let isOpen = to == nil && rest.contains("?") && filling.hasNoItems
         if !items.isEmpty || isOpen { target += "?" + items.joined(separator: "&") }
         guard target.utf8.count <= FilledTarget.limit else { throw .tooLong(limit: FilledTarget.limit) }
         return FilledTarget(rest: target, members: placed.members)
     }
 
-    /// By the bytes of their decoded names; items of one name keep their order, which has a meaning.
+    /// Sorts items by the bytes of their decoded names; items of one name keep their order, which has a meaning.
     private static func sorted(_ items: [String]) -> [String] {
         let named = items.map { (name: TargetParts.Item($0[...]).name, text: $0) }.enumerated()
         return named.sorted { one, other in
@@ -45,12 +46,12 @@ extension RequestShape {
     }
 }
 
-/// One filling, with what of the request it has used.
+/// One filling, with a record of the used parts of the request.
 private struct TargetFilling {
     private let shape: RequestShape
     private let request: TargetParts
     private let content: ContentTree?
-    /// Places of items that go no further.
+    /// The indices of items that are not sent as they are.
     private var used: Set<Int> = []
     private var filled: Set<String> = []
 
@@ -62,7 +63,7 @@ private struct TargetFilling {
 
     var hasNoItems: Bool { request.items.isEmpty }
 
-    /// The items of the client's query that nobody has used, as they came.
+    /// The items of the client's query that were not used, unchanged.
     var kept: [String] { request.items.indices.filter { !used.contains($0) }.map { String(request.items[$0].text) } }
 
     mutating func path(_ to: TargetTemplate) throws(RequestFault) -> String {
@@ -77,14 +78,14 @@ private struct TargetFilling {
                 let value = try value(name)
                 guard !value.isEmpty else { throw .unfit(parameter: name) }
                 path += PercentEncoding.encode(value)
-                // A server that decodes once more must find no dot segment either.
+                // A server that decodes once more must not find a dot segment either.
                 if DotSegments.mayOccur(in: path) { throw .unfit(parameter: name) }
             }
         }
         return path
     }
 
-    /// The items of the template's own query; the client's of the same names give way to them.
+    /// The items of the template's own query; they replace the client's items of the same names.
     mutating func query(_ to: TargetTemplate) throws(RequestFault) -> [String] {
         var text = ""
         for piece in to.query ?? [] {
@@ -116,7 +117,7 @@ private struct TargetFilling {
         return Array(scalar.utf8)
     }
 
-    /// Where the parameters go that `to` has not used: as items into the query, or as members into the content.
+    /// Places the parameters that `to` has not used: as query items, or as members of the content.
     mutating func place() throws(RequestFault) -> (items: [String], members: [ContentTree.Member]) {
         var items: [String] = []
         var members: [ContentTree.Member] = []
@@ -147,13 +148,13 @@ private struct TargetFilling {
     }
 }
 
-/// What follows the service's prefix in a target, taken apart.
+/// The parts of a target without the service's prefix.
 struct TargetParts {
     /// An item of the query.
     struct Item {
-        /// As it came.
+        /// The item, undecoded.
         let text: Substring
-        /// Decoded as forms are.
+        /// The name, decoded in the form of HTML forms.
         let name: [UInt8]
 
         var value: [UInt8] {
@@ -169,11 +170,12 @@ struct TargetParts {
 
     /// The parameters of the path, decoded.
     private(set) var path: [String: [UInt8]] = [:]
-    /// What `*` matched, as it came: empty, or beginning with a slash.
+    /// The part that `*` matched, undecoded: empty, or beginning with a slash.
     private(set) var tail = ""
     let items: [Item]
 
-    /// - Parameter pattern: matches the target.
+    /// Takes a target apart.
+    /// - Parameter pattern: the pattern, which matches the target.
     init(_ rest: String, _ pattern: PathPattern) {
         let halves = rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         items = halves.count < 2 ? [] : halves[1].split(separator: "&").map(Item.init)
@@ -181,7 +183,7 @@ struct TargetParts {
         for segment in pattern.segments {
             if case .rest = segment {
                 tail = segments.map { "/" + $0 }.joined()
-                // The slash before nothing belongs to the rest.
+                // The slash in front of an empty rest belongs to the rest.
                 if tail == "/", halves.first?.hasSuffix("/") == false { tail = "" }
                 return
             }
@@ -190,7 +192,7 @@ struct TargetParts {
         }
     }
 
-    /// Where items of that name are.
+    /// The indices of the items with a name.
     func places(of name: String) -> [Int] {
         let name = Array(name.utf8)
         return items.indices.filter { items[$0].name == name }
@@ -206,9 +208,9 @@ struct TargetParts {
 }
 
 extension RequestShape {
-    /// What a client asks for so that this target is asked for; nil where the target is none of this endpoint's, or
-    /// does not say it.
-    /// - Parameter target: below the base URL.
+    /// The client's target that leads to a target on the origin; nil if none of this endpoint does, or if the target
+    /// does not determine it.
+    /// - Parameter target: the target below the base URL.
     func rest(leadingTo target: String) -> String? {
         guard let to else { return (try? fill(target))?.rest == target ? target : nil }
         let halves = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -234,7 +236,7 @@ extension RequestShape {
         return (try? fill(rest))?.rest == target ? rest : nil
     }
 
-    /// The client's path.
+    /// The path of the client's target.
     private func path(_ found: Found) -> String? {
         var path = ""
         for segment in pattern.segments {
@@ -249,13 +251,13 @@ extension RequestShape {
         return path.isEmpty ? "/" : path
     }
 
-    /// What parameters stand for.
+    /// The values of the parameters that were found in a target.
     private struct Found {
         var values: [String: [UInt8]] = [:]
         var tail = ""
     }
 
-    /// A parameter ends where the literal behind it begins for the first time.
+    /// Matches a path; a parameter ends at the first occurrence of the literal that follows.
     private static func match(_ path: Substring, _ pieces: ArraySlice<TargetTemplate.Piece>) -> Found? {
         var (path, pieces, found) = (path, pieces, Found())
         while let piece = pieces.popFirst() {
@@ -280,7 +282,7 @@ extension RequestShape {
         return path.isEmpty ? found : nil
     }
 
-    /// The items of a template's query, by their names, with the one parameter that is a whole value.
+    /// The items of a template's query by their names, each with its parameter if that is the whole value.
     private static func items(_ pieces: [TargetTemplate.Piece]) -> [(name: [UInt8], parameter: String?)] {
         var items: [(name: [UInt8], parameter: String?)] = []
         var (text, parameters): (String, [String]) = ("", [])
@@ -297,7 +299,7 @@ extension RequestShape {
             case .literal(let literal):
                 for (place, part) in literal.split(separator: "&", omittingEmptySubsequences: false).enumerated() {
                     if place > 0 { flush() }
-                    // What follows a parameter in its item makes its value a part.
+                    // Text after a parameter in the same item makes the parameter a part of the value.
                     text += part
                 }
             }

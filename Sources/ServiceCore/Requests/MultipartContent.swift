@@ -1,21 +1,21 @@
-// Contents of several parts (RFC 7578): the heads of the parts, and fields, files and a client's content as parts.
+// Multipart contents (RFC 7578): the heads of parts; fields, files and a client's content as parts.
 
 import Content
 import HTTPWire
 import Policies
 import Upstream
 
-/// Made for one request.
+/// The multipart content of one request.
 struct MultipartContent {
     private let boundary: String
-    /// Fields and files, without the last boundary.
+    /// The parts with fields and files, without the last boundary.
     private let parts: [UInt8]
     private let upload: UploadPart?
     private let uploadType: String
 
-    /// All parts are known.
+    /// Makes a content whose parts are all known.
     init(_ tree: ContentTree, _ files: [FilePart], _ style: FormStyle) {
-        // The same parts have the same boundary, so that the same request has the same bytes.
+        // The boundary depends on the parts only, so that the same request has the same bytes.
         var number: UInt64 = 0xCBF2_9CE4_8422_2325
         let plain = Self.parts(tree, files, style, boundary: "")
         for byte in plain { number = (number ^ UInt64(byte)) &* 0x100_0000_01B3 }
@@ -30,10 +30,10 @@ struct MultipartContent {
         uploadType = ""
     }
 
-    /// With a part that is not known yet, which follows the fields.
-    /// - Parameter type: of the client's content.
+    /// Makes a content with an upload, a part that is not known yet and follows the fields.
+    /// - Parameter type: the type of the client's content.
     init(_ tree: ContentTree, _ files: [FilePart], _ style: FormStyle, _ upload: UploadPart, type: String?) {
-        // Nobody who sends the content can know it.
+        // The boundary is random, so that the sender of the content cannot know it.
         boundary = MultipartHead.randomBoundary()
         parts = Self.parts(tree, files, style, boundary: boundary)
         self.upload = upload
@@ -42,12 +42,12 @@ struct MultipartContent {
 
     var type: String { MultipartHead.type(boundary) }
 
-    /// All of it, where there is no upload.
+    /// The whole content, if there is no upload.
     var whole: [UInt8] { parts + end }
 
     private var end: [UInt8] { MultipartHead.end(boundary) }
 
-    /// What stands before the client's content, and what behind it.
+    /// The bytes before the client's content, and those after it.
     var around: (before: [UInt8], after: [UInt8]) {
         guard let upload else { return (parts, end) }
         let head = MultipartHead.bytes(boundary, upload.name, filename: upload.filename, type: uploadType)
@@ -85,7 +85,7 @@ struct MultipartContent {
     }
 }
 
-/// A content with something behind it. Loop-bound.
+/// A content with further bytes after it. Loop-bound.
 final class FollowedSource: RequestBodySource {
     private let first: any RequestBodySource
     private let rest: any RequestBodySource
@@ -112,15 +112,15 @@ package enum MultipartHead {
     /// The media type of a form with this boundary.
     package static func type(_ boundary: String) -> String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// A boundary that nobody who sends a part can know.
+    /// A boundary that the sender of a part cannot know.
     package static func randomBoundary() -> String {
         boundary(UInt64.random(in: .min ... .max)) + hex(UInt64.random(in: .min ... .max))
     }
 
     static func boundary(_ number: UInt64) -> String { "drydock-" + hex(number) }
 
-    /// The boundary of a part, and its head up to its content, which a line end follows.
-    /// - Parameter type: visible ASCII.
+    /// The boundary and the head of a part, which its content and a line end follow.
+    /// - Parameter type: the media type, in visible ASCII.
     package static func bytes(
         _ boundary: String,
         _ name: String,
@@ -133,7 +133,7 @@ package enum MultipartHead {
         return Array((text + "\r\n\r\n").utf8)
     }
 
-    /// What follows the last part.
+    /// The bytes after the last part.
     package static func end(_ boundary: String) -> [UInt8] { Array("--\(boundary)--\r\n".utf8) }
 
     private static func hex(_ number: UInt64) -> String {
@@ -141,10 +141,10 @@ package enum MultipartHead {
         return String(repeating: "0", count: 16 - text.utf8.count) + text
     }
 
-    /// As browsers write names (HTML, "multipart form data").
+    /// A name with the escapes that browsers use (HTML, "multipart form data").
     private static func escaped(_ text: String) -> String {
         var escaped = ""
-        // By scalars: CR LF is one Character, and would be neither.
+        // The text is read by scalars, because CR LF is one Character.
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\r": escaped += "%0D"

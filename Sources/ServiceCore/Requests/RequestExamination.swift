@@ -1,24 +1,25 @@
-// Requests that are looked at before anybody answers them: by whom, and what becomes of those that are not right.
+// The check of requests before they are answered, and the treatment of requests that fail it.
 
 package import Matching
 
-/// Says what is wrong with requests. Any thread.
+/// Finds the mistakes of requests. Any thread.
 package protocol RequestExaminer: Sendable {
-    /// Whether the content of such a request is looked at.
+    /// Whether the content of such a request is examined.
     func needsContent(method: String, path: String) -> Bool
 
-    /// What is wrong, each with its place; empty if nothing is.
+    /// The mistakes of a request, each with its place; empty if there are none.
     func problems(_ request: RequestParts) -> [String]
 }
 
-/// How the requests of a service are examined.
+/// The settings for the examination of a service's requests.
 package struct RequestExamination: Sendable {
-    /// The name of the file that says which requests are right.
+    /// The name of the file with the rules for requests.
     package let document: String
     package let examiner: any RequestExaminer
-    /// A request that is not right is not answered; otherwise it is told of.
+    /// Whether a request with mistakes is refused; otherwise they are only reported.
     package let refuses: Bool
-    /// Bytes of a content that are read, and that it may have without its codings; a longer one is not looked at.
+    /// The most bytes of a content that are read, and that it may have without its codings; a longer one is not
+    /// examined.
     package let contentLimit: Int
 
     package init(_ examiner: any RequestExaminer, document: String, refuses: Bool, contentLimit: Int) {

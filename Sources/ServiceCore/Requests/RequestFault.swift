@@ -1,26 +1,26 @@
-// Why a request cannot be made into the one that its endpoint sends.
+// The reasons why an endpoint cannot make its own request of a client's.
 
 /// A fault of the client's request, found before anything is sent.
 package enum RequestFault: Error, Sendable, Equatable {
     /// A parameter of `to` has no value.
     case missing(parameter: String)
-    /// A parameter of `to` would leave its segment, or is empty there.
+    /// A parameter of `to` is empty in its segment, or would leave it.
     case unfit(parameter: String)
-    /// A parameter is given more than once, and may stand for one value only.
+    /// A parameter is given more than once, although it is a single value.
     case repeated(parameter: String)
     /// A parameter of `to` is a list or an object.
     case structured(parameter: String)
-    /// A parameter that goes into the content is not UTF-8.
+    /// A parameter for the content is not UTF-8.
     case notText(parameter: String)
-    /// What `to` makes is longer than any target may be.
+    /// The target that `to` makes is longer than a target may be.
     case tooLong(limit: Int)
-    /// The content is not of a kind that is read.
+    /// The content is of a kind that is not read.
     case kind(String)
-    /// The content is longer than it may be where it is read as a whole, in bytes.
+    /// The content is longer than the limit for content that is read as a whole, in bytes.
     case tooLarge(limit: Int)
-    /// The content is not what its type says.
+    /// The content does not conform to its type.
     case malformed(String)
-    /// The content cannot be sent as the endpoint says.
+    /// The content cannot be sent in the format of the endpoint.
     case encoding(String)
 
     package var status: Int {
@@ -43,7 +43,7 @@ package enum RequestFault: Error, Sendable, Equatable {
         }
     }
 
-    /// What is wrong, and what helps.
+    /// The fault, with advice.
     package var detail: String {
         switch self {
         case .missing(let name):

@@ -1,12 +1,12 @@
-// What an endpoint makes of a request before it is sent: another target, parameters, another content.
+// The changes of an endpoint to a request before it is sent: another target, parameters, another content.
 
 package import Content
 package import Policies
 
-/// A parameter of the configuration.
+/// A default of a parameter.
 package struct DefaultParameter: Sendable, Equatable {
     package let name: String
-    /// What it is where the request does not name it.
+    /// The value if the request does not name the parameter.
     package let value: ContentTree
 
     package init(_ name: String, _ value: ContentTree) {
@@ -15,19 +15,20 @@ package struct DefaultParameter: Sendable, Equatable {
     }
 }
 
-/// Of one endpoint; an endpoint without any of it has none. An object, so that plans without one stay small.
+/// The changes of one endpoint; an endpoint without changes has no such object. It is an object so that other plans
+/// stay small.
 ///
-/// Sendable: nothing in it changes.
+/// Sendable: it never changes.
 package final class RequestShape: Sendable, Equatable {
-    /// The target below the base URL; nil: the client's path.
+    /// The target below the base URL; nil for the client's path.
     package let to: TargetTemplate?
     package let parameters: [DefaultParameter]
-    /// Where parameters go that `to` does not use.
+    /// The part of a request for parameters that `to` does not use.
     package let placement: ParameterPlacement
     package let style: FormStyle
-    /// What becomes of the content; nil: it is passed on as it comes.
+    /// The changes to the content; nil if it is sent unchanged.
     package let body: BodyShape?
-    /// Of the endpoint.
+    /// The path pattern of the endpoint.
     package let pattern: PathPattern
 
     package init(
@@ -51,17 +52,17 @@ package final class RequestShape: Sendable, Equatable {
             && left.style == right.style && left.body == right.body && left.pattern == right.pattern
     }
 
-    /// The bytes of content that are read where it is read as a whole.
+    /// The most bytes of content that is read as a whole.
     package var contentLimit: Int { body?.limit ?? BodyShape.defaultLimit }
 
-    /// Whether the content is made anew, which is read as a whole for that unless it is a part of a multipart content.
+    /// Whether the content is made anew. It is read as a whole for that, unless it is a part of a multipart content.
     package var changesContent: Bool {
         if let body, body.changesContent { return true }
         let used = to?.parameters ?? []
         return placement == .body && parameters.contains { !used.contains($0.name) }
     }
 
-    /// Whether one parameter of `to` may be in the content of the request with this target.
+    /// Whether a parameter of `to` may be in the content of the request with this target.
     package func looksIntoContent(for rest: String) -> Bool {
         guard let to else { return false }
         let request = TargetParts(rest, pattern)
@@ -69,28 +70,28 @@ package final class RequestShape: Sendable, Equatable {
     }
 }
 
-/// What becomes of a content.
+/// The changes to the content of a request.
 package struct BodyShape: Sendable, Equatable {
-    /// 1 MiB.
+    /// The default of ``limit``, 1 MiB.
     package static let defaultLimit = 1 << 20
 
-    /// Nil: as it came; JSON where it did not come at all.
+    /// The format in which the content is sent; nil for its own, or for JSON if there is none.
     package var encoding: ContentEncodingFormat?
     package var defaults: ContentTree
     package var stripsNulls: Bool
-    /// Nil: names stay as they are.
+    /// The style of the names of members; nil to keep them.
     package var names: NameStyle?
     package var dates: DateRule?
-    /// Paths of the members whose texts are data in base64.
+    /// The paths of the members whose texts are data in base64.
     package var data: [[String]]
-    /// The bytes of content that are read as a whole.
+    /// The most bytes of content that is read as a whole.
     package var limit: Int
-    /// The client's content as it comes is this part of a multipart content; nil: its members are the parts.
+    /// The part of a multipart content that the client's content becomes unchanged; nil if its members become parts.
     package var upload: UploadPart?
-    /// Parts of a multipart content that are files of the configuration.
+    /// The parts of a multipart content that are files of the configuration.
     package var files: [FilePart]
 
-    /// Something is made of the content; a limit alone is for parameters that are looked for in it.
+    /// Whether the content is changed; a limit alone is for parameters that are looked for in it.
     var changesContent: Bool {
         encoding != nil || defaults != .empty || stripsNulls || names != nil || dates != nil || !data.isEmpty
             || upload != nil || !files.isEmpty
@@ -119,9 +120,9 @@ package struct BodyShape: Sendable, Equatable {
     }
 }
 
-/// Which members are times, and how they are sent.
+/// The members that are times, and the form in which they are sent.
 package struct DateRule: Sendable, Equatable {
-    /// Paths of members.
+    /// The paths of these members.
     package var members: [[String]]
     package var form: DateForm
 
@@ -135,7 +136,7 @@ package struct DateRule: Sendable, Equatable {
 package struct UploadPart: Sendable, Equatable {
     package var name: String
     package var filename: String
-    /// Nil: that of the client's content.
+    /// The type of the part; nil for that of the client's content.
     package var type: String?
 
     package init(name: String, filename: String, type: String? = nil) {

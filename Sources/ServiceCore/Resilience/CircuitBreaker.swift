@@ -1,4 +1,4 @@
-// The circuit breaker of an origin, and how it hears, with others, of the end of each fetch.
+// The circuit breaker of an origin, and the report of each fetch's end to it and to others.
 
 import EventLoop
 package import Policies
@@ -14,29 +14,29 @@ import Upstream
 package struct CircuitBreaker: Sendable, Equatable {
     package enum State: Sendable, Equatable {
         case closed
-        /// Until a time on the monotonic clock, in nanoseconds.
+        /// The breaker is open until a monotonic time in nanoseconds.
         case open(until: UInt64)
-        /// A probe is under way; if nobody has heard of it until then, the next fetch is one.
+        /// A probe is under way; if it has no result until then, the next fetch is a probe.
         case halfOpen(until: UInt64)
     }
 
-    /// What a fetch may do.
+    /// The treatment of a fetch.
     package enum Verdict: Sendable, Equatable {
         case pass
-        /// It is the probe: its outcome is to be told as that of one.
+        /// The fetch is the probe, and its outcome is reported as one.
         case probe
         /// The origin is left alone.
         case refuse
     }
 
     package private(set) var state = State.closed
-    /// When the last failures in a row came.
+    /// The times of the last failures in a row.
     private var failures: [UInt64] = []
 
     package init() {}
 
-    /// Asks for a fetch.
-    /// - Parameter now: monotonic nanoseconds.
+    /// Asks for the treatment of a fetch.
+    /// - Parameter now: the monotonic time in nanoseconds.
     package mutating func admit(now: UInt64, _ policy: BreakerPolicy) -> Verdict {
         guard !refuses(now: now) else { return .refuse }
         if state == .closed { return .pass }
@@ -44,7 +44,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         return .probe
     }
 
-    /// Whether a fetch would be refused, as it stands.
+    /// Whether a fetch would be refused at present.
     package func refuses(now: UInt64) -> Bool {
         switch state {
         case .closed: false
@@ -56,10 +56,10 @@ package struct CircuitBreaker: Sendable, Equatable {
         if case .halfOpen = state { true } else { false }
     }
 
-    /// A fetch got an answer that is no failure.
-    /// - Returns: whether the breaker closed by it.
+    /// Records an answer that is no failure.
+    /// - Returns: whether it closed the breaker.
     package mutating func succeeded(isProbe: Bool) -> Bool {
-        // A fetch from before the opening says nothing about the origin of now.
+        // A fetch that began before the breaker opened says nothing about the present state of the origin.
         guard state == .closed || isProbe && isHalfOpen else { return false }
         let wasOpen = state != .closed
         state = .closed
@@ -67,8 +67,8 @@ package struct CircuitBreaker: Sendable, Equatable {
         return wasOpen
     }
 
-    /// A fetch failed.
-    /// - Returns: whether the breaker opened by it.
+    /// Records a failed fetch.
+    /// - Returns: whether it opened the breaker.
     package mutating func failed(isProbe: Bool, now: UInt64, _ policy: BreakerPolicy) -> Bool {
         switch state {
         case .open: return false
@@ -77,7 +77,7 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .closed:
             failures.append(now)
             if failures.count > policy.failures { failures.removeFirst(failures.count - policy.failures) }
-            // Loops read the clock before they get here, and may come in another order.
+            // Loops read the clock before they get here, and so the times may be out of order.
             guard failures.count == policy.failures, let first = failures.min(), now < first + policy.window
             else { return false }
         }
@@ -86,27 +86,28 @@ package struct CircuitBreaker: Sendable, Equatable {
         return true
     }
 
-    /// The probe ended without an outcome, since nobody waited for it any more: the next fetch is one.
+    /// Records that the probe was abandoned without an outcome: the next fetch is a probe.
     package mutating func probeWasGivenUp(now: UInt64) {
         if isHalfOpen { state = .open(until: now) }
     }
 }
 
-/// Loop-bound. A class, so that a fetch of a service without all three pays for one reference that is nil.
+/// Reports the end of a fetch to the breaker, to parked calls, and to those that learn latencies. Loop-bound. It is a
+/// class so that a fetch of a service without all three has only one nil reference.
 final class OriginWatch {
     private let resilience: Resilience
     private let origin: String
-    /// Nil where the service has no breaker.
+    /// The policy of the breaker; nil for none.
     private let policy: BreakerPolicy?
-    /// Nil where the service parks no calls.
+    /// The parked calls of the service; nil if it parks none.
     private let parked: ParkedCalls?
     private let isProbe: Bool
-    /// Who learns how long the origin takes.
+    /// The places that learn the latency of the origin.
     private let learners: [LearnedLatency]
-    /// Monotonic nanoseconds; 0 where nobody learns.
+    /// The beginning of the fetch in monotonic nanoseconds; 0 if nothing learns latencies.
     private let began: UInt64
 
-    /// Nil where the breaker refuses the fetch.
+    /// Makes a watch; nil if the breaker refuses the fetch.
     init?(
         _ resilience: Resilience,
         _ origin: String,
@@ -127,7 +128,7 @@ final class OriginWatch {
         began = learners.isEmpty ? 0 : Monotonic.now()
     }
 
-    /// A final head came. The three statuses of a gateway say that the origin is not there (RFC 9110 section 15.6).
+    /// Reports a final head. The three statuses of a gateway mean that the origin is away (RFC 9110 section 15.6).
     func answered(_ status: Int) {
         if !learners.isEmpty {
             let now = Monotonic.now()
@@ -141,17 +142,17 @@ final class OriginWatch {
         }
     }
 
-    /// There was no answer.
+    /// Reports a fetch without an answer.
     func failed(_ error: UpstreamError) {
         switch error.kind {
-        // They say nothing about the origin.
+        // These errors say nothing about the origin.
         case .proxy(let status?) where status < 500 || status == 508: givenUp()
         case .request, .requestBody, .addressRefused, .tlsFile, .cancelled, .internal: givenUp()
         default: if let policy { resilience.failed(origin, isProbe: isProbe, policy) }
         }
     }
 
-    /// Nobody waits for the fetch any more.
+    /// Reports that the fetch was abandoned.
     func givenUp() {
         if isProbe { resilience.probeWasGivenUp(origin) }
     }

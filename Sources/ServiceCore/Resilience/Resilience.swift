@@ -1,32 +1,36 @@
-// What a service does about an origin that fails, across reloads: the circuit breakers, the budget of
-// retries, and what is counted.
+// The state of a service for failing origins, kept across reloads: circuit breakers, the budget of retries, and
+// counters.
 
 import HTTPWire
 import Policies
 import Synchronization
 
-/// Something that an operator may want to read of.
+/// A report for operators.
 package enum ServiceReport: Sendable, Equatable {
-    /// - `wait`: nanoseconds before the attempt.
+    /// An attempt is repeated.
+    /// - `wait`: the nanoseconds before the next attempt.
     case retrying(method: String, path: String, attempt: Int, of: Int, wait: UInt64, why: String)
-    /// Another attempt was due, and the budget had none left.
-    /// - `isFirst`: it had one left the time before.
+    /// A retry was due, and the budget was used up.
+    /// - `isFirst`: whether the budget allowed the retry before.
     case retryRefused(method: String, path: String, attempts: Int, why: String, isFirst: Bool)
-    /// - `duration`: nanoseconds until a request may probe the origin.
+    /// A breaker opened.
+    /// - `duration`: the nanoseconds until a request may probe the origin.
     case breakerOpened(origin: String, failures: Int, duration: UInt64)
     case breakerClosed(origin: String)
-    /// - `time`: nanoseconds that the call may wait.
+    /// A call was parked.
+    /// - `time`: the nanoseconds that the call may wait.
     case parked(method: String, path: String, id: UInt64, time: UInt64, why: String)
     case notParked(method: String, path: String, why: ParkRefusal)
-    /// - `waited`: nanoseconds since the call was parked, as in the next case.
+    /// A parked call was replayed.
+    /// - `waited`: the nanoseconds since the call was parked, as in the next case.
     case replayed(method: String, path: String, id: UInt64, waited: UInt64)
     case parkExpired(method: String, path: String, id: UInt64, waited: UInt64)
-    /// A client has come back before the time that it was told.
-    /// - `wait`: seconds that are left of it.
+    /// A client has returned before the time that it was told.
+    /// - `wait`: the seconds that are left.
     case cameEarly(client: String, quota: String, wait: Int64)
 
-    /// One line.
-    /// - Parameter service: empty for forward mode.
+    /// The report as one line.
+    /// - Parameter service: the name of the service; empty for forward mode.
     package func text(service: String) -> String {
         let who = service.isEmpty ? "forward mode" : "service \(service)"
         return switch self {
@@ -52,8 +56,8 @@ package enum ServiceReport: Sendable, Equatable {
         }
     }
 
-    /// A retry is ordinary, a budget of them that is used up is not, nor is an origin that is left alone, nor a call that
-    /// waits for it in vain.
+    /// Whether the report is a warning: a used-up budget, an origin that is left alone, or a call that waits in vain,
+    /// but not an ordinary retry.
     package var isWarning: Bool {
         switch self {
         case .breakerOpened, .parkExpired, .notParked: true
@@ -63,14 +67,14 @@ package enum ServiceReport: Sendable, Equatable {
     }
 }
 
-/// One service's.
+/// The state of one service for failing origins.
 ///
 /// Sendable: breakers and budget are under one mutex, which is held for a few instructions; the counters are atomic.
 package final class Resilience: Sendable {
     /// The circuit breaker as `drydock status` and the metrics show it.
     package enum BreakerState: Sendable, Equatable {
         case closed
-        /// For so many nanoseconds still.
+        /// The breaker is open for this number of nanoseconds.
         case open(for: UInt64)
         case halfOpen
 
@@ -84,7 +88,7 @@ package final class Resilience: Sendable {
     }
 
     private struct State {
-        /// By origin: a reload may name another one, while fetches of the old plan are under way.
+        /// The breakers by origin: a reload may change the origin while fetches of the old plan are under way.
         var breakers: [String: CircuitBreaker] = [:]
         var budget = RetryBudget()
     }
@@ -97,8 +101,9 @@ package final class Resilience: Sendable {
     private let now: @Sendable () -> UInt64
     private let onReport: @Sendable (ServiceReport) -> Void
 
+    /// Makes the state of a service.
     /// - Parameters:
-    ///   - now: monotonic nanoseconds.
+    ///   - now: the monotonic time in nanoseconds.
     ///   - onReport: called on any loop.
     package init(
         now: @escaping @Sendable () -> UInt64,
@@ -110,29 +115,29 @@ package final class Resilience: Sendable {
 
     package func tell(_ report: ServiceReport) { onReport(report) }
 
-    /// Retries since the start.
+    /// The number of retries since the start.
     package var retryCount: Int { retries.load(ordering: .relaxed) }
-    /// Retries that the budget had nothing left for.
+    /// The number of retries that the budget did not allow.
     package var unaffordableCount: Int { unaffordable.load(ordering: .relaxed) }
-    /// How often the breaker opened.
+    /// The number of times that a breaker opened.
     package var openingCount: Int { openings.load(ordering: .relaxed) }
-    /// Fetches that an open breaker refused.
+    /// The number of fetches that an open breaker refused.
     package var refusalCount: Int { refusals.load(ordering: .relaxed) }
 
     // MARK: - Retries
 
-    /// A first attempt is made.
-    /// - Parameter share: nil: its retries need no budget.
+    /// Records a first attempt.
+    /// - Parameter share: the retries that it earns; nil if retries need no budget.
     func earnRetries(_ share: Double?) {
         guard let share else { return }
         let now = now()
         state.withLock { $0.budget.earn(share, now: now) }
     }
 
-    /// Takes a retry out of the budget, where the policy has one, and reports where none is left.
+    /// Takes a retry out of the budget, if the policy has one, and reports if none is left.
     /// - Parameters:
-    ///   - attempts: how many there were.
-    ///   - why: what the last one ended with.
+    ///   - attempts: the number of attempts so far.
+    ///   - why: the end of the last attempt.
     func takeRetry(_ policy: RetryPolicy, method: Method, path: some StringProtocol, attempts: Int, why: String)
         -> Bool
     {
@@ -146,7 +151,7 @@ package final class Resilience: Sendable {
         onReport(
             .retryRefused(
                 method: method.name,
-                // A query may hold secrets.
+                // The query is left out, because it may contain secrets.
                 path: String(path.prefix { $0 != "?" }),
                 attempts: attempts,
                 why: why,
@@ -170,23 +175,23 @@ package final class Resilience: Sendable {
         }
     }
 
-    /// Whether the breaker would refuse a fetch, as it stands.
+    /// Whether the breaker would refuse a fetch at present.
     package func leavesAlone(_ origin: String) -> Bool {
         let now = now()
         return state.withLock { $0.breakers[origin]?.refuses(now: now) ?? false }
     }
 
-    /// Asks for a fetch.
+    /// Asks the breaker for the treatment of a fetch.
     func admit(to origin: String, _ policy: BreakerPolicy) -> CircuitBreaker.Verdict {
         let now = now()
         return state.withLock { $0.breakers[origin]?.admit(now: now, policy) ?? .pass }
     }
 
-    /// A fetch was refused.
+    /// Counts a refused fetch.
     func countRefusal() { refusals.wrappingAdd(1, ordering: .relaxed) }
 
     func succeeded(_ origin: String, isProbe: Bool) {
-        // One that is closed and has seen no failure needs no place in the table, which keeps it small across reloads.
+        // A closed breaker without failures is not kept in the table, which stays small across reloads.
         let hasClosed = state.withLock { state in
             let hasClosed = state.breakers[origin]?.succeeded(isProbe: isProbe) ?? false
             if state.breakers[origin]?.state == .closed { state.breakers[origin] = nil }
@@ -195,17 +200,17 @@ package final class Resilience: Sendable {
         if hasClosed { onReport(.breakerClosed(origin: origin)) }
     }
 
-    /// The origins of which failures are remembered at the same time: in forward mode it is for clients to say which
-    /// there are. Those beyond are asked as if there were no breaker.
+    /// The most origins whose failures are remembered, because clients choose the origins of forward mode. Further
+    /// origins are treated as if there were no breaker.
     static let maximumBreakers = 1024
 
-    /// Circuit breakers that refuse fetches now.
+    /// The number of breakers that refuse fetches at present.
     package var openBreakerCount: Int {
         let now = now()
         return state.withLock { $0.breakers.values.count { $0.refuses(now: now) } }
     }
 
-    /// Origins of which failures are remembered.
+    /// The number of origins whose failures are remembered.
     var breakerCount: Int { state.withLock { $0.breakers.count } }
 
     func failed(_ origin: String, isProbe: Bool, _ policy: BreakerPolicy) {

@@ -1,19 +1,20 @@
-// Whether a fetch is made once more, after which wait, and how many retries an origin may get.
+// The decision whether a fetch is repeated, the wait before that, and the budget of retries for an origin.
 
 package import DownloadCore
 package import HTTPWire
 package import Policies
 import Upstream
 
-/// How an attempt ended before anything of its answer was sent on.
+/// The end of an attempt, before anything of its answer was sent on.
 package enum AttemptEnd: Sendable, Equatable {
+    /// The head came.
     /// - `retryAfter`: the value of Retry-After.
     case head(status: Int, retryAfter: String?)
     case failed(FetchError)
-    /// The body is not what the route expects.
+    /// The body does not meet the expectations of the route.
     case content(String)
 
-    /// For logs.
+    /// The end of the attempt for logs.
     package var text: String {
         switch self {
         case .head(let status, _): "the status was \(status)"
@@ -22,10 +23,10 @@ package enum AttemptEnd: Sendable, Equatable {
         }
     }
 
-    /// Of the answer; nil where there was none.
+    /// The status of the answer; nil if there was none.
     package var status: Int? { if case .head(let status, _) = self { status } else { nil } }
 
-    /// What a policy may name it; nil for what no policy repeats.
+    /// The cause by which a policy names the end; nil for an end that is never repeated.
     package var cause: RetryCause? {
         switch self {
         case .head(let status, _): .status(status)
@@ -33,7 +34,7 @@ package enum AttemptEnd: Sendable, Equatable {
         case .failed(.upstream(let error)):
             switch error.kind {
             case .timeout, .proxy(504): .timeout
-            // It has nothing against the request, and may reach the origin another time.
+            // The proxy has no objection to the request, and may reach the origin another time.
             case .proxy(nil), .proxy(502), .proxy(503): .connect
             case .nameNotFound, .resolver, .connectionRefused, .unreachable, .tls, .closed: .connect
             default: nil
@@ -43,25 +44,26 @@ package enum AttemptEnd: Sendable, Equatable {
         }
     }
 
-    /// Nothing of the request reached the origin.
+    /// Whether nothing of the request reached the origin.
     package var isUnsent: Bool {
         // An alert of TLS 1.3 may come after the request was sent.
         if case .failed(.upstream(let error)) = self { error.isUnsent && error.kind != .tls } else { false }
     }
 }
 
-/// What follows an attempt.
+/// The decision after an attempt.
 package enum RetryDecision: Sendable, Equatable {
-    /// Another one, after so many nanoseconds.
+    /// Another attempt is made after this number of nanoseconds.
     case retry(after: UInt64)
-    /// What came is the answer.
+    /// The answer, or the error, is final.
     case final
 
+    /// Decides about an attempt.
     /// - Parameters:
-    ///   - retry: the number of the retry that it would be, 1 for the first.
-    ///   - hasSentBody: content of the request has been read, and cannot be read again.
-    ///   - now: Unix seconds, for a Retry-After that is a date.
-    ///   - draw: 0 to 1, for the jitter.
+    ///   - retry: the number of the possible retry, 1 for the first.
+    ///   - hasSentBody: whether content of the request has been read that cannot be read again.
+    ///   - now: the time in Unix seconds, for a Retry-After that is a date.
+    ///   - draw: a number from 0 to 1 for the jitter.
     package static func decide(
         _ end: AttemptEnd,
         _ policy: RetryPolicy,
@@ -72,7 +74,7 @@ package enum RetryDecision: Sendable, Equatable {
         draw: Double
     ) -> RetryDecision {
         guard retry <= policy.count, !hasSentBody, let cause = end.cause, policy.causes.contains(cause),
-            // The origin may have acted on what was sent (RFC 9110 section 9.2.2).
+            // The origin may have acted on the request (RFC 9110 section 9.2.2).
             end.isUnsent || policy.methods == .any || method.isIdempotent
         else { return .final }
         var wait = policy.wait(beforeRetry: retry, draw: draw)
@@ -83,7 +85,8 @@ package enum RetryDecision: Sendable, Equatable {
         return .retry(after: wait)
     }
 
-    /// The value of Retry-After: seconds or a date (RFC 9110 section 10.2.3); nil for what is neither.
+    /// The value of Retry-After in nanoseconds, from seconds or a date (RFC 9110 section 10.2.3); nil for any other
+    /// value.
     private static func nanoseconds(_ value: String, now: Int64) -> UInt64? {
         if !value.isEmpty, value.utf8.allSatisfy({ 48...57 ~= $0 }) {
             return UInt64(value).flatMap { $0 <= 1_000_000_000 ? $0 * 1_000_000_000 : nil } ?? .max
@@ -92,45 +95,46 @@ package enum RetryDecision: Sendable, Equatable {
     }
 }
 
-/// Tokens: each fetch brings a part of one, each second one, and a retry takes one.
+/// The budget of retries: each fetch earns a part of a retry, each second earns one, and a retry takes one.
 package struct RetryBudget: Sendable, Equatable {
-    /// A burst of retries that is always allowed.
+    /// The number of retries that time alone provides.
     private static let reserve = 10.0
-    /// What good times leave for bad ones.
+    /// The most retries that are saved.
     private static let most = 50.0
 
-    /// What errors and logs say where there is none left.
+    /// The words of errors and logs for a used-up budget.
     package static let refusal =
         "the budget of retries is used up, which keeps a failing origin from getting several times its load; "
         + "raise 'budget' for more"
 
-    /// Why there is no retry.
+    /// The kind of refusal by the budget.
     package enum Refusal: Sendable, Equatable {
-        /// The one before was still there.
+        /// The previous retry was still allowed.
         case first
         case further
     }
 
     private var tokens = reserve
     private var isUsedUp = false
-    /// Up to when seconds have been counted, monotonic nanoseconds; 0 before the first fetch.
+    /// The time until which seconds have been counted, in monotonic nanoseconds; 0 before the first fetch.
     private var counted: UInt64 = 0
 
     package init() {}
 
-    /// A first attempt is made.
-    /// - Parameter share: what it brings, 0 to 1. Values outside are brought to the nearer end; not-a-number is 0.
+    /// Adds the share of a first attempt.
+    /// - Parameter share: the share, 0 to 1. Values outside are clamped; not-a-number is 0.
     package mutating func earn(_ share: Double, now: UInt64) {
         refill(now)
         let share = share.isNaN ? 0 : min(max(share, 0), 1)
         tokens = min(tokens + share, Self.most)
     }
 
-    /// - Returns: whether there was one to take.
+    /// Takes a retry.
+    /// - Returns: whether there was one.
     package mutating func take(now: UInt64) -> Bool { refuses(now: now) == nil }
 
-    /// Takes one.
-    /// - Returns: nil where there was one to take.
+    /// Takes a retry.
+    /// - Returns: nil if there was one, or else the kind of refusal.
     package mutating func refuses(now: UInt64) -> Refusal? {
         refill(now)
         guard tokens >= 1 else {
@@ -142,7 +146,7 @@ package struct RetryBudget: Sendable, Equatable {
         return nil
     }
 
-    /// Time fills the reserve alone; what lies above it comes from requests.
+    /// Adds retries for the time that has passed, up to the reserve; anything above comes from requests.
     private mutating func refill(_ now: UInt64) {
         defer { counted = now }
         guard counted > 0, now > counted, tokens < Self.reserve else { return }

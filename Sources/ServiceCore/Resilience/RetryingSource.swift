@@ -1,5 +1,4 @@
-// Makes a fetch again after a failure, below the shared fetch: everybody who waits for it waits
-// for its attempts together.
+// Repeats a failed fetch behind the shared fetch, so that all who wait for the fetch wait for its attempts together.
 
 package import Content
 package import DownloadCore
@@ -8,8 +7,8 @@ import HTTPWire
 package import Policies
 import Upstream
 
-/// Loop-bound; it keeps nothing of a request. Between two attempts the fetch has no slot of its service, and it
-/// queues for one like any other.
+/// The source that repeats fetches. Loop-bound; it keeps nothing of a request. Between two attempts the fetch has no
+/// slot of its service, and queues for one like any other.
 package final class RetryingSource: FetchSource {
     private let source: any FetchSource
     private let policy: RetryPolicy
@@ -20,16 +19,17 @@ package final class RetryingSource: FetchSource {
     private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
     private let onRefusal: (() -> Void)?
 
+    /// Makes a source.
     /// - Parameters:
-    ///   - expect: what a body must be, where the policy repeats what is something else.
-    ///   - resilience: of the service: its budget, its counters and its log.
-    ///   - clock: for a Retry-After that is a date.
-    ///   - mayAsk: whether another attempt may be made now; not while the daemon is offline, or the
-    ///     origin's breaker is open.
-    ///   - shouldRetry: asked about a failure that the policy repeats, with the number of the attempt, 1 for the first;
-    ///     false makes it final. Nil: all are repeated.
-    ///   - onRefusal: called on the loop where the budget has no attempt left for a failure that would have been
-    ///     repeated, before it is passed on.
+    ///   - expect: the expected content of a body, if the policy repeats other content.
+    ///   - resilience: the service's budget, counters and log.
+    ///   - clock: the clock for a Retry-After that is a date.
+    ///   - mayAsk: returns whether another attempt may be made; false while the daemon is offline, or the origin's
+    ///     breaker is open.
+    ///   - shouldRetry: called for a failure that the policy repeats, with the number of the attempt, 1 for the first;
+    ///     false makes the failure final. Nil to repeat all.
+    ///   - onRefusal: called on the loop before a failure is passed on that would have been repeated, if the budget is
+    ///     used up.
     package init(
         _ source: any FetchSource,
         _ policy: RetryPolicy,
@@ -73,14 +73,14 @@ package final class RetryingSource: FetchSource {
             resilience.earnRetries(policy.budget)
         } catch {
             if case .upstream = error { resilience.earnRetries(policy.budget) }
-            // What could not begin is repeated like what failed later; the sink hears nothing before this returns.
+            // A failure to begin is repeated like a later one; the sink is not called before this returns.
             guard fetch.mayRetry(.failed(error)) else { throw fetch.explained(error) }
         }
         repeatAttempts(fetch, on: loop)
         return fetch
     }
 
-    // The parts of a fetch that waits for a failure are apart, since most fetches wait for one that does not come.
+    // The members of a fetch that waits after a failure are separate, because most fetches never fail.
 
     @inline(never) private func repeatAttempts(_ fetch: RetryingFetch, on loop: isolated EventLoop) {
         let source = source
@@ -96,10 +96,11 @@ package final class RetryingSource: FetchSource {
 
 /// One fetch with its attempts; loop-bound.
 ///
-/// States: asking → passing (the sink hears everything) | holding (the body is looked at first) → passing |
+/// States: asking → passing (everything is passed to the sink) | holding (the body is examined first) → passing |
 /// waiting → asking | ended.
 private final class RetryingFetch: PassingFetch {
-    /// Bytes that are held until the body is known to be what is expected; a longer one is forwarded as it comes.
+    /// The most bytes that are held until the content of a body is known to be the expected one; a longer body is
+    /// forwarded.
     private static let held = 1 << 20
 
     private enum State { case asking, holding, passing, waiting, ended }
@@ -118,10 +119,10 @@ private final class RetryingFetch: PassingFetch {
     private let mayAsk: () -> Bool
     private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
     private let onRefusal: (() -> Void)?
-    /// What the last attempt came to, for the case that there may be no other one after the wait.
+    /// The result of the last attempt, in case no other one follows the wait.
     private var lastEnd = ""
     private var retries = 0
-    /// Another attempt was due, and the budget had none left.
+    /// Whether a retry was due, and the budget was used up.
     private var isRefused = false
     private var wait: UInt64?
     private var waiter: UnsafeContinuation<UInt64?, Never>?
@@ -155,15 +156,15 @@ private final class RetryingFetch: PassingFetch {
         self.sink = sink
     }
 
-    /// The request once more.
+    /// The request for another attempt.
     func attempt() -> FetchRequest {
         var request = request
         request.body = body?.forAttempt()
         return request
     }
 
-    /// Decides what follows an attempt that ended before anything of its answer was sent on.
-    /// - Returns: whether another one follows; its wait has begun then.
+    /// Decides about an attempt that ended before anything of its answer was sent on.
+    /// - Returns: whether another one follows, whose wait has begun.
     func mayRetry(_ end: AttemptEnd) -> Bool {
         let decision = RetryDecision.decide(
             end,
@@ -194,7 +195,7 @@ private final class RetryingFetch: PassingFetch {
         resilience.tell(
             .retrying(
                 method: request.method.name,
-                // A query may hold secrets.
+                // The query is left out, because it may contain secrets.
                 path: String(request.path.prefix { $0 != "?" }),
                 attempt: retries + 1,
                 of: policy.count + 1,
@@ -210,14 +211,14 @@ private final class RetryingFetch: PassingFetch {
         return true
     }
 
-    /// An error that is the last word, with the reason where the budget kept it from being repeated.
+    /// The final error, with the reason if the budget kept it from being repeated.
     func explained(_ error: FetchError) -> FetchError {
         isRefused ? error.adding("it was not repeated: " + RetryBudget.refusal) : error
     }
 
     /// Makes the next attempt.
-    /// - Parameter wait: nanoseconds before it.
-    /// - Returns: false where there is none any more.
+    /// - Parameter wait: the nanoseconds before it.
+    /// - Returns: false if there is none any more.
     @inline(never) func attempt(of source: any FetchSource, after wait: UInt64, on loop: isolated EventLoop) async
         -> Bool
     {
@@ -232,7 +233,7 @@ private final class RetryingFetch: PassingFetch {
         return true
     }
 
-    /// Waits for the next attempt to be due; nil where there is none any more.
+    /// Waits until the next attempt is due; nil if there is none any more.
     func nextWait(on loop: isolated EventLoop) async -> UInt64? {
         if wait == nil, state == .asking || state == .holding {
             return await withUnsafeContinuation { waiter = $0 }
@@ -246,14 +247,14 @@ private final class RetryingFetch: PassingFetch {
         return wait
     }
 
-    /// The task goes on: with a wait, or to its end.
+    /// Resumes the task, with a wait or at its end.
     private func wake() {
         guard let waiter, state != .asking, state != .holding else { return }
         self.waiter = nil
         waiter.resume(returning: take())
     }
 
-    /// Whether another attempt may still be made after its wait; the fetch has failed where it may not.
+    /// Whether another attempt may still be made after its wait; if not, the fetch has failed.
     func mayGoOn() -> Bool {
         if state == .ended { return false }
         if mayAsk() { return true }
@@ -267,10 +268,10 @@ private final class RetryingFetch: PassingFetch {
         return false
     }
 
-    /// The next attempt begins.
+    /// Begins the next attempt.
     func startAgain() { (sink as? CallFetch)?.startAgain() }
 
-    /// A source that took its time may have been given up meanwhile.
+    /// A slow source may have been abandoned meanwhile.
     func began(_ handle: any FetchHandle) {
         if state == .ended { handle.cancel() } else { self.handle = handle }
     }
@@ -289,7 +290,7 @@ private final class RetryingFetch: PassingFetch {
         let handle = handle
         end { _ in }
         handle?.cancel()
-        // It may sleep, or wait for admission.
+        // The task may sleep, or wait for admission.
         task?.cancel()
     }
 
@@ -308,7 +309,7 @@ private final class RetryingFetch: PassingFetch {
             return pass(head, framing)
         }
         let inspection = ContentInspection(expect, head.fields, limit: Self.held)
-        // Coded so that nobody can look into it: the next one would be, too.
+        // A content with an unknown coding cannot be examined, and another attempt would bring the same.
         if inspection.mismatch != nil { return pass(head, framing) }
         state = .holding
         self.head = (head, framing)
@@ -359,7 +360,7 @@ private final class RetryingFetch: PassingFetch {
         self.end { $0.failed(told) }
     }
 
-    /// What comes from now on is the answer.
+    /// Passes on the answer from now on.
     private func pass(_ head: ResponseHead, _ framing: BodyFraming) {
         state = .passing
         wake()

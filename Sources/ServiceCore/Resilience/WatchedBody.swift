@@ -1,24 +1,24 @@
-// The body of a request that may have to be sent again: whether the origin has had any of it.
+// The body of a request that may have to be sent again, with a record of whether the origin has had any of it.
 
 import DownloadCore
 import Upstream
 
-/// Loop-bound.
+/// A body that records its use. Loop-bound.
 final class WatchedBody: RequestBodySource {
     private var body: any RequestBodySource
     private var isRead = false
-    /// Told how many bytes were read, each time.
+    /// Called with the number of bytes after each read.
     var onRead: ((Int) -> Void)?
 
     init(_ body: any RequestBodySource) { self.body = body }
 
-    /// Nothing of it has been read, or it can be read again.
+    /// Whether nothing of the body has been read, or it can be read again.
     var canBeRepeated: Bool { !isRead || body.again != nil }
 
-    /// Its bytes, where all of it is in memory.
+    /// The number of bytes, if all of the body is in memory.
     var length: Int? { (body as? ContentSource)?.length }
 
-    /// Itself, from its start.
+    /// The same body, from its beginning.
     func forAttempt() -> WatchedBody {
         if isRead, let again = body.again {
             body = again
