@@ -66,6 +66,8 @@ package struct RetryPolicy: Sendable, Equatable {
     package var delay: UInt64
     /// The factor by which the wait grows with each further retry; 1 to keep it.
     package var backoff: Int
+    /// The longest wait in nanoseconds, at least ``delay``; nil for a day.
+    package var maxDelay: UInt64?
     /// The share of a wait, 0 to 1, by which it is randomly shortened, so that clients do not retry at the same time.
     package var jitter: Double
     package var causes: Set<RetryCause>
@@ -102,8 +104,9 @@ package struct RetryPolicy: Sendable, Equatable {
     ///   - draw: 0 to 1; the part of the jitter that is taken off.
     package func wait(beforeRetry retry: Int, draw: Double) -> UInt64 {
         // No wait is longer than a day; the limit keeps the product from overflowing.
+        let longest = min(maxDelay.map { Double($0) } ?? 86_400e9, 86_400e9)
         var wait = Double(delay)
-        for _ in 1..<max(1, retry) { wait = min(wait * Double(backoff), 86_400e9) }
+        for _ in 1..<max(1, retry) { wait = min(wait * Double(backoff), longest) }
         return UInt64(wait * (1 - jitter * draw))
     }
 }

@@ -163,7 +163,7 @@ extension KeyEffect {
 
     private static let retry = Dictionary(
         uniqueKeysWithValues: [
-            "count", "preset", "delay", "backoff", "jitter", "when", "retry_after", "methods", "budget",
+            "count", "preset", "delay", "backoff", "max_delay", "jitter", "when", "retry_after", "methods", "budget",
         ].map { ($0, KeyEffect.request { "\($0.policies.retry)" }) }
     )
 

@@ -10,6 +10,14 @@ struct RetryPolicyTests {
         #expect(policy.wait(beforeRetry: retry, draw: 0.5) == expected)
     }
 
+    @Test("no wait is longer than the longest", arguments: [(1, 100), (2, 300), (3, 500), (9, 500)] as [(Int, UInt64)])
+    func maxDelay(_ retry: Int, _ expected: UInt64) {
+        var policy = RetryPolicy(count: 9, delay: 100, backoff: 3, jitter: 0.2)
+        policy.maxDelay = 500
+        #expect(policy.wait(beforeRetry: retry, draw: 0) == expected)
+        #expect(policy.wait(beforeRetry: retry, draw: 1) == expected * 8 / 10)
+    }
+
     @Test("jitter only shortens", arguments: [(0.0, 1_000), (0.5, 900), (1.0, 800)] as [(Double, UInt64)])
     func jitter(_ draw: Double, _ expected: UInt64) {
         #expect(RetryPolicy(delay: 1_000, backoff: 2, jitter: 0.2).wait(beforeRetry: 1, draw: draw) == expected)

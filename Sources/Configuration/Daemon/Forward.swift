@@ -166,6 +166,7 @@ extension Resolver {
                 "'forward.breaker' needs 'forward.breaker.failures', which is not set; set it, or remove 'breaker'"
             )
         }
+        check(maxDelay: reader.section("retry"), forward.retry, label: "forward.retry")
         if reader.section("retry").texts("when").contains("content") {
             fail(
                 place(reader.section("retry"), "when"),

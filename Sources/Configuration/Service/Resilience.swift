@@ -34,6 +34,13 @@ extension KeyTable {
                 inherited: .endpoints
             ),
             KeyDescriptor(
+                "max_delay",
+                .word("none", or: .duration),
+                default: "none",
+                "The longest wait that backoff leads to.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
                 "jitter",
                 .share,
                 default: "20%",
@@ -175,6 +182,7 @@ extension RetryPolicy {
             methods: reader.choice(always: "methods"),
             budget: reader.always { $0.share("budget") }
         )
+        maxDelay = reader.nanoseconds("max_delay")
         guard let preset = reader.text("preset").flatMap({ RetryPreset(rawValue: $0) })?.policy else { return }
         let beside = own.flatMap { $0.entry("preset") == nil ? nil : $0 } ?? reader
         if beside.entry("delay") == nil { delay = preset.delay }
@@ -183,6 +191,22 @@ extension RetryPolicy {
         if beside.entry("when") == nil { causes = preset.causes }
         if beside.entry("methods") == nil { methods = preset.methods }
         if beside.entry("budget") == nil { budget = preset.budget }
+    }
+}
+
+extension Resolver {
+    /// Reports a longest wait that is shorter than the first one.
+    /// - Parameters:
+    ///   - own: the section `retry` of a service, an endpoint or forward mode, without what it inherited.
+    ///   - label: the name of the section in messages.
+    mutating func check(maxDelay own: SectionReader, _ policy: RetryPolicy, label: String) {
+        guard let longest = policy.maxDelay, longest < policy.delay,
+            let place = own.place("max_delay") ?? own.place("delay") ?? own.place("preset")
+        else { return }
+        fail(
+            place,
+            "'\(label).max_delay' is shorter than '\(label).delay', the wait before the first retry; raise it, or lower 'delay'"
+        )
     }
 }
 

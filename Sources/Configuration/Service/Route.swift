@@ -194,6 +194,7 @@ extension Resolver {
         settings.mapping = mapping(reader.section("response"), settings.cache)
         settings.errorMapping = errorMapping(reader.section("error"), reader.section("response"))
         check(success: own, settings.success)
+        check(maxDelay: own.section("retry"), settings.retry, label: "retry")
         check(retry: own, looksInside: settings.expect != .any || settings.types != nil || settings.mapping != nil)
         check(logBodies: own.section("log"))
         settings.recording = recording(reader, own: own)
