@@ -104,6 +104,9 @@ package enum WireFault: Sendable, Hashable {
     /// The content stops after this many bytes for this many nanoseconds, and then the connection ends; nil to wait
     /// until the client leaves.
     case stalledBody(after: Int, for: UInt64?)
+    /// The answer is whole, and its connection stays open for this many nanoseconds, in which it answers nothing; nil to
+    /// wait until the client leaves.
+    case slowClose(for: UInt64?)
     /// Bytes that are not HTTP come in place of the answer or after its status line.
     case garbage(afterStatusLine: Bool)
     /// Content-Length is larger than the content by this many bytes, or smaller if negative.
@@ -126,6 +129,7 @@ package enum WireFault: Sendable, Hashable {
         case .badChunk: .badChunk
         case .stalledHead: .stalledHead
         case .stalledBody: .stalledBody
+        case .slowClose: .slowClose
         case .garbage: .garbage
         case .wrongLength: .wrongLength
         }
@@ -136,6 +140,7 @@ package enum WireFault: Sendable, Hashable {
         case badChunk = "bad_chunk"
         case stalledHead = "stalled_head"
         case stalledBody = "stalled_body"
+        case slowClose = "slow_close"
         case garbage
         case wrongLength = "wrong_length"
     }

@@ -157,6 +157,7 @@ extension KeyEffect {
             "fault.kind",
             "fault.reset.after", "fault.close.after",
             "fault.bad_chunk.after", "fault.stalled_head.for", "fault.stalled_body.after", "fault.stalled_body.for",
+            "fault.slow_close.for",
             "fault.garbage.after", "fault.wrong_length.by", "pace", "dribble.chunks", "dribble.over", "random_seed",
         ]).map { ("faults[].\($0)", KeyEffect.request { "\(String(describing: $0.faults))" }) }
     )

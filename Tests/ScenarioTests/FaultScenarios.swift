@@ -73,6 +73,14 @@ extension Scenarios {
                 python: "TimeoutError timeout",
                 socket: "4 timeout"
             ),
+            // The answer is whole: who waits for its length has it at once, and who waits for the end has it later.
+            Case(
+                name: "slow-close",
+                fault: "{ slow_close: { for: 50ms } }",
+                curl: [0],
+                python: "none",
+                socket: "16 end"
+            ),
             Case(name: "garbage", fault: "garbage", curl: [1], python: "BadStatusLine", socket: "0 end"),
             Case(
                 name: "garbage-late",

@@ -152,6 +152,7 @@ extension KeyTable {
             KeyDescriptor("bad_chunk", .section(cut("bad_chunk")), "A chunk of the body has no size."),
             KeyDescriptor("stalled_head", .section(stalledHead), "The head stops in its middle."),
             KeyDescriptor("stalled_body", .section(stalledBody), "The body stops in its middle."),
+            KeyDescriptor("slow_close", .section(slowClose), "The connection ends late, and answers nothing more."),
             KeyDescriptor("garbage", .section(garbage), "The client gets bytes that are no HTTP."),
             KeyDescriptor("wrong_length", .section(wrongLength), "Content-Length is wrong."),
         ],
@@ -176,6 +177,7 @@ extension KeyTable {
 
     private static let stalledHead = SectionDescriptor(name: "stalled_head", keys: [hold], replaces: true)
     private static let stalledBody = SectionDescriptor(name: "stalled_body", keys: [after, hold], replaces: true)
+    private static let slowClose = SectionDescriptor(name: "slow_close", keys: [hold], replaces: true)
 
     private static let garbage = SectionDescriptor(
         name: "garbage",
@@ -426,6 +428,7 @@ extension Resolver {
         case .badChunk: return .badChunk(after: after ?? 0)
         case .stalledHead: return .stalledHead(for: below.nanoseconds("for"))
         case .stalledBody: return .stalledBody(after: after ?? 0, for: below.nanoseconds("for"))
+        case .slowClose: return .slowClose(for: below.nanoseconds("for"))
         case .garbage: return .garbage(afterStatusLine: below.text("after") != nil)
         case .wrongLength:
             guard let count = below.int("by"), count != 0 else {

@@ -145,7 +145,7 @@ extension Responder {
             guard await stream(reader, exchange, bodies, passage, on: loop) else { return }
         }
         guard let wire = effect.wire else { return exchange.finish(trailers: reader?.trailers ?? Fields()) }
-        await end(wire, reader, exchange, on: loop)
+        await end(wire, reader, exchange, isChunked: result.answer.length == nil, on: loop)
     }
 
     // MARK: - The head
@@ -161,7 +161,7 @@ extension Responder {
         let head = result.answer.head
         switch wire {
         case .reset(after: nil), .empty, .stalledHead, .garbage: break
-        case .reset, .close, .badChunk, .stalledBody, .wrongLength: return false
+        case .reset, .close, .badChunk, .stalledBody, .slowClose, .wrongLength: return false
         }
         result.answer.reader?.close()
         note(result, exchange)
@@ -225,10 +225,12 @@ extension Responder {
 
     // MARK: - The end
 
+    /// - Parameter isChunked: whether the content is sent in chunks to a client that knows them.
     private func end(
         _ wire: WireFault,
         _ reader: BodyReader?,
         _ exchange: Exchange,
+        isChunked: Bool,
         on loop: isolated EventLoop
     ) async {
         switch wire {
@@ -241,6 +243,9 @@ extension Responder {
             if exchange.request.version == .http10 { return exchange.abort(.reset) }
             _ = try? exchange.send(.badChunk)
         case .stalledBody(_, let time): await exchange.hold(time, on: loop)
+        case .slowClose(let time):
+            if reader != nil, isChunked, exchange.request.version != .http10 { exchange.sendUnframed("0\r\n\r\n") }
+            await exchange.hold(time, on: loop)
         case .wrongLength(let more) where more < 0:
             if let reader { await sendSurplus(reader, exchange, on: loop) }
         default: break
@@ -268,7 +273,7 @@ extension WireFault {
         case .reset(let count): count.map { Int64($0) }
         case .close(let count), .badChunk(let count), .stalledBody(let count, _): Int64(count)
         case .wrongLength(let more): more < 0 ? length.map { max(0, $0 + Int64(more)) } : nil
-        case .empty, .stalledHead, .garbage: nil
+        case .empty, .stalledHead, .slowClose, .garbage: nil
         }
     }
 }

@@ -12,7 +12,7 @@ package enum Counter: Int, CaseIterable, Sendable {
     case upstreamRequests
     case errorWire, errorTimeout, errorAborted, errorRefused, errorUpstream, errorInternal
     case faultLatency, faultStatus, faultPace, faultReset, faultEmpty, faultClose, faultBadChunk, faultStalledHead,
-        faultStalledBody, faultGarbage, faultWrongLength
+        faultStalledBody, faultSlowClose, faultGarbage, faultWrongLength
     case undescribedRequests
 
     static func answers(_ status: Int) -> Counter {
@@ -48,6 +48,7 @@ package enum Counter: Int, CaseIterable, Sendable {
         case .badChunk: .faultBadChunk
         case .stalledHead: .faultStalledHead
         case .stalledBody: .faultStalledBody
+        case .slowClose: .faultSlowClose
         case .garbage: .faultGarbage
         case .wrongLength: .faultWrongLength
         }

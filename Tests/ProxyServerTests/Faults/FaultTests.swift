@@ -55,6 +55,7 @@ import Testing
         Case(fault: "{ bad_chunk: { after: 3B } }", contentLength: "", text: "3\r\n012\r\nno-size\r\n"),
         Case(fault: "{ stalled_head: { for: 20ms } }", contentLength: nil, text: "HTTP/1.1 200 OK\r\nContent-Ty"),
         Case(fault: "{ stalled_body: { after: 2B, for: 20ms } }", contentLength: "16", text: "01"),
+        Case(fault: "{ slow_close: { for: 20ms } }", contentLength: "16", text: body),
         Case(fault: "{ wrong_length: { by: 10 } }", contentLength: "26", text: body),
         Case(fault: "{ wrong_length: { by: -10 } }", contentLength: "6", text: body),
         Case(
@@ -339,6 +340,46 @@ import Testing
                 #expect(answer.field("Drydock-Demo")?.contains("; pace=") == true)
             }
             #expect(try harness.counters()[.faultPace] == 3)
+        }
+    }
+
+    /// With a length, in chunks, and to a client that knows no chunks: the answer is there while its connection still is.
+    @Test func aSlowCloseComesBehindTheWholeAnswer() async throws {
+        // The rest of a body without a length comes when the client has its head.
+        let gates = ["/y": Gate(), "/z": Gate()]
+        let origin = try ScriptedOrigin { request in
+            let fields = [("Cache-Control", "no-store")]
+            guard let gate = gates[request.target] else { return .answer(to: request, fields: fields, Self.body) }
+            var reply = OriginReply.chunked(["01234567", "89abcdef"], fields: fields)
+            reply.steps.insert(.wait(gate), at: 2)
+            return reply
+        }
+        try await HandlerHarness.run(Self.service(origin, "{ fault: slow_close }")) { harness throws in
+            for (index, target) in ["/x", "/y"].enumerated() {
+                let client = try harness.client()
+                try client.request("GET", "/s\(target)")
+                #expect((try client.readHead().field("Transfer-Encoding") == "chunked") == (target == "/y"))
+                gates[target]?.open()
+                var text: [UInt8] = []
+                _ = try client.readBody { text += $0 }
+                #expect(String(decoding: text, as: UTF8.self) == Self.body)
+                // The exchange is over when the client leaves, and not before.
+                #expect(try harness.counters()[.errorAborted] == UInt64(index))
+                client.close()
+                #expect(try blockUntil { try harness.counters()[.errorAborted] == UInt64(index) + 1 })
+            }
+            let old = try harness.client()
+            try old.send("GET /s/z HTTP/1.0\r\n\r\n")
+            var seen = ""
+            while !seen.hasSuffix(Self.body) {
+                seen += String(decoding: try old.readRaw(1), as: UTF8.self)
+                if seen.hasSuffix("\r\n\r\n") { gates["/z"]?.open() }
+            }
+            #expect(!seen.contains("Transfer-Encoding"))
+            #expect(try harness.counters()[.errorAborted] == 2)
+            old.close()
+            #expect(try blockUntil { try harness.counters()[.errorAborted] == 3 })
+            #expect(try harness.counters()[.faultSlowClose] == 3)
         }
     }
 
