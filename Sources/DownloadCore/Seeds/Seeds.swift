@@ -71,7 +71,9 @@ package final class SeedAnswers: Sendable {
         // Whoever took the copy has looked into it.
         head.expectation = policy.expectation
         if head.varyNames.isEmpty || head.varyNames.contains("*") { head.varyNames = [] }
-        if case .refuse(let reason) = Caching.decideKeep(head, policy: policy), reason != .noFreshnessAndNoValidator {
+        if case .refuse(let reason) = Caching.decideKeep(head, policy: policy), reason != .noFreshnessAndNoValidator,
+            reason != .noValidator
+        {
             return .refused(reason)
         }
         let since = head.validatedAt

@@ -39,6 +39,7 @@ extension StoreRefusal {
         case .varyUnderscore: "RFC 9111 section 4.1"
         case .setCookieHeuristic: "RFC 9111 section 7.3"
         case .noFreshnessAndNoValidator: "RFC 9111 section 3"
+        case .noValidator: "RFC 9111 section 4.3.1"
         case .errorOverStored: "RFC 9111 section 4.3.3"
         case .eventStream: "HTML Standard section 9.2"
         case .oddFraming: "RFC 9112 section 6.3"

@@ -53,6 +53,8 @@ package enum StoreRefusal: String, Sendable, CaseIterable, Error {
     /// that the configured `success` leaves out.
     case statusNotSuccessful = "status-not-successful"
     case noFreshnessAndNoValidator = "no-freshness-and-no-validator"
+    /// The response says that it is not fresh, or that it has to be validated before each use, and has no validator.
+    case noValidator = "no-validator"
     /// The response is a server error, and a stored response may still answer.
     case errorOverStored = "error-over-stored"
     /// The response is an event stream, which has no end.
@@ -253,7 +255,8 @@ extension Caching {
         {
             return .store(.explicit)
         }
-        return .refuse(.noFreshnessAndNoValidator)
+        let wantsValidation = explicit != nil || control.requiresValidation(status: status, policy: policy)
+        return .refuse(wantsValidation ? .noValidator : .noFreshnessAndNoValidator)
     }
 
     /// Whether the answer to a POST of `url` is the representation that a GET would bring (RFC 9110 sections 8.7 and
@@ -312,7 +315,7 @@ package struct RedirectTerms: Sendable, Equatable {
         switch Caching.decideStore(.get, fields, response: judged, policy: policy, times: times) {
         case .store: break
         case .refuse(let refusal):
-            let isSilent = refusal == .noFreshnessAndNoValidator || refusal == .statusNotCacheable
+            let isSilent = [.noFreshnessAndNoValidator, .noValidator, .statusNotCacheable].contains(refusal)
             guard isSilent, !fields.contains(.cookie) || policy.cookies == .any, isPermanent || temporary == .checked
             else {
                 isStorable = false

@@ -30,7 +30,7 @@ struct LookupTests {
         arguments: [
             ([("Cache-Control", "no-store")], "no-store"),
             ([("Cache-Control", "private, max-age=6000")], "private"),
-            ([], "no-freshness-and-no-validator"),
+            ([], "no-freshness-and-no-validator"), ([("Cache-Control", "max-age=0")], "no-validator"),
             ([("Cache-Control", "max-age=6000"), ("Vary", "*")], "vary-star"),
         ]
     )

@@ -121,19 +121,21 @@ struct StoreDecisionTests {
     func implicitFreshness(example: StoreCase) { check(example) }
 
     @Test(
-        "A response with no freshness and no validator is not kept: it could never be reused",
+        "A response with no freshness and no validator is not kept: it could never be reused; one that speaks of both says so",
         arguments: [
             StoreCase([], .refuse(.noFreshnessAndNoValidator)),
+            StoreCase([("Expires", "0")], .refuse(.noValidator)),
+            StoreCase([("Cache-Control", "no-cache")], .refuse(.noValidator), policy: CachePolicy(ttl: 5)),
             StoreCase([("Last-Modified", "long ago")], .refuse(.noFreshnessAndNoValidator)),
             StoreCase([("Last-Modified", date(0))], .store(.validator)),
             StoreCase([("ETag", "")], .refuse(.noFreshnessAndNoValidator)),
-            StoreCase([("Cache-Control", "no-cache")], .refuse(.noFreshnessAndNoValidator)),
-            StoreCase([("Cache-Control", "no-cache, max-age=60")], .refuse(.noFreshnessAndNoValidator)),
+            StoreCase([("Cache-Control", "no-cache")], .refuse(.noValidator)),
+            StoreCase([("Cache-Control", "no-cache, max-age=60")], .refuse(.noValidator)),
             StoreCase([("Cache-Control", "no-cache"), tag], .store(.validator)),
-            StoreCase([("Cache-Control", "max-age=0")], .refuse(.noFreshnessAndNoValidator)),
-            StoreCase([("Cache-Control", "max-age=x")], .refuse(.noFreshnessAndNoValidator)),
+            StoreCase([("Cache-Control", "max-age=0")], .refuse(.noValidator)),
+            StoreCase([("Cache-Control", "max-age=x")], .refuse(.noValidator)),
             StoreCase([("Cache-Control", "max-age=0"), tag], .store(.validator)),
-            StoreCase([fresh, ("Age", "60")], .refuse(.noFreshnessAndNoValidator)),
+            StoreCase([fresh, ("Age", "60")], .refuse(.noValidator)),
             StoreCase([fresh, ("Age", "59")], .store(.explicit)),
             StoreCase([("Cache-Control", "max-age=0, stale-while-revalidate=9")], .store(.explicit)),
             StoreCase(
@@ -143,13 +145,13 @@ struct StoreDecisionTests {
             ),
             StoreCase(
                 [("Cache-Control", "max-age=0, stale-while-revalidate=0")],
-                .refuse(.noFreshnessAndNoValidator),
+                .refuse(.noValidator),
                 policy: CachePolicy(staleWhileRevalidate: 9)
             ),
             StoreCase([], .refuse(.noFreshnessAndNoValidator), policy: CachePolicy(staleWhileRevalidate: 9)),
             StoreCase(
                 [("Cache-Control", "max-age=0, stale-if-error=9, must-revalidate")],
-                .refuse(.noFreshnessAndNoValidator)
+                .refuse(.noValidator)
             ),
             StoreCase([], .refuse(.noFreshnessAndNoValidator), policy: CachePolicy(ttl: 0)),
             StoreCase([("Cache-Control", "no-cache")], .store(.ttl), policy: CachePolicy(ttl: 5, overrideOrigin: true)),
