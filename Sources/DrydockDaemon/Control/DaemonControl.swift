@@ -145,6 +145,13 @@ extension DaemonControl {
             AdminRoute(.post, .clock) { request async throws(Problem) in
                 try .json(await self.switches.moveClock(try ClockMove(query: request.query)))
             },
+            AdminRoute(.get, .config) { request async throws(Problem) in
+                try request.check([])
+                let configuration = self.context.configuration
+                // The text of a thousand services is long, and made off the loop.
+                let text = await Task.detached { configuration.shown() }.value
+                return .text(text, type: "application/yaml")
+            },
             AdminRoute(.get, .metrics) { _ async throws(Problem) in
                 .text(await self.metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
             },

@@ -6,6 +6,7 @@ import HTTPWire
 /// The path of a route; a segment with a colon stands for any segment that is not empty.
 package enum AdminPath: String, CaseIterable, Sendable {
     case status = "/v1/status"
+    case config = "/v1/config"
     case entries = "/v1/entries"
     case explain = "/v1/explain"
     case reload = "/v1/reload"
