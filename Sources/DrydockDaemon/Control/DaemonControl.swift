@@ -123,10 +123,35 @@ final class DaemonControl: DaemonFeature {
     }
 }
 
+/// The gauges of the process: its version, and how long it runs.
+struct ProcessGauges: DaemonFeature {
+    private let startedAt = Monotonic.now()
+
+    var gauges: [Gauge] {
+        [
+            Gauge(
+                "drydock_build_info",
+                "1, with the version of the program as its label.",
+                labels: "{version=\"\(DrydockVersion.current)\"}"
+            ) { 1 },
+            Gauge("drydock_uptime_seconds", "The time since the daemon began, in seconds.") { [startedAt] in
+                Int((Monotonic.now() - startedAt) / 1_000_000_000)
+            },
+        ]
+    }
+}
+
 extension DaemonControl {
     var routes: [AdminRoute] {
         [
             AdminRoute(.get, .status) { _ async throws(Problem) in try .json(await self.status()) },
+            AdminRoute(.get, .config) { request async throws(Problem) in
+                try request.check([])
+                let configuration = self.context.configuration
+                // The text of a thousand services is long, and made off the loop.
+                let text = await Task.detached { configuration.shown() }.value
+                return .text(text, type: "application/yaml")
+            },
             AdminRoute(.get, .entries) { request async throws(Problem) in
                 try await .jsonBehind(await self.stored.entries(try AdminEntryQuery(query: request.query)))
             },
@@ -144,13 +169,6 @@ extension DaemonControl {
             },
             AdminRoute(.post, .clock) { request async throws(Problem) in
                 try .json(await self.switches.moveClock(try ClockMove(query: request.query)))
-            },
-            AdminRoute(.get, .config) { request async throws(Problem) in
-                try request.check([])
-                let configuration = self.context.configuration
-                // The text of a thousand services is long, and made off the loop.
-                let text = await Task.detached { configuration.shown() }.value
-                return .text(text, type: "application/yaml")
             },
             AdminRoute(.get, .metrics) { _ async throws(Problem) in
                 .text(await self.metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")

@@ -78,7 +78,8 @@ package final class Daemon: Sendable {
         let journal = JournalFeed(context)
         demo = DemoControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
-            StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard, ServiceGauges(context), parking,
+            ProcessGauges(), StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
+            ServiceGauges(context), parking,
             events, journal, demo, latencies, jobCenter, purges,
             watchdog,
         ]

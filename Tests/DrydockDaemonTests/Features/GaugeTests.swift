@@ -53,6 +53,18 @@ import Testing
         }
     }
 
+    @Test("the version is a label, and the time since the beginning never falls") func process() async throws {
+        let folder = try TemporaryFolder()
+        let daemon = try await Self.daemon(in: folder, disk: false)
+        let gauges = daemon.metrics.gauges
+        await daemon.stop()
+        let version = try #require(gauges.first { $0.name == "drydock_build_info" })
+        #expect(version.labels == "{version=\"\(DrydockVersion.current)\"}" && version.read() == 1)
+        let uptime = try #require(gauges.first { $0.name == "drydock_uptime_seconds" })
+        let first = uptime.read()
+        #expect(first >= 0 && uptime.read() >= first)
+    }
+
     @Test("a service that a reload removes gives back what it has, and what it has counted stays")
     func aRemovedService() async throws {
         let folder = try TemporaryFolder()
