@@ -22,6 +22,31 @@ import Testing
         )
     }
 
+    /// The example of a header comes before its named ones, and these before a value that is made for its schema.
+    @Test func fieldsHaveTheirExamples() throws {
+        let text = """
+            openapi: 3.0.0
+            info: { title: t }
+            paths:
+              /a:
+                get:
+                  responses:
+                    "204":
+                      headers:
+                        X-One: { example: own, examples: { a: { value: named } }, schema: { type: string } }
+                        X-Two: { examples: { away: { externalValue: "x.txt" }, here: { $ref: "#/components/examples/two" } } }
+                        X-Three: { examples: {}, schema: { type: integer, minimum: 3, maximum: 3 } }
+            components: { examples: { two: { value: second } } }
+            """
+        let read = try imported(text, .openapi)
+        #expect(
+            Self.endpoints(read) == [
+                #"GET /a [{"name":"answer","status":204,"headers":{"X-One":"own","X-Two":"second","X-Three":"3"}}]"#
+            ]
+        )
+        _ = try checked(read)
+    }
+
     private static func pets(_ options: ImportOptions = ImportOptions()) throws -> ImportedConfiguration {
         try imported(String(decoding: sample("pets.yaml"), as: UTF8.self), nil, options)
     }

@@ -207,7 +207,8 @@ struct OpenAPIImport {
         let fields = response.part("headers")
         for member in fields?.tree.members ?? [] where member.name.lowercased() != "content-type" {
             guard let part = fields?.part(member.name), let field = document.resolved(part) else { continue }
-            if let value = (field.tree["example"] ?? sample(field))?.scalar { lines.append((member.name, value)) }
+            let value = field.tree["example"] ?? namedExample(field) ?? sample(field)
+            if let text = value?.scalar { lines.append((member.name, text)) }
         }
         var examples = ImportedAnswer.mayHaveContent(status) ? examples(response.part("content")) : []
         if examples.isEmpty { examples = [Example(type: "", name: nil, bytes: [])] }
@@ -265,6 +266,15 @@ struct OpenAPIImport {
     private static func bytes(_ value: ContentTree, isJSON: Bool) -> [UInt8] {
         if !isJSON, let text = value.text { return Array(text.utf8) }
         return JSONWriter.bytes(value)
+    }
+
+    /// The first of the named examples of a header whose value is in the file; nil if there is none.
+    private func namedExample(_ field: Part) -> ContentTree? {
+        guard let named = field.part("examples") else { return nil }
+        for member in named.tree.members ?? [] {
+            if let part = named.part(member.name), let value = document.resolved(part)?.tree["value"] { return value }
+        }
+        return nil
     }
 
     /// A value for the schema of a content or a header.
