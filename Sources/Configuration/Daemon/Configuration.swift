@@ -29,11 +29,11 @@ package struct Configuration: Sendable, Equatable {
     package var cache = TierConfiguration()
     /// Forward mode: absolute-form requests and CONNECT.
     package var forward = ForwardConfiguration()
-    /// Bounds on what one client may cost.
+    /// The bounds on what one client may cost.
     package var limits = LimitsConfiguration()
     /// How long requests under way may take to finish after SIGTERM. Default: 30 s.
     package var shutdown: UInt64
-    /// The services in the order of the file, included files after it.
+    /// The services in the order of the file; those of included files follow.
     package var services: [ServiceConfiguration] = []
     /// Whether no origin is contacted, and stored responses answer whatever their age. Default: false.
     package var offline: Bool
@@ -41,23 +41,24 @@ package struct Configuration: Sendable, Equatable {
     package var clock: ClockConfiguration
     /// The daemon's own log and the access log.
     package var log = LogConfiguration()
-    /// What is remembered of requests.
+    /// The settings of the journal of requests.
     package var journal = JournalConfiguration()
-    /// What is downloaded on a schedule.
+    /// The lists that are downloaded on a schedule.
     package var prefetch: [PrefetchConfiguration] = []
-    /// What is purged on a schedule.
+    /// The purges that are made on a schedule.
     package var purge: [PurgeConfiguration] = []
-    /// Groups of calls.
+    /// The groups of calls.
     package var groups: [GroupConfiguration] = []
-    /// The absolute path of the file of learned latencies; nil: they are gone when the daemon ends.
+    /// The absolute path of the file of learned latencies; nil: learned latencies are lost when the daemon ends.
     package var learnedLatencies: String?
-    /// The rules of each fault profile by its name, presets too; what uses one has its rules already.
+    /// The rules of each fault profile by its name, presets included; routes that use a profile have its rules already.
     package var faultProfiles: [String: [FaultPolicy]]
-    /// Every file that was read, demo files included; `--watch` watches them. Absolute paths.
+    /// The absolute paths of all files that were read, demo files included; `--watch` watches them.
     package var files: [String] = []
-    /// Those of them that answers are made of, such as demo files: a changed one is served without a reload.
+    /// The files among ``files`` that answers are made of, such as demo files: a changed one is served without a
+    /// reload.
     package var answerFiles: [String] = []
-    /// Warnings about settings that are valid but probably not intended, each with its place; not compared by `==`.
+    /// The warnings about settings that are valid but probably not intended, each with its place; not compared by `==`.
     package var warnings: [ConfigurationError] = []
     /// The place of each key in the files; not compared by `==`.
     var origin = ConfigurationOrigin()
@@ -65,10 +66,10 @@ package struct Configuration: Sendable, Equatable {
     /// The pseudonym in Via, Cache-Status and Proxy-Status, which no other daemon in a chain may have.
     package var name: String { givenName ?? DefaultName.made(listen: listen) }
 
-    /// What learned latencies call forward mode.
+    /// The name of forward mode among the places of learned latencies.
     package static let forwardName = "forward"
 
-    /// What latencies may be learned of: services, `SERVICE/ENDPOINT`, and forward mode.
+    /// The places whose latencies may be learned: services, `SERVICE/ENDPOINT`, and forward mode.
     package var learnablePlaces: [String] {
         [Self.forwardName]
             + services.flatMap { service in
@@ -86,7 +87,7 @@ package struct Configuration: Sendable, Equatable {
             "ok (\(services.count) service\(services.count == 1 ? "" : "s"), \(endpoints) endpoint\(endpoints == 1 ? "" : "s"))"
     }
 
-    /// The service of that name.
+    /// The service with this name; nil if there is none.
     package func service(named name: String) -> ServiceConfiguration? {
         services.first { $0.name == name }
     }
@@ -224,9 +225,9 @@ extension KeyTable {
     )
 }
 
-/// The clock of lifetimes.
+/// The settings of the clock that freshness lifetimes are counted by.
 package struct ClockConfiguration: Sendable, Equatable {
-    /// Whether `drydock clock` may move it, for tests. Default: false.
+    /// Whether `drydock clock` may move the clock, for tests. Default: false.
     package var movable: Bool
 }
 
@@ -236,7 +237,7 @@ extension Configuration {
     /// The configuration of an empty file.
     package init() { self = .defaults }
 
-    /// The keys of the daemon itself; its sections are read with their checks.
+    /// Reads the keys of the daemon itself; its sections are read with their checks.
     init(_ reader: SectionReader) {
         listen = reader.scalars("listen").compactMap { if case .address(let address) = $0 { address } else { nil } }
         loops = reader.int("loops")

@@ -1,27 +1,28 @@
-// What a daemon has where its file gives none: a name that no other daemon of a chain has, and the admin socket, which
-// the commands of its user find.
+// The defaults of a daemon whose file gives no name and no admin address: a name that no other daemon of a chain has,
+// and an admin socket that the commands of its user find.
 
 import FoundationEssentials
 import Glibc
 import HTTPCaching
 
 enum DefaultName {
-    /// `drydock-` and eight digits of a digest of this machine and of what the daemon listens on: the same at every
-    /// start, and another one on another machine or another address. It shows neither of them to those who read Via.
+    /// The default name: `drydock-` and eight digits of a digest of this machine and of the listen addresses. It is the
+    /// same at every start, and another one on another machine or another address, and it reveals neither to those who
+    /// read Via.
     ///
     /// With port 0 the kernel chooses another port at every start; the process is part of the digest then.
     static func made(listen: [ListenAddress], machine: String = machine, process: Int32 = getpid()) -> String {
         var parts = [machine] + listen.map(\.description)
         if listen.contains(where: \.hasAnyPort) { parts.append(String(process)) }
-        // Only MD5 is ever refused.
+        // SHA-256 is always available; only MD5 may be refused.
         let digest = ContentDigest.sha256.hex(parts.joined(separator: "\n").utf8) ?? ""
         return "drydock-" + digest.prefix(8)
     }
 
-    /// The host name, and what tells machines of one name apart: the machine ID of systemd, where there is one.
+    /// The host name, and the machine ID of systemd if there is one, which tells machines of one name apart.
     private static let machine: String = {
         var buffer = [CChar](repeating: 0, count: 256)
-        // The last byte stays zero, whatever the length of the name.
+        // The last byte of the buffer stays zero, whatever the length of the name.
         let isKnown = gethostname(&buffer, buffer.count - 1) == 0
         let host =
             isKnown ? String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self) : ""
@@ -37,16 +38,16 @@ extension ListenAddress {
 
 /// The admin socket of a user, in a folder that only this user can write to.
 package enum DefaultAdmin {
-    /// The socket of the daemon that the service manager runs, and of root's.
+    /// The socket of the daemon that the service manager runs, and of the daemon of root.
     package static let systemSocket = "/run/drydock/admin.sock"
 
-    /// The path of the socket in one of the folders below.
+    /// The path of the admin socket in a folder.
     package static func socket(in folder: String) -> String { folder + "/admin.sock" }
 
-    /// Where a daemon makes its socket: the `RUNTIME_DIRECTORY` that systemd gives a service, else `drydock` in
-    /// `XDG_RUNTIME_DIR`, else `/run/drydock` for root and `/tmp/drydock-UID` for everybody else.
+    /// The folder of a daemon's socket: the `RUNTIME_DIRECTORY` that systemd gives a service, else `drydock` in
+    /// `XDG_RUNTIME_DIR`, else `/run/drydock` for root and `/tmp/drydock-UID` for all others.
     ///
-    /// A variable counts only where it names a folder that this user alone can write to.
+    /// A variable counts only if it names a folder that this user alone can write to.
     package static func folder(environment: [String: String], user: UInt32 = geteuid()) -> String {
         if let given = environment["RUNTIME_DIRECTORY"].flatMap({ $0.split(separator: ":").first }),
             let folder = usable(String(given), user)
@@ -67,8 +68,8 @@ package enum DefaultAdmin {
         return (fits(first) ? [first] : []) + (user == 0 ? [] : [privateFolder(user)])
     }
 
-    /// Makes the folder of a socket, with mode 0700, unless it is there.
-    /// - Returns: why it cannot be used, in words that end a sentence; nil where it can.
+    /// Makes the folder of a socket, with mode 0700, unless it exists.
+    /// - Returns: why it cannot be used, as the end of a sentence; nil if it can be used.
     package static func make(_ folder: String, user: UInt32 = geteuid()) -> String? {
         if mkdir(folder, 0o700) != 0, errno != EEXIST {
             return "the folder \(folder) cannot be made (\(String(cString: strerror(errno))))"
@@ -76,8 +77,8 @@ package enum DefaultAdmin {
         return distrust(folder, user: user)
     }
 
-    /// Why a folder is not this user's alone, or is no folder; nil where all is well. A
-    /// symbolic link is never followed.
+    /// The reason why a folder is not this user's alone, or is no folder; nil if all is well. A symbolic link is never
+    /// followed.
     package static func distrust(_ folder: String, user: UInt32 = geteuid()) -> String? {
         var status = stat()
         guard lstat(folder, &status) == 0 else {
@@ -103,13 +104,14 @@ package enum DefaultAdmin {
         return fits(normal) && distrust(normal, user: user) == nil ? normal : nil
     }
 
-    /// A unix socket's path has at most 107 bytes.
+    /// Whether the path of the socket in a folder is short enough: a unix socket's path has at most 107 bytes.
     private static func fits(_ folder: String) -> Bool { socket(in: folder).utf8.count <= 107 }
 }
 
 extension ListenAddress {
-    /// The admin address in the variable `DRYDOCK_ADMIN`: `unix:PATH`, an absolute path, or an address on loopback.
-    /// - Throws: `ConfigurationErrors` that says what is wrong with it.
+    /// Parses the admin address in the variable `DRYDOCK_ADMIN`: `unix:PATH`, an absolute path, or an address on
+    /// loopback.
+    /// - Throws: `ConfigurationErrors` with the mistake.
     package static func admin(_ text: String) throws(ConfigurationErrors) -> ListenAddress {
         let place = SourcePosition(file: "DRYDOCK_ADMIN", line: 1, column: 1)
         do throws(ScalarProblem) {

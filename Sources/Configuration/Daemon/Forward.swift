@@ -84,33 +84,34 @@ extension KeyTable {
     )
 }
 
-/// Forward mode.
+/// The settings of forward mode.
 package struct ForwardConfiguration: Sendable, Equatable {
     package var enabled: Bool
-    /// Host patterns (`*`, `*.example.com`, `example.com`, an address) in lower case. Loopback, private and link-local
-    /// targets only when named. Default: `*`.
+    /// Patterns of the hosts that clients may reach, in lower case: `*`, `*.example.com`, `example.com` or an address.
+    /// Loopback, private and link-local targets need a pattern that names them. Default: `*`.
     package var allow: [String]
-    /// `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form, either side may
-    /// be `*`. Default: `*:443`.
+    /// The `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form; either side may be `*`. Default:
+    /// `*:443`.
     package var connectAllow: [String]
-    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
+    /// Whether a response is accepted that breaks a rule of HTTP/1.1, but can be read in one way only. Default: true.
     package var lenient: Bool
-    /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in
-    /// absolute form; nil: the system's.
+    /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in absolute form; nil for the
+    /// system's.
     package var ca: String?
-    /// Nanoseconds without a byte in either direction of a tunnel. Default: 60 minutes; nil: no limit.
+    /// The longest time without a byte in either direction of a tunnel, in nanoseconds; nil for no limit. Default: 60
+    /// minutes.
     package var tunnelTimeout: UInt64?
     /// The proxies that targets are reached through. Default: none.
     package var upstreamProxy: UpstreamProxies
-    /// How a fetch that failed is made again.
+    /// The policy for repeating a fetch that failed.
     package var retry: RetryPolicy
-    /// When an origin is left alone; nil: never.
+    /// The conditions for leaving an origin alone; nil if no origin is left alone.
     package var breaker: BreakerPolicy?
-    /// Fetches at once, of all origins together; nil: no limit.
+    /// The most fetches at the same time, of all origins together; nil for no limit.
     package var maxConcurrent: Int?
     package var maxQueue: QueueConfiguration
     package var cache = CacheConfiguration()
-    /// What goes wrong on purpose, in order.
+    /// The rules of deliberate faults, in order.
     package var faults: [FaultPolicy] = []
 }
 
@@ -150,7 +151,8 @@ extension Resolver {
         return result
     }
 
-    /// - Parameter reader: of the section `forward`.
+    /// Checks the keys for origins that fail.
+    /// - Parameter reader: the section `forward`.
     mutating func check(resilience reader: SectionReader, _ forward: ForwardConfiguration) {
         if forward.maxConcurrent == nil, let place = reader.place("max_queue") {
             fail(

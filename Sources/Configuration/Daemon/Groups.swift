@@ -67,15 +67,15 @@ extension KeyTable {
 
 /// One call of a group; endpoints are resolved to their method and path.
 package struct GroupCallConfiguration: Sendable, Equatable {
-    /// The name of a service that there is.
+    /// The name of the service, which exists.
     package var service: String
     package var method: String
-    /// Below the service, with its slash.
+    /// The path below the service, with its slash.
     package var path: PlaceholderText
     package var query: [NamedText] = []
     package var headers: [NamedText] = []
     package var body: PlaceholderText?
-    /// By name, what later calls may use.
+    /// The values that later calls may use, by name.
     package var take: [String: TakenPath] = [:]
     package var condition: ValueCondition?
 
@@ -86,17 +86,17 @@ package struct GroupCallConfiguration: Sendable, Equatable {
     }
 }
 
-/// A group of calls.
+/// A group of calls that are made one after the other or all at once.
 package struct GroupConfiguration: Sendable, Equatable {
-    /// No other group has it.
+    /// The name of the group, unique among the groups.
     package var name: String
-    /// Default: serial.
+    /// The order of the calls. Default: serial.
     package var mode: GroupMode
-    /// Default: stop.
+    /// The consequence of a failed call for the others. Default: stop.
     package var onError: GroupFailurePolicy
-    /// Nil runs it when it is told to, and not otherwise.
+    /// The times of the runs; nil for a group that runs only if it is told to.
     package var schedule: ScheduleConfiguration?
-    /// In the order of the file; it may have none.
+    /// The calls in the order of the file; empty for a group that is done at once.
     package var calls: [GroupCallConfiguration] = []
 }
 
@@ -156,7 +156,7 @@ extension Resolver {
         return call
     }
 
-    /// The method and the path of a call.
+    /// Resolves the method and the path of a call.
     private mutating func target(
         _ place: SourcePosition,
         _ reader: SectionReader,
@@ -228,7 +228,7 @@ extension Resolver {
         return ValueCondition(name: name, text: text, wantsEqual: same != nil)
     }
 
-    /// Every value that a call uses is one that an earlier call takes.
+    /// Checks that every value that a call uses is taken by an earlier call.
     private mutating func check(
         values call: GroupCallConfiguration,
         _ mode: GroupMode,

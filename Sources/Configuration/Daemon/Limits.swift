@@ -1,4 +1,4 @@
-// The limits of what one client, or the head of one response, may cost.
+// The bounds on what one client, or the head of one response, may cost: their keys, model and checks.
 
 extension KeyTable {
     static let limits = SectionDescriptor(
@@ -52,29 +52,29 @@ extension KeyTable {
 
 /// Bounds on what one client, or the head of one response, may cost.
 package struct LimitsConfiguration: Sendable, Equatable {
-    /// Bytes of a head. Default: 64 KiB.
+    /// The most bytes of a request head. Default: 64 KiB.
     package var head: Int
-    /// Field lines of a head. Default: 100.
+    /// The most field lines of a request head. Default: 100.
     package var fields: Int
-    /// Bytes of one field line. Default: 8 KiB.
+    /// The most bytes of one field line of a request. Default: 8 KiB.
     package var field: Int
-    /// Bytes of a request target. Default: 8 KiB.
+    /// The most bytes of a request target. Default: 8 KiB.
     package var target: Int
-    /// Bytes of a response head. Default: 256 KiB.
+    /// The most bytes of a response head. Default: 256 KiB.
     package var responseHead: Int
-    /// Field lines of a response head. Default: 1000.
+    /// The most field lines of a response head. Default: 1000.
     package var responseFields: Int
-    /// Bytes of one field line of a response. Default: 64 KiB.
+    /// The most bytes of one field line of a response. Default: 64 KiB.
     package var responseLine: Int
-    /// Nanoseconds for a whole head. Default: 10 s.
+    /// The longest time for a whole request head, in nanoseconds. Default: 10 s.
     package var headTimeout: UInt64
-    /// Nanoseconds between two requests of a connection. Default: 60 s.
+    /// The longest time between two requests of a connection, in nanoseconds. Default: 60 s.
     package var idle: UInt64
-    /// The least rate of a request body in bytes per second, after a grace of 10 s. Default: 1 KiB.
+    /// The lowest rate of a request body in bytes per second, after the first 10 s. Default: 1 KiB.
     package var bodyRate: Int
-    /// Connections in all. Default: 10,000.
+    /// The most client connections in total. Default: 10,000.
     package var connections: Int
-    /// Connections of one client address. Default: 1000.
+    /// The most connections of one client address. Default: 1000.
     package var perClient: Int
 }
 

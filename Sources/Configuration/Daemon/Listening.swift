@@ -1,4 +1,4 @@
-// Where the daemon listens: for clients, and for commands on the admin socket.
+// The listen addresses of the daemon, for clients and for the admin API.
 
 extension KeyTable {
     static let admin = SectionDescriptor(
@@ -21,13 +21,14 @@ extension KeyTable {
     )
 }
 
-/// The admin socket.
+/// The settings of the admin socket.
 package struct AdminConfiguration: Sendable, Equatable {
-    /// At least one address; on TCP only loopback makes sense, since the admin API has no password.
+    /// The addresses of the admin API, at least one; TCP addresses are on loopback, because the admin API has no
+    /// password.
     package var listen: [ListenAddress]
     /// The permissions of a unix socket. Default: 0660.
     package var mode: UInt32
-    /// The group that owns a unix socket; nil leaves the process's own.
+    /// The group that owns a unix socket; nil for the process's own.
     package var group: String?
 }
 
@@ -115,7 +116,7 @@ extension ListenAddress {
         if case .unix = self { true } else { false }
     }
 
-    /// Whether the two cannot be bound side by side: one takes a port of an address that the other takes, too.
+    /// Whether two addresses cannot be bound at the same time, because both take one port of one IP address.
     func meets(_ other: ListenAddress) -> Bool {
         if case .unix(let path) = self, case .unix(let path2) = other { return path == path2 }
         return bound.contains { mine in
@@ -127,8 +128,8 @@ extension ListenAddress {
         }
     }
 
-    /// The IP addresses that are bound, in network order: `localhost` and `*` are two each. Port 0 is another port each
-    /// time, so that it never meets another address.
+    /// The IP addresses that are bound, in network order: two for `localhost` and for `*`. Empty for port 0, which is
+    /// another port each time, and so never meets another address.
     private var bound: [(address: [UInt8], port: UInt16)] {
         switch self {
         case .tcp(_, port: 0), .unix: []
@@ -140,7 +141,7 @@ extension ListenAddress {
 }
 
 extension Resolver {
-    /// The warning for an address that other machines can reach while `clients` admits none of them.
+    /// The warning for a listen address that other machines can reach while `clients` admits none of them.
     static func onlyThisMachine(_ address: ListenAddress) -> String {
         "other machines can connect to \(address), and each gets a 403, since 'clients' is [loopback] by default; "
             + "name who may connect, such as clients: [192.168.0.0/16], or listen on localhost"

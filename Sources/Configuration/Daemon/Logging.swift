@@ -32,25 +32,25 @@ extension KeyTable {
     )
 }
 
-/// The daemon's own log and the access log.
+/// The settings of the daemon's own log and of the access log.
 package struct LogConfiguration: Sendable, Equatable {
     /// The levels of swift-log, least severe first.
     package enum Level: String, Sendable, CaseIterable { case trace, debug, info, notice, warning, error, critical }
-    /// Where access log lines go.
+    /// The target of the access log.
     package enum Access: Sendable, Equatable {
         case stdout
         case stderr
         case off
-        /// An absolute path; lines are appended.
+        /// The absolute path of a file to which lines are appended.
         case file(path: String)
     }
     /// The format of log lines.
     package enum Format: String, Sendable, CaseIterable {
         /// JSON in the access log, which programs read, and text in the daemon's own log, which people read.
         case auto
-        /// JSON in both.
+        /// JSON in both logs.
         case json
-        /// As Apache and nginx write it; the daemon's own log is text.
+        /// The format of Apache and nginx in the access log, and text in the daemon's own log.
         case combined
         case text
 
@@ -70,7 +70,7 @@ package struct LogConfiguration: Sendable, Equatable {
     package var level: Level
     package var access: Access
     package var format: Format
-    /// The ids of requests that log lines have go on to origins.
+    /// Whether the request ids of log lines are sent to origins.
     package var requestID: Bool
 }
 
@@ -127,16 +127,16 @@ extension KeyTable {
     )
 }
 
-/// What the daemon remembers of requests, for 'drydock journal' and 'drydock verify'.
+/// The settings of the journal, for 'drydock journal' and 'drydock verify'.
 package struct JournalConfiguration: Sendable, Equatable {
-    /// Bytes of all entries; nil: no journal. Default: nil.
+    /// The most bytes of all entries; nil for no journal. Default: nil.
     package var size: Int?
-    /// Bytes of each request's body, at most 64 KiB; nil: none. Default: 4 KiB.
+    /// The most bytes of each request's body that are kept, at most 64 KiB; nil for none. Default: 4 KiB.
     package var bodies: Int?
     /// The names of fields whose values are hidden.
     package var redact: [String]
 
-    /// Bytes of one body at most.
+    /// The most bytes of one body that a configuration may ask for.
     static let longestBody = 64 << 10
 }
 

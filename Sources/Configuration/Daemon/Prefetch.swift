@@ -3,7 +3,7 @@
 package import Policies
 
 extension KeyTable {
-    /// The keys of everything that has a schedule.
+    /// The keys that every scheduled feature has.
     static let schedule: [KeyDescriptor] = [
         KeyDescriptor(
             "every",
@@ -56,35 +56,36 @@ extension KeyTable {
     )
 }
 
-/// When something is done.
+/// The schedule of a repeated piece of work.
 package struct ScheduleConfiguration: Sendable, Equatable {
-    /// Nanoseconds from turn to turn; at least 1 s.
+    /// The nanoseconds from one run to the next, at least 1 s.
     package var every: UInt64
-    /// The first turn comes as soon as the configuration is in force. Default: false, after `every`.
+    /// Whether the first run begins as soon as the configuration is in force; otherwise after `every`. Default: false.
     package var atStart: Bool
 }
 
 /// A batch that is downloaded on a schedule.
 package struct PrefetchConfiguration: Sendable, Equatable {
-    /// What logs and `drydock jobs` call it; no other has it.
+    /// The name in logs and in `drydock jobs`, unique among the prefetches.
     package var name: String
-    /// As clients would ask: paths, or absolute URLs.
+    /// The items as clients would request them: paths, or absolute URLs.
     package var urls: [String]
-    /// The absolute path of a list that is read at every turn; its items come after `urls`. Nil is none.
+    /// The absolute path of a list that is read at every run, whose items follow `urls`; nil for none.
     package var file: String?
     package var schedule: ScheduleConfiguration
-    /// Items under way at a time. Default: 10.
+    /// The most items under way at the same time. Default: 10.
     package var concurrency: Int
-    /// What a failure means for the other items. Default: they continue.
+    /// The consequence of a failed item for the others. Default: they continue.
     package var onError: BatchFailurePolicy
-    /// Fetches from the origin even if a stored response is fresh. Default: false.
+    /// Whether origins are asked even if a fresh response is stored. Default: false.
     package var force: Bool
 }
 
 extension ScheduleConfiguration {
     package init(every: UInt64) { self.init(every: every, SectionReader(nothingOf: KeyTable.prefetch)) }
 
-    /// - Parameter reader: of whatever is done again and again.
+    /// Reads a schedule.
+    /// - Parameter reader: the section of the scheduled feature.
     init(every: UInt64, _ reader: SectionReader) {
         self.every = every
         atStart = reader.bool("at_start")
@@ -127,7 +128,8 @@ extension Resolver {
         }
     }
 
-    /// - Parameter section: what messages call it.
+    /// Reads and checks the schedule of a section; nil if it has none.
+    /// - Parameter section: the name of the section in messages.
     mutating func schedule(_ reader: SectionReader, _ section: String) -> ScheduleConfiguration? {
         guard let every = reader.nanoseconds("every") else { return nil }
         if every < 1_000_000_000 {

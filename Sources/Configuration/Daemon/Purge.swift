@@ -31,16 +31,16 @@ extension KeyTable {
 
 /// A purge on a schedule.
 package struct PurgeConfiguration: Sendable, Equatable {
-    /// Seconds; nil purges nothing for its age.
+    /// The age in seconds beyond which responses are purged; nil if the age does not count.
     package var olderThan: Int64?
     package var tag: String?
-    /// The beginning of URLs.
+    /// The text with which the URLs of purged responses begin; nil for any.
     package var prefix: String?
-    /// The form of whole URLs.
+    /// The pattern that the whole URLs of purged responses match; nil for any.
     package var glob: String?
-    /// Limits the purge to the stored responses of this service; nil purges all.
+    /// The service to whose stored responses the purge is limited; nil for all services.
     package var service: String?
-    /// It becomes stale. Default: false, it is removed.
+    /// Whether responses become stale instead of being removed. Default: false.
     package var isSoft: Bool
     package var schedule: ScheduleConfiguration
 }
@@ -57,6 +57,7 @@ extension PurgeConfiguration {
 }
 
 extension Resolver {
+    /// Reads and checks the entries of `purge`.
     /// - Parameter services: the names of all services.
     mutating func purges(_ root: SectionReader, services: [String]) -> [PurgeConfiguration] {
         root.items("purge").compactMap { value in

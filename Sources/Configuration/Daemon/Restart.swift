@@ -2,16 +2,18 @@
 
 /// A key whose change needs a restart.
 package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
-    /// `listen`, `loops`, `cache.disk.path` or `admin.listen`.
+    /// The dotted key, such as `listen` or `cache.disk.path`.
     package let key: String
-    /// Where the new configuration says it; the nearest section, or the file's beginning, where it says nothing.
+    /// The place of the key in the new configuration; of the nearest section, or of the file's beginning, if the key is
+    /// absent.
     package let place: SourcePosition
     package let old: String
     package let new: String
-    /// The key, or the section around it, that the running configuration's file has and the new one has not.
+    /// The key, or the section around it, that the running configuration's file has and the new one lacks; nil if there
+    /// is none.
     package let gone: String?
 
-    /// `FILE:LINE:COL: message`.
+    /// The message with its place: `FILE:LINE:COL: message`.
     package var description: String {
         let change = "cannot change from \(old) to \(new) while the daemon runs"
         guard let gone else { return "\(place): '\(key)' \(change); restart it, or restore the old value" }
@@ -21,8 +23,8 @@ package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension RestartDifference {
-    /// The keys that differ from a running configuration and that only a restart can change; empty where a reload will
-    /// do. Of a section that is gone the first one stands for all.
+    /// The keys that differ from a running configuration and that only a restart can change; empty if a reload is
+    /// enough. If a section is absent, the first of its keys stands for all.
     package static func all(in new: Configuration, since old: Configuration) -> [RestartDifference] {
         func text(_ addresses: [ListenAddress]) -> String {
             addresses.isEmpty ? "none" : addresses.map(\.description).joined(separator: ", ")

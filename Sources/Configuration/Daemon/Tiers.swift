@@ -49,42 +49,42 @@ extension KeyTable {
     )
 }
 
-/// The two tiers of the store.
+/// The settings of the two tiers of the store.
 package struct TierConfiguration: Sendable, Equatable {
     package var memory = MemoryTierConfiguration()
-    /// Nil where no disk tier is configured.
+    /// The settings of the disk tier; nil for a store without one.
     package var disk: DiskTierConfiguration?
 
     package init() {}
 }
 
-/// The memory tier.
+/// The settings of the memory tier.
 package struct MemoryTierConfiguration: Sendable, Equatable {
-    /// Bytes over all entries, everything counted that an entry holds. Default: 256 MiB.
+    /// The most bytes of all entries, with everything that an entry holds. Default: 256 MiB.
     package var size: Int
-    /// Entries. Default: 100,000.
+    /// The most entries. Default: 100,000.
     package var objects: Int
-    /// Bytes of one entry. Default: 8 MiB.
+    /// The most bytes of one entry. Default: 8 MiB.
     package var maxObject: Int
-    /// What happens while the machine, or the daemon's control group, is short of memory. Default: shed.
+    /// The reaction to a shortage of memory on the machine, or in the daemon's control group. Default: shed.
     package var pressure: Pressure
 
     package enum Pressure: String, Sendable, CaseIterable {
-        /// Entries are evicted, and their memory goes back.
+        /// Entries are evicted, and their memory is returned to the kernel.
         case shed
         case ignore
     }
 }
 
-/// The disk tier.
+/// The settings of the disk tier.
 package struct DiskTierConfiguration: Sendable, Equatable {
-    /// The absolute path of its folder. A change needs a restart.
+    /// The absolute path of the tier's folder. A change needs a restart.
     package var path: String
-    /// Bytes over all files. Default: 10 GiB.
+    /// The most bytes of all files. Default: 10 GiB.
     package var size: Int
-    /// Bytes of one stored response. Default: 2 GiB.
+    /// The most bytes of one stored response. Default: 2 GiB.
     package var maxObject: Int
-    /// Bytes that stay free on the file system. Default: 512 MiB.
+    /// The bytes that stay free on the file system. Default: 512 MiB.
     package var minFree: Int
 }
 

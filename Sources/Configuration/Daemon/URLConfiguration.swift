@@ -3,14 +3,14 @@
 import FoundationEssentials
 
 package enum URLConfiguration {
-    /// One service at the prefix `/`, with standard caching in memory and on the disk, 1 GiB in
-    /// `drydock/serve` of the user's cache folder (`$XDG_CACHE_HOME`, else `~/.cache`). On another address
-    /// than loopback there is no forward mode.
+    /// A configuration with one service at the prefix `/`, with standard caching in memory and on the disk, 1 GiB in
+    /// `drydock/serve` of the user's cache folder (`$XDG_CACHE_HOME`, else `~/.cache`). Without forward mode, if it
+    /// listens on another address than loopback.
     ///
     /// - Parameters:
-    ///   - listen: as `listen` in a file; empty for the default.
-    ///   - clients: as `clients` in a file; empty for the default.
-    /// - Throws: the reason why one of the texts is not what it should be.
+    ///   - listen: the addresses as `listen` has them in a file; empty for the default.
+    ///   - clients: the rules as `clients` has them in a file; empty for the default.
+    /// - Throws: the mistake in one of the texts.
     package static func make(
         _ url: String,
         listen: [String] = [],
@@ -33,7 +33,7 @@ package enum URLConfiguration {
         result.services = [ServiceConfiguration(name: name, match: .prefix("/"), baseURL: .origin(origin))]
         func folder(_ name: String) -> String? { environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
         if let caches = folder("XDG_CACHE_HOME") ?? folder("HOME").map({ $0 + "/.cache" }) {
-            // Beside `drydock/store`, which `make run` uses.
+            // The folder is a sibling of `drydock/store`, which `make run` uses.
             let path = Paths.normal(caches + "/drydock/serve")
             if let problem = FileChecks.canHoldStore(path) { throw fail("the cache folder \(problem)") }
             var disk = DiskTierConfiguration(path: path)

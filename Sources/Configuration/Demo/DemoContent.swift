@@ -1,5 +1,5 @@
-// The content of demo answers (a file, a body of the configuration, a template, a collection), and texts that look like
-// what they are not.
+// The content of demo answers (a file, a body of the configuration, a template, a collection), and checks of texts that
+// look like templates or patterns but are compared or sent unchanged.
 
 import DemoMode
 import Matching
@@ -8,10 +8,10 @@ extension Resolver {
     /// The statuses whose answers have no body.
     static let bodilessStatuses = [204, 205, 304]
 
-    /// Reads what an answer consists of.
+    /// Reads the content of an answer.
     /// - Parameters:
-    ///   - label: what messages call the section.
-    ///   - answer: has its status already, and whether it is a template.
+    ///   - label: the name of the section in messages.
+    ///   - answer: the answer, which has its status already, and the flag for a template.
     /// - Returns: whether the section names a content.
     mutating func content(
         _ reader: SectionReader,
@@ -50,7 +50,7 @@ extension Resolver {
             id: reader.text(always: "id"),
             newIDs: reader.choice(always: "new_ids")
         )
-        // A file that cannot be read is an error already.
+        // A file that cannot be read has been reported already.
         guard let loaded = try? DemoFile.load(path: file) else { return result }
         do throws(CollectionFileError) {
             _ = try DemoCollection(loaded, idName: result.id)
@@ -60,7 +60,7 @@ extension Resolver {
         return result
     }
 
-    /// Reports the first mistake of a template, in its file where it has one.
+    /// Reports the first mistake of a template, with its place in the file if the template is one.
     mutating func checkTemplate(_ reader: SectionReader, _ answer: DemoAnswerConfiguration, of label: String) {
         guard let source = DemoTemplate.source(of: answer) else { return }
         do throws(TemplateError) {
@@ -78,7 +78,7 @@ extension Resolver {
 }
 
 extension DemoTemplate {
-    /// What an answer that is a template is made of; nil for one that is none, or whose file cannot be read.
+    /// The source of an answer that is a template; nil for another answer, or if the file cannot be read.
     fileprivate static func source(of answer: DemoAnswerConfiguration) -> Source? {
         if let file = answer.file {
             guard answer.isTemplate || isTemplate(path: file), let loaded = try? DemoFile.load(path: file) else {
@@ -96,10 +96,10 @@ extension DemoTemplate {
 }
 
 extension Resolver {
-    /// Fields of an answer are sent as they stand.
+    /// Reports fields that look like templates: fields of an answer are sent unchanged.
     /// - Parameters:
-    ///   - reader: of a section with `headers`.
-    ///   - label: of that section.
+    ///   - reader: a section with `headers`.
+    ///   - label: the name of the section in messages.
     mutating func checkFields(_ reader: SectionReader, of label: String) {
         for entry in reader.map("headers") {
             let values: [Value] = if case .list(let values) = entry.value.content { values } else { [entry.value] }
@@ -116,8 +116,8 @@ extension Resolver {
         }
     }
 
-    /// A path is compared as it stands.
-    /// - Parameter condition: of a section `when`.
+    /// Reports paths that look like patterns: a path is compared literally.
+    /// - Parameter condition: a section `when`.
     mutating func checkPath(_ condition: SectionReader) {
         guard let value = condition.entry("path")?.value else { return }
         checkPath(value, section: KeyTable.textTest)

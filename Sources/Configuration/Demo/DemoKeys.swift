@@ -25,7 +25,7 @@ extension KeyTable {
         ] + inlineKeys(inherited: .endpoints)
     )
 
-    /// Of services.
+    /// The section `demo` of services.
     static let demo = demo(
         rule: rule(when: condition),
         [
@@ -37,7 +37,7 @@ extension KeyTable {
             )
         ]
     )
-    /// Of endpoints.
+    /// The section `demo` of endpoints.
     static let endpointDemo = demo(rule: demoRule, [])
 
     private static let collection = SectionDescriptor(
@@ -59,7 +59,7 @@ extension KeyTable {
         ]
     )
 
-    /// A body that stands in the configuration.
+    /// The keys of a body that is written in the configuration.
     static func inlineKeys(inherited inheritance: Inheritance = .none) -> [KeyDescriptor] {
         [
             KeyDescriptor("body", .text(.any), "The body itself, in place of a file.", inherited: inheritance),
@@ -73,7 +73,7 @@ extension KeyTable {
             ),
         ]
     }
-    /// One of `demo.rules` of an endpoint, with all that those of services know.
+    /// One of `demo.rules` of an endpoint: it has all keys of the rules of services, and `params` in its condition.
     static let demoRule = rule(when: demoCondition)
     static let demoCondition = SectionDescriptor(
         name: condition.name,
@@ -173,7 +173,7 @@ extension KeyTable {
         ),
     ]
 
-    /// What has no default here is the demo section's.
+    /// The section of a rule. A key without a default here has that of the demo section around it.
     private static func rule(when condition: SectionDescriptor) -> SectionDescriptor {
         SectionDescriptor(
             name: "demo.rules[]",
@@ -279,7 +279,7 @@ extension KeyTable {
         ]
     )
 
-    /// What the values under a name must be; several tests must all hold.
+    /// The tests of a text; several tests must all pass.
     static let textTest = SectionDescriptor(
         name: "test",
         keys: textTests + [KeyDescriptor("not", .shorthand(otherTextTest, key: "is"), "A test that must fail.")]
@@ -295,7 +295,7 @@ extension KeyTable {
         KeyDescriptor("present", .boolean, "Whether it is there at all."),
     ]
 
-    /// The same for values of JSON.
+    /// The tests of a JSON value; several tests must all pass.
     static let treeTest = SectionDescriptor(
         name: "test",
         keys: treeTests + [KeyDescriptor("not", .shorthand(otherTreeTest, key: "is"), "A test that must fail.")]
@@ -317,7 +317,7 @@ extension KeyTable {
 }
 
 extension KeyTable {
-    /// Several answers in place of one, of rules and of services and endpoints themselves.
+    /// The keys for several answers instead of one, in rules and in the demo sections themselves.
     static let several = [
         KeyDescriptor(
             "sequence",
@@ -356,7 +356,7 @@ extension KeyTable {
         ] + ofAnswers
     )
 
-    /// Of one answer among several.
+    /// The keys of one answer among several.
     private static let ofAnswers =
         [
             KeyDescriptor("status", .integer(200...599), default: "200", "The status of the answer."),

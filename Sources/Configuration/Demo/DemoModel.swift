@@ -1,67 +1,68 @@
-// What services and endpoints play in demo mode: their own answer, and rules before it.
+// The demo mode of services and endpoints: their own answer, and the rules that are tried before it.
 
 package import Content
 package import DemoMode
 package import Matching
 package import Policies
 
-/// Demo mode of a service or an endpoint.
+/// The demo mode of a service or an endpoint.
 package struct DemoConfiguration: Sendable, Equatable {
     /// Whether demo answers replace the origin's; true only if there is an answer.
     package var enabled: Bool
-    /// In their order; the first whose condition holds answers.
+    /// The rules in their order; the first whose condition holds answers.
     package var rules: [DemoRuleConfiguration] = []
-    /// What answers if no rule does, where ``hasOwnAnswer``; rules take from it what they do not say themselves.
+    /// The answer if no rule answers, valid if ``hasOwnAnswer``; rules take from it the settings that they lack.
     package var answer: DemoRuleConfiguration
-    /// Whether there is an answer besides the rules.
+    /// Whether there is an answer in addition to the rules.
     package var hasOwnAnswer: Bool
-    /// Default: 404.
+    /// The treatment of requests that no rule answers. Default: 404.
     package var unmatched: UnmatchedPolicy
-    /// Bytes of a body that are read for conditions. Default: 1 MiB.
+    /// The most bytes of a body that are read for conditions. Default: 1 MiB.
     package var bodyLimit: Int
-    /// Nanoseconds that a request may make its own answer take; nil: requests change nothing. Default: nil.
+    /// The longest latency in nanoseconds that a request may ask for itself; nil if requests may change nothing.
+    /// Default: nil.
     package var overrides: UInt64?
 
     /// Whether there is something to answer with, so that demo mode can be switched on.
     package var hasAnswer: Bool { hasOwnAnswer || !rules.isEmpty }
 
-    /// Whether some requests may get no answer from here, and go on.
+    /// Whether some requests may get no demo answer, and are passed to the origin.
     package var mayPass: Bool {
         unmatched == .pass && !hasOwnAnswer && !rules.contains(where: \.isUnconditional)
     }
 }
 
-/// One rule: for which requests it is, and what it answers with.
+/// One rule: the requests that it answers, and its answers.
 package struct DemoRuleConfiguration: Sendable, Equatable {
-    /// Nil for the service's or the endpoint's own answer.
+    /// The name of the rule; nil for the service's or the endpoint's own answer.
     package var name: String?
-    /// Nil: every request.
+    /// The condition on a request; nil for every request.
     package var condition: RequestCondition?
-    /// What it asks of the requests before; nil: nothing.
+    /// The condition on earlier requests; nil for none.
     package var gate: RuleGate?
-    /// Default: those with one method and target.
+    /// The requests that are counted together. Default: those with the same method and target.
     package var counting: CountScope
-    /// Where there is one only.
+    /// The answer if there is only one.
     package var answer: DemoAnswerConfiguration
     package var choice = DemoChoiceConfiguration()
-    /// Fields of every answer, failures too, beside those that the daemon makes itself.
+    /// The fields of every answer, failures included, in addition to those that the daemon makes itself.
     package var headers: [HeaderValue]
-    /// Default: none.
+    /// The latency of the answers. Default: none.
     package var latency: LatencyPolicy
     package var failure: FailureConfiguration?
-    /// What its answers get wrong, each kind once.
+    /// The deliberate mistakes of the answers, each kind once.
     package var misbehaviours: [Misbehaviour] = []
-    /// Default: 0.
+    /// The seed of all random draws of the rule. Default: 0.
     package var randomSeed: UInt64
 
-    /// It answers every request.
+    /// Whether the rule answers every request.
     package var isUnconditional: Bool { condition == nil && gate == nil }
 }
 
-/// How the answer of a rule is chosen among several.
+/// The choice among several answers of a rule.
 package enum DemoChoiceConfiguration: Sendable, Equatable {
     case one
-    /// Shares are 0...1, and add up to 1.
+    /// The answers with their shares, which are 0...1 and add up to 1.
     case weighted([WeightedAnswerConfiguration])
     case sequence([DemoAnswerConfiguration], after: SequenceEnd)
 
@@ -74,54 +75,54 @@ package struct WeightedAnswerConfiguration: Sendable, Equatable {
     package var answer: DemoAnswerConfiguration
 }
 
-/// What an answer consists of.
+/// The parts of one answer.
 package struct DemoAnswerConfiguration: Sendable, Equatable {
-    /// Default: 200; of a failure 503.
+    /// The status of the answer. Default: 200, and 503 for a failure.
     package var status: Int
-    /// The absolute path of the body; nil for none.
+    /// The absolute path of the file with the body; nil for none.
     package var file: String?
-    /// Fields beside those of the rule; of two with one name, this one counts.
+    /// The fields of this answer; they replace fields of the rule with the same name.
     package var headers: [HeaderValue] = []
-    /// The body itself, in place of a file; nil for none.
+    /// The body itself, instead of a file; nil for none.
     package var inline: InlineContent?
-    /// The body is filled in for each request.
+    /// Whether the body is a template that is filled in for each request.
     package var isTemplate: Bool
-    /// Items that requests read and change, in place of a body; nil for none.
+    /// The items that requests read and change, instead of a body; nil for none.
     package var collection: CollectionConfiguration?
-    /// Server-sent events, in place of a body; nil for none.
+    /// The server-sent events, instead of a body; nil for none.
     package var events: EventsConfiguration?
 }
 
-/// Events of a list or a file.
+/// Server-sent events of a list or of a file.
 package struct EventsConfiguration: Sendable, Equatable {
     package var list: [DemoEvents.Event] = []
-    /// The absolute path of a file with them, in place of the list.
+    /// The absolute path of a file with the events, instead of the list; nil for none.
     package var file: String?
-    /// Nanoseconds from one to the next. Default: 1 s.
+    /// The nanoseconds from one event to the next. Default: 1 s.
     package var interval: UInt64
-    /// How often they are sent; nil: without end. Default: once.
+    /// The number of times that all events are sent; nil for endlessly. Default: 1.
     package var rounds: Int?
 }
 
-/// A body that stands in the configuration.
+/// A body that is written in the configuration.
 package enum InlineContent: Sendable, Equatable {
     case text(String)
     case json(ContentTree)
 }
 
-/// Items over a JSON file that requests read and change.
+/// A collection of items in a JSON file that requests read and change.
 package struct CollectionConfiguration: Sendable, Equatable {
-    /// Absolute.
+    /// The absolute path of the file.
     package var file: String
-    /// The member that tells items apart. Default: id.
+    /// The member that identifies an item. Default: id.
     package var id: String
-    /// Default: counting.
+    /// The source of the ids of new items. Default: counting.
     package var newIDs: NewIDs
 }
 
-/// Failures among demo answers.
+/// The failures among demo answers.
 package struct FailureConfiguration: Sendable, Equatable {
-    /// 0...1.
+    /// The share of failures, 0...1.
     package var chance: Double
     package var answer: DemoAnswerConfiguration
 }

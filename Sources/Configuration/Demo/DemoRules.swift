@@ -4,10 +4,11 @@ import Matching
 import Policies
 
 extension Resolver {
+    /// Reads and checks the rules of a demo section.
     /// - Parameters:
-    ///   - reader: of a section `demo`.
-    ///   - parameters: of the endpoint's path; none for a service.
-    ///   - folder: of the answer files, where `demo.files` names one that is there.
+    ///   - reader: a section `demo`.
+    ///   - parameters: the parameters of the endpoint's path; empty for a service.
+    ///   - folder: the folder of the answer files.
     mutating func rules(
         _ reader: SectionReader,
         parameters: [String],
@@ -75,9 +76,10 @@ extension Resolver {
 }
 
 extension Resolver {
+    /// Reads the choice among several answers.
     /// - Parameters:
-    ///   - reader: of a section `demo`, or of one of its rules.
-    ///   - one: the answer where there is one only.
+    ///   - reader: a section `demo`, or one of its rules.
+    ///   - one: the answer if there is only one.
     mutating func choice(
         _ reader: SectionReader,
         _ folder: DemoFolder,
@@ -118,11 +120,12 @@ extension Resolver {
         }
     }
 
+    /// Reports an `after` without a `sequence`.
     /// - Parameters:
-    ///   - own: a section without what it inherited.
-    ///   - reader: with it.
+    ///   - own: the section without inherited keys.
+    ///   - reader: the section with inherited keys.
     mutating func check(after own: SectionReader, _ reader: SectionReader) {
-        // What is shown of a configuration has the default.
+        // A configuration that was written by `config show` has the default of `after` everywhere.
         let end: SequenceEnd = own.choice(always: "after")
         guard let place = own.place("after"), end != .last, reader.entry("sequence") == nil else { return }
         fail(place, "'after' says what follows a 'sequence'; write one, or remove it")
@@ -133,7 +136,7 @@ extension Resolver {
         _ key: String,
         _ place: SourcePosition
     ) -> DemoChoiceConfiguration {
-        // In millionths of a percent, so that fractions add up.
+        // The shares are added in millionths of a percent, so that fractions add up exactly.
         let sum = answers.reduce(0) { $0 + Int(($1.share * 1e8).rounded()) }
         guard sum == 100_000_000 else {
             fail(place, "the weights under '\(key)' add up to \(Self.percent(sum)), not to 100%; correct them")
@@ -169,7 +172,8 @@ extension Resolver {
         return answer
     }
 
-    /// - Parameter reader: of one of `demo.rules`.
+    /// Checks the windows of an outage.
+    /// - Parameter reader: one of `demo.rules`.
     mutating func check(gate reader: SectionReader, _ gate: RuleGate?) {
         let section = reader.section("outage")
         guard let place = reader.place("outage"), !broken.contains(place) else { return }
@@ -185,7 +189,7 @@ extension Resolver {
 }
 
 extension DemoChoiceConfiguration {
-    /// The content of the one answer is that of the successes that name none.
+    /// Gives the content of the one answer to every success among several answers that has none of its own.
     func with(contentOf one: DemoAnswerConfiguration) -> DemoChoiceConfiguration {
         guard one.hasContent else { return self }
         func filled(_ answer: DemoAnswerConfiguration) -> DemoAnswerConfiguration {

@@ -3,19 +3,19 @@
 import Matching
 package import Policies
 
-/// One key of a service or an endpoint with another value.
+/// One key of a service or an endpoint with a changed value.
 package struct DemoSetting: Sendable, Equatable {
     package enum Key: String, Sendable, CaseIterable {
-        /// `on` or `off`.
+        /// Demo mode is `on` or `off`.
         case enabled
         case latency
         case status
-        /// That of failures.
+        /// The share of failures.
         case chance
-        /// The name of a fault profile, or `off`: of every answer, whatever its source.
+        /// The name of a fault profile, or `off`; it applies to every answer, whatever its source.
         case faults
 
-        /// All of them, in words.
+        /// All keys as text, with commas between them.
         package static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
     }
 
@@ -24,17 +24,18 @@ package struct DemoSetting: Sendable, Equatable {
         case latency(LatencyPolicy)
         case status(Int)
         case chance(Double)
-        /// Nil: none.
+        /// The fault profile by its name; nil for no faults.
         case faults(profile: String?)
     }
 
     package let key: Key
-    /// As it was written.
+    /// The value as it was written.
     package let text: String
     private let value: Value
 
-    /// - Parameter text: as a configuration file would have it.
-    /// - Throws: what is wrong with the value, and what to write instead.
+    /// Parses a setting.
+    /// - Parameter text: the value in the form of a configuration file.
+    /// - Throws: the mistake in the value, with the correct form.
     package init(_ key: Key, _ text: String) throws(Lifetimes.Malformed) {
         self.key = key
         self.text = text
@@ -61,10 +62,10 @@ package struct DemoSetting: Sendable, Equatable {
         }
     }
 
-    /// It is about answers of demo mode, and changes nothing where there are none.
+    /// Whether the setting changes demo answers only, and so has no effect without any.
     package var needsDemoAnswers: Bool { key != .faults }
 
-    /// Why the setting cannot be with this configuration, and what to write instead; nil where it can.
+    /// The reason why the setting does not fit this configuration, and the correct form; nil if it fits.
     package func problem(with configuration: Configuration) -> String? {
         if case .latency(let policy) = value, case .learned(let learned) = policy.shape, let source = learned.source {
             return Resolver.problem(ofLearned: source, among: configuration.learnablePlaces).map { "latency \($0)" }
@@ -76,18 +77,18 @@ package struct DemoSetting: Sendable, Equatable {
         return "there is no fault profile '\(name)'; \(near ?? "there are \(known.joined(separator: ", ")), and off")"
     }
 
-    /// Changes a service with all its endpoints.
+    /// Applies the setting to a service and all its endpoints.
     package func apply(to service: inout ServiceConfiguration, _ profiles: [String: [FaultPolicy]]) {
         apply(to: &service.settings, profiles)
         for index in service.endpoints.indices { apply(to: &service.endpoints[index], profiles) }
     }
 
-    /// Changes one endpoint.
+    /// Applies the setting to one endpoint.
     package func apply(to endpoint: inout EndpointConfiguration, _ profiles: [String: [FaultPolicy]]) {
         apply(to: &endpoint.settings, profiles)
     }
 
-    /// Where there are no demo answers, there still are none.
+    /// Applies the setting to a route; without demo answers, demo mode stays off.
     private func apply(to settings: inout RouteSettings, _ profiles: [String: [FaultPolicy]]) {
         switch value {
         case .enabled(let isOn): settings.demo.enabled = isOn && settings.demo.hasAnswer
@@ -103,7 +104,7 @@ package struct DemoSetting: Sendable, Equatable {
         case .enabled, .faults: break
         case .latency(let policy): rule.latency = policy
         case .status(let status):
-            // In place of several answers, and of what a collection would answer, which have statuses of their own.
+            // The status replaces several answers and a collection, because these have statuses of their own.
             rule.choice = .one
             rule.answer.collection = nil
             rule.answer.status = status

@@ -45,7 +45,8 @@ extension KeyTable {
 }
 
 extension Resolver {
-    /// - Parameter owner: of a section `demo`, or of one of its rules.
+    /// Reads and checks the events of an answer.
+    /// - Parameter owner: a section `demo`, or one of its rules.
     mutating func events(_ owner: SectionReader, _ folder: DemoFolder) -> EventsConfiguration? {
         guard let place = owner.place("events"), !broken.contains(place) else { return nil }
         let reader = owner.section("events")
@@ -59,7 +60,7 @@ extension Resolver {
         )
         if let file = demoFile(reader, "file", folder) {
             result.file = file
-            // A file that cannot be read is an error already.
+            // A file that cannot be read has been reported already.
             if let loaded = try? DemoFile.load(path: file), DemoEvents.events(in: loaded.bytes).isEmpty {
                 fail(
                     self.place(reader, "file"),
@@ -84,7 +85,8 @@ extension Resolver {
 }
 
 extension DemoEvents.Event {
-    /// - Parameter reader: of one of `demo.events`.
+    /// Reads one event.
+    /// - Parameter reader: one of `demo.events`.
     fileprivate init(_ reader: SectionReader) {
         self.init(
             id: reader.text("id"),
@@ -101,7 +103,7 @@ extension DemoEvents.Event {
 }
 
 extension EventsConfiguration {
-    /// How often the events are sent; the inner nil is without end, the outer one is nothing that can be read.
+    /// The number of rounds: the inner nil means endlessly, the outer nil an unreadable value.
     fileprivate static func rounds(_ reader: SectionReader) -> Int?? {
         switch reader.leaf("repeat")?.scalar {
         case .none?: .some(nil)

@@ -1,4 +1,4 @@
-// Faults: what a rule does, which rules exclude each other, their profiles, and how long answers take.
+// Faults: the effects of a rule, rules that exclude each other, fault profiles, and latencies.
 
 import Matching
 import Policies
@@ -200,7 +200,7 @@ extension KeyTable {
         replaces: true
     )
 
-    /// Among the keys that services, endpoints and forward mode share.
+    /// The key `faults` of services, endpoints and forward mode.
     static let faultsKey = KeyDescriptor(
         "faults",
         .rules(fault, key: "profile"),
@@ -216,7 +216,8 @@ extension KeyTable {
 }
 
 extension LatencyPolicy {
-    /// - Parameter reader: of a section `latency`; nil where it says nothing, or nothing that can be drawn from.
+    /// Reads a latency; nil if the section has none, or none that can be drawn from.
+    /// - Parameter reader: a section `latency`.
     init?(_ reader: SectionReader) {
         let max = reader.nanoseconds("max")
         guard var policy = reader.latencies.first else { return nil }
@@ -258,7 +259,7 @@ extension SectionReader {
 }
 
 extension Resolver {
-    /// The latency under a key of a section.
+    /// Reads and checks the latency in a section; nil if it has none.
     mutating func latency(_ reader: SectionReader, label: String) -> LatencyPolicy? {
         guard let place = reader.place("latency"), !broken.contains(place) else { return nil }
         let inner = reader.section("latency")
@@ -276,8 +277,8 @@ extension Resolver {
         return LatencyPolicy(inner)
     }
 
-    /// Why nothing can be learned of a name, and what to write instead; nil where it can.
-    /// - Parameter places: services, and endpoints with a slash before their names.
+    /// The reason why the latencies of a place cannot be learned, with the correct name; nil if they can.
+    /// - Parameter places: the names of services, and of endpoints as `SERVICE/ENDPOINT`.
     static func problem(ofLearned source: String, among places: [String]) -> String? {
         if places.contains(source) { return nil }
         let near = Suggestions.nearest(to: source, among: places).map { "did you mean '\($0)'?" }
@@ -309,7 +310,8 @@ extension Resolver {
         return result
     }
 
-    /// - Parameter reader: of a service, an endpoint or forward mode.
+    /// Reads the rules of deliberate faults.
+    /// - Parameter reader: a service, an endpoint or forward mode.
     mutating func faults(_ reader: SectionReader) -> [FaultPolicy] { rules(reader.items("faults"), isProfile: false) }
 
     private mutating func rules(_ values: [Value], isProfile: Bool) -> [FaultPolicy] {
@@ -341,7 +343,7 @@ extension Resolver {
         return Self.named(result)
     }
 
-    /// Rules of one name would draw the same numbers.
+    /// Makes the names of the rules unique, because rules of one name would draw the same numbers.
     private static func named(_ rules: [FaultPolicy]) -> [FaultPolicy] {
         var seen: Set<String> = []
         return rules.map { rule in
@@ -441,7 +443,7 @@ extension Resolver {
 }
 
 extension FaultPolicy {
-    /// The name of a rule that has none of its own: what it does.
+    /// The name of a rule that is given none: its effect.
     fileprivate var deed: String {
         if let wire { return wire.kind.rawValue }
         if let status { return "\(status)" }

@@ -1,4 +1,4 @@
-// What demo answers get wrong on purpose, for whoever tests a cache.
+// Deliberate mistakes of demo answers, for tests of caches.
 
 import Policies
 
@@ -24,8 +24,9 @@ extension KeyTable {
 }
 
 extension Resolver {
-    /// - Parameter reader: of a section `demo`, or of one of its rules.
-    /// - Returns: nil where the section does not say.
+    /// Reads and checks the deliberate mistakes of answers.
+    /// - Parameter reader: a section `demo`, or one of its rules.
+    /// - Returns: nil if the section has no `misbehave`.
     mutating func misbehaviours(_ reader: SectionReader) -> [Misbehaviour]? {
         guard reader.entry("misbehave") != nil else { return nil }
         var result: [Misbehaviour] = []

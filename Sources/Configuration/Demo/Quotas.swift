@@ -1,4 +1,4 @@
-// Quotas: how many requests are answered in a time.
+// Quotas: the number of requests that are answered in a window of time.
 
 import Policies
 
@@ -38,7 +38,7 @@ extension KeyTable {
         ]
     )
 
-    /// Among the keys that services and endpoints share.
+    /// The key `rate_limit` of services and endpoints.
     static let rateLimitKey = KeyDescriptor(
         "rate_limit",
         .section(rateLimit),
@@ -48,7 +48,8 @@ extension KeyTable {
 }
 
 extension Resolver {
-    /// - Parameter scope: the endpoint that has a quota of its own; empty: the service.
+    /// Reads and checks a quota; nil for none.
+    /// - Parameter scope: the endpoint that has a quota of its own; empty for the service.
     mutating func rateLimit(_ reader: SectionReader, scope: String) -> RateLimitPolicy? {
         let section = reader.section("rate_limit")
         let window = section.nanoseconds(always: "window")

@@ -1,4 +1,4 @@
-// Reads demo sections: what stands in them, and the defaults of what does not.
+// Reads demo sections: the given keys, and the defaults of the others.
 
 import Content
 import Matching
@@ -9,7 +9,8 @@ extension DemoConfiguration {
 
     package init() { self = .defaults }
 
-    /// - Parameter reader: of a section `demo`; without its rules and files.
+    /// Reads a demo section without its rules and files.
+    /// - Parameter reader: a section `demo`.
     init(_ reader: SectionReader) {
         enabled = reader.bool("enabled")
         answer = DemoRuleConfiguration(
@@ -27,9 +28,10 @@ extension DemoConfiguration {
 }
 
 extension DemoRuleConfiguration {
+    /// Reads a rule without its condition and files.
     /// - Parameters:
-    ///   - reader: of one of `demo.rules`; without its condition and files.
-    ///   - demo: whose settings the rule has unless it says otherwise.
+    ///   - reader: one of `demo.rules`.
+    ///   - demo: the demo section's own answer, which provides the settings that the rule lacks.
     init(_ reader: SectionReader, in demo: DemoRuleConfiguration) {
         name = reader.text("name")
         gate = RuleGate(reader)
@@ -44,8 +46,9 @@ extension DemoRuleConfiguration {
 }
 
 extension RuleGate {
-    /// - Parameter reader: of one of `demo.rules`.
-    /// - Returns: nil where it asks nothing of the requests before.
+    /// Reads the condition of a rule on earlier requests.
+    /// - Parameter reader: one of `demo.rules`.
+    /// - Returns: nil if the rule has none.
     fileprivate init?(_ reader: SectionReader) {
         let when = reader.section("when")
         let turn = RuleTurn(nth: when.int("nth"), first: when.int("first"), every: when.int("every"))
@@ -71,7 +74,8 @@ extension RuleGate {
 }
 
 extension DemoAnswerConfiguration {
-    /// - Parameter reader: of a section with an answer; without its fields and its content.
+    /// Reads an answer without its fields and its content.
+    /// - Parameter reader: a section with an answer.
     init(_ reader: SectionReader) {
         self.init(status: reader.int(always: "status"), isTemplate: reader.bool("template"))
     }
@@ -85,7 +89,8 @@ extension FailureConfiguration {
 }
 
 extension RequestCondition {
-    /// - Parameter reader: of a section `when`.
+    /// Reads a condition.
+    /// - Parameter reader: a section `when`.
     init(_ reader: SectionReader) {
         var clauses: [RequestClause] = []
         let methods = reader.texts("method")
@@ -118,7 +123,8 @@ extension RequestCondition {
 }
 
 extension TextTest {
-    /// - Parameter value: a section of tests, or what one of them, `is`, stands for.
+    /// Reads the tests of a text.
+    /// - Parameter value: a section of tests, or the value of the test `is` alone.
     init(_ value: Value) {
         guard case .section(let entries) = value.content else {
             self = .all([])
@@ -137,7 +143,8 @@ extension TextTest {
 }
 
 extension TreeTest {
-    /// - Parameter value: as for a ``TextTest``.
+    /// Reads the tests of a JSON value.
+    /// - Parameter value: a section of tests, or the value of the test `is` alone.
     init(_ value: Value) {
         guard case .section(let entries) = value.content else {
             self = .all([])
@@ -164,7 +171,7 @@ extension SectionReader {
         scalars(key).compactMap { if case .tree(let tree) = $0 { tree } else { nil } }
     }
 
-    /// A pattern that was checked when its text was read.
+    /// The pattern under a key, which was checked when its text was read.
     fileprivate func pattern(_ key: String) -> Pattern? {
         text(key).flatMap { try? Pattern($0) }
     }

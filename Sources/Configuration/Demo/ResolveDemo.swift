@@ -1,25 +1,26 @@
-// Demo answers: which file, whether it is there, and whether the answer is on.
+// Checks demo answers: the files of their content, and whether demo mode is on.
 
 /// The owner of a demo section.
 enum DemoOwner {
-    /// The answer for the paths that no endpoint names.
+    /// A service, whose demo answer is for the paths that no endpoint has.
     case service
-    /// Name, the place of the name, and the parameters of the path.
+    /// An endpoint: its name, the place of the name, and the parameters of its path.
     case endpoint(String, SourcePosition, parameters: [String])
 }
 
-/// Where the answer files of a demo section are.
+/// The folder of the answer files of a demo section.
 struct DemoFolder {
-    /// Nil: beside the configuration file.
+    /// The absolute path of the folder; nil for the folder of the configuration file.
     var path: String?
-    /// Whether files in it are looked for: not where the folder itself is missing, which is one error and not many.
+    /// Whether the folder exists. The files of a missing folder are not checked, so that one mistake is one error.
     var isThere = true
 }
 
 extension Resolver {
+    /// Reads and checks a demo section.
     /// - Parameters:
-    ///   - own: the section without what it inherited.
-    ///   - isSource: `source: demo` switches the answers on.
+    ///   - own: the section without inherited keys.
+    ///   - isSource: whether `source: demo` switches the answers on.
     mutating func demo(
         _ reader: SectionReader,
         own: SectionReader,
@@ -28,7 +29,7 @@ extension Resolver {
         daemonDemo: Bool
     ) -> DemoConfiguration {
         var result = DemoConfiguration(reader)
-        // For its errors; an endpoint's reader has what it inherits, whose errors are told once.
+        // The latency is read once more for its errors, because the initializer has no way to report them.
         _ = latency(reader, label: "demo.latency")
         checkFields(reader, of: "demo")
         let folder = folder(reader) ?? DemoFolder()
@@ -39,7 +40,7 @@ extension Resolver {
         var parameters: [String] = []
         if case .endpoint(_, _, let known) = owner { parameters = known }
         result.rules = rules(reader, parameters: parameters, folder: folder, in: result.answer)
-        // A status beside rules is the answer to what no rule is for, and needs no content.
+        // A status beside rules is the answer to requests without a rule, and needs no content.
         if own.entry("status") != nil, !own.items("rules").isEmpty { result.hasOwnAnswer = true }
         let said = reader.entry("enabled").map { _ in reader.bool("enabled") }
         if isSource, said == false, let place = own.place("enabled") {
@@ -51,7 +52,7 @@ extension Resolver {
         return result
     }
 
-    /// The folder that a section names; nil where it names none.
+    /// Reads the folder of the answer files; nil if the section names none.
     mutating func folder(_ reader: SectionReader) -> DemoFolder? {
         guard let path = reader.text("files") else { return nil }
         guard let problem = FileChecks.isFolder(path) else { return DemoFolder(path: path) }
@@ -59,7 +60,7 @@ extension Resolver {
         return DemoFolder(path: path, isThere: false)
     }
 
-    /// Finds the body of the own answer; reports a file that was asked for and is not there.
+    /// Finds the body of the own answer, and reports a file that is required and missing.
     private mutating func answer(
         _ reader: SectionReader,
         _ owner: DemoOwner,
@@ -68,7 +69,7 @@ extension Resolver {
         _ result: inout DemoConfiguration
     ) {
         let status = result.answer.answer.status
-        // Several answers need no content, and those that are wrong are reported already.
+        // Several answers need no content here, and wrong ones are reported already.
         let isOne =
             ["sequence", "answers"].allSatisfy { reader.entry($0) == nil } && reader.map("status").isEmpty
         if !isOne { result.hasOwnAnswer = true }

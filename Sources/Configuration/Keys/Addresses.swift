@@ -1,4 +1,4 @@
-// Addresses to listen on, rules for clients, base URLs and paths of endpoints.
+// Addresses to listen on, rules for clients, base URLs, and paths of endpoints.
 
 import Glibc
 import Matching
@@ -11,7 +11,7 @@ package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// The absolute path of a unix socket.
     case unix(path: String)
 
-    /// As the configuration file writes it.
+    /// The address in the form of a configuration file.
     package var description: String {
         switch self {
         case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
@@ -58,7 +58,7 @@ package enum ClientRule: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// As the configuration file writes it.
+    /// The rule in the form of a configuration file.
     package var description: String {
         switch self {
         case .loopback: "loopback"
@@ -70,14 +70,14 @@ package enum ClientRule: Sendable, Hashable, CustomStringConvertible {
 
 /// A network in CIDR form, such as `192.168.0.0/16` or `fd00::/8`; a lone address is a network of one.
 package struct NetworkPrefix: Sendable, Hashable, CustomStringConvertible {
-    /// 4 or 16 bytes in network order.
+    /// The address in network order, 4 or 16 bytes.
     package let bytes: [UInt8]
-    /// How many leading bits count.
+    /// The number of leading bits that count.
     package let bits: Int
-    /// As the configuration file writes it.
+    /// The network in the form of a configuration file.
     package let description: String
 
-    /// Nil where the text is no address, the length is out of range, or bits beyond the length are set.
+    /// Parses a network; nil if the text is no address, the length is out of range, or bits beyond the length are set.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let bytes = AddressBytes.parse(String(parts[0])) else { return nil }
@@ -108,7 +108,7 @@ package struct NetworkPrefix: Sendable, Hashable, CustomStringConvertible {
 enum AddressBytes {
     static let loopback6: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
 
-    /// 4 or 16 bytes, or nil where the text is no IP address (brackets are not part of it).
+    /// The bytes of an IP address, 4 or 16; nil if the text is none. Brackets are not part of an address.
     static func parse(_ text: String) -> [UInt8]? {
         var four = in_addr()
         if inet_pton(AF_INET, text, &four) == 1 { return withUnsafeBytes(of: four) { Array($0) } }
@@ -117,7 +117,7 @@ enum AddressBytes {
         return nil
     }
 
-    /// The IPv4 address inside an IPv4-mapped IPv6 address, else the address itself.
+    /// The IPv4 address inside an IPv4-mapped IPv6 address; any other address unchanged.
     static func unmapped(_ address: [UInt8]) -> [UInt8] {
         guard address.count == 16, address[..<10].allSatisfy({ $0 == 0 }), address[10] == 255, address[11] == 255 else {
             return address
@@ -126,7 +126,7 @@ enum AddressBytes {
     }
 }
 
-/// Plain decimal digits: no sign, no space, no underscore.
+/// The parser of plain decimal digits, without sign, space or underscore.
 enum Digits {
     static func parse(_ text: some StringProtocol) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 48 && $0 <= 57 }) else { return nil }
@@ -134,25 +134,25 @@ enum Digits {
     }
 }
 
-/// Where a service's requests go.
+/// The target of a service's requests.
 package enum BaseURL: Sendable, Hashable {
     case origin(OriginURL)
-    /// Another service of this configuration, in process.
+    /// The name of another service of this configuration, which answers in process.
     case service(String)
 
-    /// Requests go by https.
+    /// Whether requests are sent by https.
     var isSecure: Bool { if case .origin(let url) = self { url.scheme == "https" } else { false } }
 }
 
 /// An absolute http or https URL without query, fragment and user information.
 package struct OriginURL: Sendable, Hashable, CustomStringConvertible {
-    /// `http` or `https`.
+    /// The scheme in lower case, `http` or `https`.
     package let scheme: String
-    /// In lower case; an IPv6 address keeps its brackets.
+    /// The host in lower case; an IPv6 address keeps its brackets.
     package let host: String
-    /// Nil for the scheme's default port.
+    /// The port; nil for the scheme's default.
     package let port: UInt16?
-    /// Empty, or begins with `/` and does not end with one.
+    /// The path, which is empty, or begins with `/` and does not end with one.
     package let path: String
 
     package init(scheme: String, host: String, port: UInt16?, path: String) {
@@ -162,7 +162,7 @@ package struct OriginURL: Sendable, Hashable, CustomStringConvertible {
         self.path = path
     }
 
-    /// `host[:port]`, as a Host field holds it.
+    /// The authority `host[:port]`, as in a Host field.
     package var authority: String { port.map { "\(host):\($0)" } ?? host }
 
     /// The URL without a slash at its end, so that a path can be appended.
@@ -172,25 +172,25 @@ package struct OriginURL: Sendable, Hashable, CustomStringConvertible {
 /// A path pattern such as `/users/:id` or `/files/*`.
 package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
     package enum Segment: Sendable, Hashable {
-        /// Compared byte for byte.
+        /// A segment that is compared byte for byte.
         case literal(String)
-        /// One segment that is not empty.
+        /// A parameter with this name: one segment that is not empty.
         case parameter(String)
         /// The rest of the path, with slashes; it may be empty. Only at the end of a pattern.
         case rest
     }
 
-    /// As the file writes it.
+    /// The pattern in the form of a configuration file.
     package let description: String
-    /// `/` has none.
+    /// The segments of the pattern; empty for `/`.
     package let segments: [Segment]
 
-    /// The names of its parameters.
+    /// The names of the pattern's parameters.
     var parameters: [String] {
         segments.compactMap { if case .parameter(let name) = $0 { name } else { nil } }
     }
 
-    /// Two patterns with the same shape match the same paths, whatever their parameters are called.
+    /// The pattern with anonymous parameters: two patterns of the same shape match the same paths.
     var shape: String {
         segments.map { segment in
             switch segment {
@@ -203,7 +203,8 @@ package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
 }
 
 enum Addresses {
-    /// `ADDRESS:PORT`, `[IPV6]:PORT`, `localhost:PORT`, `:PORT` or `*:PORT` for all addresses, or `unix:/PATH`.
+    /// Parses a listen address: `ADDRESS:PORT`, `[IPV6]:PORT`, `localhost:PORT`, `:PORT` or `*:PORT` for all addresses,
+    /// or `unix:/PATH`.
     static func listen(_ text: String) throws(ScalarProblem) -> ListenAddress {
         if text.hasPrefix("unix:") {
             let path = String(text.dropFirst(5))
@@ -237,7 +238,7 @@ enum Addresses {
         return .tcp(host: bare, port: port)
     }
 
-    /// `loopback`, `any`, an address or a network.
+    /// Parses a client rule: `loopback`, `any`, an address or a network.
     static func client(_ text: String) throws(ScalarProblem) -> ClientRule {
         if text == "loopback" { return .loopback }
         if text == "any" { return .any }
@@ -255,7 +256,7 @@ enum Addresses {
         return .network(network)
     }
 
-    /// `http://…`, `https://…` or `service:NAME`.
+    /// Parses a base URL: `http://…`, `https://…` or `service:NAME`.
     static func baseURL(_ text: String) throws(ScalarProblem) -> BaseURL {
         if text.hasPrefix("service:") {
             return .service(try TextRule.word.check(String(text.dropFirst(8))))
@@ -266,14 +267,14 @@ enum Addresses {
         return .origin(origin)
     }
 
-    /// `http://…` or `https://…`; nil where the text begins with neither.
+    /// Parses an origin, `http://…` or `https://…`; nil for a text with another beginning.
     static func origin(_ text: String) throws(ScalarProblem) -> OriginURL? {
         guard let scheme = ["https", "http"].first(where: { text.lowercased().hasPrefix($0 + "://") }) else {
             return nil
         }
         let rest = text.dropFirst(scheme.utf8.count + 3)
         let authority = rest.prefix { $0 != "/" }
-        // First of all, so that no message prints a password.
+        // The user and the password are checked first, so that no other message prints a password.
         guard !authority.contains("@") else {
             throw ScalarProblem("a base URL must not contain a user and a password; put them under 'auth'")
         }
@@ -301,7 +302,7 @@ enum Addresses {
         return OriginURL(scheme: scheme, host: known, port: port, path: path)
     }
 
-    /// `/users/:id`, `/files/*`.
+    /// Parses a path pattern, such as `/users/:id` or `/files/*`.
     static func endpointPath(_ text: String) throws(ScalarProblem) -> EndpointPath {
         guard text.hasPrefix("/") else { throw ScalarProblem("a path must begin with a slash; write /\(text)") }
         if text == "/" { return EndpointPath(description: text, segments: []) }

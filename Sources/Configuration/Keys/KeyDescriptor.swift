@@ -1,6 +1,6 @@
 // The shape of the table of keys: what a key holds, what it means, and how far it is inherited.
 
-/// What a key holds.
+/// The kind of value that a key holds.
 package indirect enum ValueKind: Sendable {
     case boolean
     case integer(ClosedRange<Int>)
@@ -10,7 +10,7 @@ package indirect enum ValueKind: Sendable {
     case duration
     /// A duration of whole seconds.
     case lifetime
-    /// The same with a sign, or without one.
+    /// A duration of whole seconds, with or without a sign.
     case shift
     case size
     case share
@@ -18,24 +18,24 @@ package indirect enum ValueKind: Sendable {
     case weighted(ValueKind)
     /// A duration, or a range of two.
     case latency
-    /// The same, or the name of a distribution with its numbers in parentheses.
+    /// A duration, a range of two, or the name of a distribution with its numbers in parentheses.
     case distribution
-    /// A size in each second, such as `64KiB/s`.
+    /// A size per second, such as `64KiB/s`.
     case rate
     /// Octal permissions such as `0660`.
     case permissions
-    /// Text that the rule accepts.
+    /// A text that the rule accepts.
     case text(TextRule)
     /// A path, relative to the file that names it.
     case path
-    /// A path relative to `demo.files`; kept as written until that is known.
+    /// A path relative to `demo.files`, which stays as written until that folder is known.
     case demoFile
-    /// `stdout`, `stderr`, `off` or a path.
+    /// The target of a log: `stdout`, `stderr`, `off` or a path.
     case logTarget
     case address
     case client
     case baseURL
-    /// `none`, `env`, or the URL of an HTTP proxy.
+    /// The proxy of a service: `none`, `env`, or the URL of an HTTP proxy.
     case upstreamProxy
     case endpointPath
     /// The target of an endpoint on its origin.
@@ -50,50 +50,50 @@ package indirect enum ValueKind: Sendable {
     case section(SectionDescriptor)
     /// A list of sections.
     case sections(SectionDescriptor)
-    /// A section or a list of them, of which each may be just the value of one of its keys.
+    /// A section or a list of sections; a section may be written as the value of one of its keys.
     case rules(SectionDescriptor, key: String)
     /// A rule of `response.map`: a key path, or a mapping of names to rules.
     case mappingRule
-    /// A section, or just the value (or the values) of one of its keys.
+    /// A section, which may be written as the value (or the values) of one of its keys.
     case shorthand(SectionDescriptor, key: String)
 }
 
-/// What the keys of a user's mapping are.
+/// The kind of keys in a mapping whose keys the user chooses.
 package enum MapKey: Sendable {
-    /// HTTP field names: tokens, the same in any case.
+    /// Names of HTTP fields: tokens, compared without regard to case.
     case fieldName
     case queryName
-    /// The name of a value of a group.
+    /// Names of the values of a group of calls.
     case valueName
     case status
     /// Names of parameters and members.
     case parameter
     /// Percentiles from 0 to 100.
     case percentile
-    /// Names of rules.
+    /// Names of fault profiles.
     case profile
 }
 
-/// How far a key of a service reaches.
+/// The sections that inherit a key.
 package enum Inheritance: Sendable {
-    /// No section inherits it.
+    /// No section inherits the key.
     case none
-    /// From `defaults` to services.
+    /// Services inherit the key from `defaults`.
     case services
-    /// From `defaults` to services, and from a service to its endpoints.
+    /// Services inherit the key from `defaults`, and endpoints from their service.
     case endpoints
 }
 
-/// One key: the only place with its name, its kind and its description.
+/// One key: the only place with its name, kind and description.
 package struct KeyDescriptor: Sendable {
     package let name: String
     package let kind: ValueKind
-    /// The default, as a file would have it; nil if there is none.
+    /// The default in the form of a configuration file; nil if there is none.
     package let defaultText: String?
-    /// One sentence for the schema and for `config default`.
+    /// The description, one sentence for the schema and for `config default`.
     package let doc: String
     package let inheritance: Inheritance
-    /// Whether the value is hidden where values are shown.
+    /// Whether the value is hidden in every output of a configuration.
     package let secret: Bool
     package let required: Bool
 
@@ -118,19 +118,19 @@ package struct KeyDescriptor: Sendable {
 
 /// A mapping with known keys.
 package struct SectionDescriptor: Sendable {
-    /// What messages call it, such as `cache` or `services[]`.
+    /// The name of the section in messages, such as `cache` or `services[]`.
     package let name: String
     package let keys: [KeyDescriptor]
-    /// Whether a nearer section replaces a farther one wholly, since its keys exclude each other.
+    /// Whether a given section replaces the inherited one as a whole, because its keys exclude each other.
     var replaces = false
-    /// Whether keys that begin with `x-` are the user's own, for YAML anchors, and mean nothing here.
+    /// Whether keys that begin with `x-` are allowed, for YAML anchors; they have no effect.
     var hasOwnKeys = false
 
     package func key(_ name: String) -> KeyDescriptor? { keys.first { $0.name == name } }
 }
 
 extension ValueKind {
-    /// The section behind the kind, if any.
+    /// The section of the kind; nil for a kind without one.
     package var section: SectionDescriptor? {
         switch self {
         case .section(let section), .sections(let section), .shorthand(let section, key: _),
@@ -139,7 +139,7 @@ extension ValueKind {
         default: nil
         }
     }
-    /// Whether it holds several sections.
+    /// Whether the kind is a list of sections.
     package var isList: Bool {
         switch self {
         case .sections, .rules: true
@@ -148,5 +148,6 @@ extension ValueKind {
     }
 }
 
-/// Every key that a file may hold. A key that is not here is an error. Each file of a feature extends it by its own keys.
+/// The table of all keys that a file may have; any other key is an error. The file of each feature adds its keys by an
+/// extension.
 package enum KeyTable {}

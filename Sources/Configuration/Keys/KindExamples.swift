@@ -1,9 +1,9 @@
-// The values of each kind, in the words of an error message.
+// Examples of the values of each kind, for error messages.
 
 import Policies
 
 extension ValueKind {
-    /// An indefinite phrase: `a size such as 64KiB`.
+    /// An example as an indefinite phrase: `a size such as 64KiB`.
     var example: String {
         switch self {
         case .boolean: "true or false"
@@ -38,7 +38,7 @@ extension ValueKind {
         }
     }
 
-    /// The same of several, for lists: `paths`.
+    /// An example of several values, for lists: `paths`.
     private var plural: String {
         switch self {
         case .text: "texts"
@@ -51,7 +51,7 @@ extension ValueKind {
 }
 
 extension MapKey {
-    /// A small mapping in flow style.
+    /// An example of a mapping in flow style.
     var example: String {
         switch self {
         case .fieldName: "{ User-Agent: my-app }"
@@ -64,7 +64,7 @@ extension MapKey {
         }
     }
 
-    /// Fields that the daemon makes itself: a configuration that set them would break the framing or the routing.
+    /// The fields that the daemon makes itself: a configuration that set them would break the framing or the routing.
     private static let reserved: Set<String> = [
         "connection", "content-length", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
         "upgrade",

@@ -1,4 +1,4 @@
-// What texts may hold: names, tokens, field values, hosts, prefixes, origins.
+// The rules for texts: names, tokens, field values, hosts, prefixes, origins and others.
 
 import Content
 import HTTPCaching
@@ -8,57 +8,57 @@ import Policies
 /// A rule for a text.
 package enum TextRule: Sendable {
     case any
-    /// Letters, digits, `.`, `_` and `-`.
+    /// A name: letters, digits, `.`, `_` and `-`.
     case word
-    /// RFC 9110 section 5.6.2.
+    /// A token of RFC 9110 section 5.6.2.
     case token
     case fieldValue
     case userName
     case bearerToken
     case prefix
     case hostName
-    /// A name of this daemon's: HOST or *.DOMAIN.
+    /// A host name of this daemon: HOST or *.DOMAIN.
     case servedHost
-    /// HOST or HOST:PORT.
+    /// A pattern of targets: HOST or HOST:PORT.
     case targetPattern
-    /// HOST:PORT.
+    /// A pattern of targets of CONNECT: HOST:PORT.
     case connectPattern
     case webOrigin
     /// A relative path of plain segments.
     case storedPath
-    /// `finish`, `abort` or `finish-if N%`.
+    /// The treatment of a fetch without clients: `finish`, `abort` or `finish-if N%`.
     case clientAbort
-    /// `connect`, `timeout`, `content` or a status from 400 to 599.
+    /// A cause of retries: `connect`, `timeout`, `content` or a status from 400 to 599.
     case retryCause
     /// A name of query items in which `*` stands for any run of characters.
     case queryPattern
-    /// What a client asks for: a path, or an absolute URL.
+    /// The URL of an item of a batch: a path, or an absolute URL.
     case batchURL
-    /// Names with dots between them.
+    /// The path of a member: names with dots between them.
     case memberPath
-    /// `seconds`, `milliseconds`, `iso8601` or a pattern.
+    /// The form of a date: `seconds`, `milliseconds`, `iso8601` or a pattern.
     case dateForm
     case mediaType
     /// A media type, or `TYPE/*`, without parameters.
     case mediaRange
     /// A status from 200 to 599, a class such as `2xx`, or a range such as `200..206`.
     case statuses
-    /// A name in a field of a multipart content.
+    /// The name of a part of a multipart content.
     case partName
     /// A path with its slash, and perhaps a query.
     case requestPath
-    /// `status`, `header.NAME` or `body.KEY`.
+    /// The source of a value of a group: `status`, `header.NAME` or `body.KEY`.
     case takenPath
     /// A regular expression of PCRE2.
     case pattern
-    /// `sha256//` and the Base64 of 32 bytes.
+    /// The digest of a public key: `sha256//` and the Base64 of 32 bytes.
     case publicKeyPin
-    /// `SERVICE` or `SERVICE/ENDPOINT`.
+    /// The place of a learned latency: `SERVICE` or `SERVICE/ENDPOINT`.
     case learnedPlace
-    /// `x` and a number, such as `x1.5`.
+    /// A factor: `x` and a number, such as `x1.5`.
     case factor
 
-    /// The text in its one spelling.
+    /// Checks a text, and returns it in its normal spelling.
     func check(_ text: String) throws(ScalarProblem) -> String {
         switch self {
         case .any: return text
@@ -135,7 +135,7 @@ package enum TextRule: Sendable {
             }
             return pattern
         case .targetPattern:
-            // An IPv6 address without brackets is one as a whole.
+            // An IPv6 address without brackets has colons, but no port.
             guard AddressBytes.parse(text) == nil, let colon = text.lastIndex(of: ":"), !text.hasSuffix("]") else {
                 return try Self.hostPattern(text)
             }
@@ -248,7 +248,7 @@ package enum TextRule: Sendable {
         }
     }
 
-    /// A host in lower case: a name, an IPv4 address, or an IPv6 address in brackets.
+    /// The host in lower case: a name, an IPv4 address, or an IPv6 address in brackets; nil if the text is none.
     static func host(_ text: String) -> String? {
         if text.hasPrefix("["), text.hasSuffix("]") {
             guard AddressBytes.parse(String(text.dropFirst().dropLast()))?.count == 16 else { return nil }
@@ -270,7 +270,7 @@ package enum TextRule: Sendable {
         return text.lowercased()
     }
 
-    /// A port behind its colon.
+    /// Checks a port that is written after a colon.
     private static func port(_ text: Substring) throws(ScalarProblem) -> Substring {
         let port = text.dropFirst()
         guard port == "*" || Digits.parse(port).map({ (1...65535).contains($0) }) == true else {
@@ -308,7 +308,7 @@ package enum TextRule: Sendable {
         return path
     }
 
-    /// Whether a text is the Base64 of so many bytes, with its padding.
+    /// Whether a text is the padded Base64 of exactly this number of bytes.
     private static func isBase64(_ text: Substring.UTF8View, of count: Int) -> Bool {
         let padding = (3 - count % 3) % 3
         guard text.count == (count + 2) / 3 * 4 else { return false }

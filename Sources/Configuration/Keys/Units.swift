@@ -2,10 +2,10 @@
 
 import Policies
 
-/// The error in a scalar, and what to write instead.
+/// The mistake in a scalar, with the correct form.
 struct ScalarProblem: Error, Equatable {
     let message: String
-    /// It comes of this process's environment.
+    /// Whether the mistake comes from this process's environment, such as a missing variable.
     let isOfProcess: Bool
 
     init(_ message: String, isOfProcess: Bool = false) {
@@ -19,13 +19,13 @@ enum Units {
         ("ms", 1_000_000), ("s", 1_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000),
         ("d", 86_400_000_000_000),
     ]
-    /// How else durations are written.
+    /// Other spellings of the units of durations, for messages.
     private static let durationWords: [(unit: String, words: [String])] = [
         ("ms", ["ms", "msec", "msecs", "millis", "millisecond", "milliseconds"]),
         ("s", ["s", "sec", "secs", "second", "seconds"]), ("m", ["m", "min", "mins", "minute", "minutes"]),
         ("h", ["h", "hr", "hrs", "hour", "hours"]), ("d", ["d", "day", "days"]),
     ]
-    /// A hundred years, so that sums of times never overflow.
+    /// The longest duration in nanoseconds: a hundred years, so that sums of times never overflow.
     private static let longest: UInt64 = 36_500 * 86_400_000_000_000
     private static let sizes: [(unit: String, shift: Int)] = [
         ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0),
@@ -33,7 +33,7 @@ enum Units {
     private static let durationHelp = "write a number and a unit, such as 250ms, 5s, 2m, 2h or 7d"
     private static let sizeHelp = "write a whole number and a unit, such as 64KiB, 256MiB or 10GiB"
 
-    /// `250ms`, `5s`, `2m`, `2h`, `7d` in nanoseconds.
+    /// Parses a duration such as `250ms`, `5s`, `2m`, `2h` or `7d`, in nanoseconds.
     static func duration(_ text: String) throws(ScalarProblem) -> UInt64 {
         let (number, unit) = split(text)
         guard !number.isEmpty else { throw ScalarProblem("'\(text)' is not a duration; \(durationHelp)") }
@@ -55,7 +55,7 @@ enum Units {
         return product
     }
 
-    /// A duration of whole seconds, in nanoseconds.
+    /// Parses a duration of whole seconds, in nanoseconds.
     static func lifetime(_ text: String) throws(ScalarProblem) -> UInt64 {
         let nanoseconds = try duration(text)
         guard nanoseconds % 1_000_000_000 == 0 else {
@@ -66,14 +66,14 @@ enum Units {
         return nanoseconds
     }
 
-    /// `-1h`, `+1h` or `1h` in seconds.
+    /// Parses a duration with or without a sign, such as `-1h`, in seconds.
     static func shift(_ text: String) throws(ScalarProblem) -> Int64 {
         let hasSign = text.hasPrefix("-") || text.hasPrefix("+")
         let seconds = Int64(try lifetime(hasSign ? String(text.dropFirst()) : text) / 1_000_000_000)
         return text.hasPrefix("-") ? -seconds : seconds
     }
 
-    /// `64KiB`, `256MiB`, `10GiB`, `100B` in bytes.
+    /// Parses a size such as `64KiB`, `256MiB`, `10GiB` or `100B`, in bytes.
     static func size(_ text: String) throws(ScalarProblem) -> Int {
         let (number, unit) = split(text)
         guard !number.isEmpty else { throw ScalarProblem("'\(text)' is not a size; \(sizeHelp)") }
@@ -97,7 +97,7 @@ enum Units {
         return product
     }
 
-    /// `5%` or `0.5%` as 0...1.
+    /// Parses a percentage such as `5%` or `0.5%`, as 0...1.
     static func share(_ text: String) throws(ScalarProblem) -> Double {
         let body = text.hasSuffix("%") ? String(text.dropLast()) : text
         guard let value = Double(body), value.isFinite, body.utf8.allSatisfy({ $0 == 46 || ($0 >= 48 && $0 <= 57) })
@@ -112,7 +112,7 @@ enum Units {
         return value / 100
     }
 
-    /// `200ms..900ms`, or one duration.
+    /// Parses a range of durations such as `200ms..900ms`, or one duration, in nanoseconds.
     static func latency(_ text: String) throws(ScalarProblem) -> ClosedRange<UInt64> {
         guard let dots = text.firstRange(of: "..") else {
             let one = try duration(text)
@@ -126,7 +126,8 @@ enum Units {
         return low...high
     }
 
-    /// As ``latency(_:)``, or `normal(250ms, 50ms)`, `lognormal(80ms, p99=900ms)`, `learned`, `learned(api, x1.5)`.
+    /// Parses a distribution: the forms of ``latency(_:)``, `normal(250ms, 50ms)`, `lognormal(80ms, p99=900ms)`,
+    /// `learned` or `learned(api, x1.5)`.
     static func distribution(_ text: String) throws(ScalarProblem) -> LatencyPolicy {
         if text == "learned" { return LatencyPolicy(.learned(LearnedLatencyPolicy())) }
         guard let open = text.firstIndex(of: "("), text.hasSuffix(")") else {
@@ -157,7 +158,7 @@ enum Units {
         return LatencyPolicy(shape)
     }
 
-    /// What stands in parentheses behind `learned`: whose latencies, how many times as long, or both in this order.
+    /// Parses the arguments of `learned`: a place, a factor, or both in this order.
     private static func learned(_ words: [String]) throws(ScalarProblem) -> LearnedLatencyPolicy {
         var result = LearnedLatencyPolicy()
         var rest = words[...]
@@ -172,7 +173,7 @@ enum Units {
         return result
     }
 
-    /// `x1.5`, from a thousandth to a thousand; nil where it is none.
+    /// Parses a factor such as `x1.5`, from a thousandth to a thousand; nil if the text is none.
     static func factor(_ text: String) -> Double? {
         let number = text.dropFirst()
         guard text.hasPrefix("x"), number.utf8.allSatisfy({ $0 == 46 || (48...57).contains($0) }),
@@ -181,7 +182,7 @@ enum Units {
         return value
     }
 
-    /// What is wrong with the numbers of a distribution; nil if nothing is.
+    /// The mistake in the numbers of a distribution; nil if there is none.
     static func problem(of shape: LatencyPolicy.Shape) -> String? {
         switch shape {
         case .uniform, .normal, .learned: nil
@@ -200,7 +201,7 @@ enum Units {
         }
     }
 
-    /// `64KiB/s` in bytes a second.
+    /// Parses a rate such as `64KiB/s`, in bytes per second.
     static func rate(_ text: String) throws(ScalarProblem) -> Int {
         guard text.hasSuffix("/s") else {
             throw ScalarProblem("'\(text)' is no size in each second; write it like 64KiB/s")
@@ -210,7 +211,7 @@ enum Units {
         return rate
     }
 
-    /// The shortest text that is exactly this size.
+    /// The shortest text of a size that is exact.
     static func sizeText(_ bytes: Int) -> String {
         for (unit, shift) in sizes where bytes != 0 && bytes % (1 << shift) == 0 { return "\(bytes >> shift)\(unit)" }
         return "\(bytes)B"
@@ -221,7 +222,7 @@ enum Units {
         return percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%"
     }
 
-    /// The leading digits (and dots) and what follows them.
+    /// Splits a text into its leading digits and dots, and the rest.
     private static func split(_ text: String) -> (number: String, unit: String) {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         return (String(number), String(text.dropFirst(number.count)))
@@ -229,7 +230,7 @@ enum Units {
 }
 
 extension String {
-    /// Without spaces and tabs at either end.
+    /// The text without spaces and tabs at both ends.
     var trimmedSpaces: String {
         guard let first = firstIndex(where: { $0 != " " && $0 != "\t" }),
             let last = lastIndex(where: { $0 != " " && $0 != "\t" })
@@ -238,15 +239,15 @@ extension String {
     }
 }
 
-/// Whole seconds with a unit: `59s`, `2m`, `2h`, `7d`.
+/// Durations of whole seconds as text, such as `59s`, `2m`, `2h` or `7d`, for uses outside of a configuration file.
 package enum Lifetimes {
-    /// The error in a text, and what to write instead.
+    /// The mistake in a text, with the correct form.
     package struct Malformed: Error, Equatable, CustomStringConvertible {
         package let description: String
     }
 
-    /// Seconds: a number and one of the units `s`, `m`, `h` and `d`, at most 36500d.
-    /// - Throws: ``Malformed`` where there is no unit, an unknown one, or a part of a second.
+    /// Parses a duration in seconds: a number and one of the units `s`, `m`, `h` and `d`, at most 36500d.
+    /// - Throws: ``Malformed`` if the unit is missing or unknown, or for a part of a second.
     package static func seconds(_ text: String) throws(Malformed) -> Int64 {
         do throws(ScalarProblem) {
             return Int64(try Units.lifetime(text) / 1_000_000_000)
@@ -255,7 +256,7 @@ package enum Lifetimes {
         }
     }
 
-    /// The shortest text that is exactly so many seconds, in one unit.
+    /// The shortest text of a duration that is exact, in one unit.
     package static func text(_ seconds: Int64) -> String {
         for (unit, length) in [("d", Int64(86_400)), ("h", 3600), ("m", 60)] where seconds != 0 && seconds % length == 0
         {
@@ -265,10 +266,10 @@ package enum Lifetimes {
     }
 }
 
-/// Sizes as text: `64KiB`, `256MiB`, `10GiB`.
+/// Sizes as text, such as `64KiB`, `256MiB` or `10GiB`.
 package enum Sizes {
-    /// Bytes.
-    /// - Throws: ``Lifetimes/Malformed`` where there is no unit, or an unknown one.
+    /// Parses a size in bytes.
+    /// - Throws: ``Lifetimes/Malformed`` if the unit is missing or unknown.
     package static func bytes(_ text: String) throws(Lifetimes.Malformed) -> Int {
         do throws(ScalarProblem) {
             return Int(clamping: try Units.size(text))

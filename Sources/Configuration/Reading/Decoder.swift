@@ -7,13 +7,13 @@ import Matching
 struct Decoder {
     let environment: [String: String]
     private(set) var errors: [ConfigurationError] = []
-    /// The sections and lists with an error: what they lack causes no further errors.
+    /// The sections and lists with an error; a key that they lack is no further error.
     private(set) var broken: Set<SourcePosition> = []
 
     init(environment: [String: String]) { self.environment = environment }
 
-    /// The entries of a mapping whose keys the table knows; `label` is what messages call it,
-    /// empty for the file itself.
+    /// Decodes a mapping whose keys the table knows.
+    /// - Parameter label: the name of the mapping in messages; empty for the file itself.
     mutating func section(_ node: SourceNode, _ section: SectionDescriptor, label: String) -> [Entry] {
         if node.isNull { return [] }
         let before = errors.count
@@ -173,7 +173,7 @@ struct Decoder {
     private mutating func tree(_ node: SourceNode, label: String) -> Value? {
         do throws(ScalarProblem) {
             let (tree, found) = try node.tree(environment)
-            // JSON is YAML, too, so that it reads back where it is shown.
+            // The tree is kept as JSON, which is YAML, too, so that `config show` prints a file that can be read.
             let text = String(decoding: JSONWriter.bytes(tree), as: UTF8.self)
             return Value(
                 place: node.place,
@@ -185,7 +185,7 @@ struct Decoder {
         }
     }
 
-    /// A rule of a mapping, as it is written.
+    /// Decodes a rule of a mapping without interpreting it.
     private mutating func rule(_ node: SourceNode, label: String) -> Value? {
         switch node.content {
         case .scalar: return scalar(node, .mappingRule, label: label)
@@ -223,7 +223,8 @@ struct Decoder {
         }
     }
 
-    /// The pairs with the text and the place of their keys; keys that occur twice and keys that are no text are errors.
+    /// The pairs with the text and the place of their keys. Keys that occur twice and keys that are no text are
+    /// reported.
     private mutating func unique(
         _ pairs: [(key: SourceNode, value: SourceNode)],
         sameCase: Bool
@@ -253,7 +254,7 @@ struct Decoder {
         errors.append(ConfigurationError(place: place, message: text, isOfProcess: isOfProcess))
     }
 
-    /// The first part of a sentence, to stand inside another one.
+    /// The first part of a sentence, for use inside another one.
     private static func phrase(_ sentence: String) -> String {
         let part = sentence.hasSuffix(".") ? sentence.dropLast() : sentence[...]
         return part.prefix(1).lowercased() + part.dropFirst().prefix { $0 != ";" }
@@ -270,7 +271,7 @@ struct Decoder {
 }
 
 extension ValueKind {
-    /// Null is a value of its own.
+    /// Whether null is a value, and not a missing one.
     fileprivate var takesNull: Bool {
         switch self {
         case .tree: true
@@ -285,8 +286,8 @@ extension ValueKind {
 }
 
 extension Suggestions {
-    /// The end of a message about an unknown key: the same key one level down, the nearest key here, or
-    /// the list of what is known.
+    /// The end of a message about an unknown key: the same key one level deeper, the nearest key of this section, or
+    /// the list of known keys.
     static func help(forKey key: String, in section: SectionDescriptor) -> String {
         let known = section.keys.map(\.name)
         for candidate in section.keys where candidate.kind.section?.key(key) != nil {

@@ -1,14 +1,14 @@
-// Checks of files and folders that a configuration names, made while it is read.
+// Checks of the files and folders that a configuration names, made while it is read.
 
 import EventLoop
 import Files
 import Glibc
 
 enum FileChecks {
-    /// Demo answers are held in memory.
+    /// The most bytes of a demo file, because demo answers are held in memory.
     static let largestDemoFile = 64 << 20
 
-    /// Why a path cannot be (or become) a folder; nil if it can.
+    /// The reason why a path cannot be, or become, a folder; nil if it can.
     static func canBeFolder(_ path: String) -> String? {
         let nearest = Ancestors.nearest(to: path) { path -> Kind? in
             let found = kind(path)
@@ -25,8 +25,8 @@ enum FileChecks {
         }
     }
 
-    /// Why a path cannot be the folder of a daemon's store; nil if it can, or if this user may not read it: the
-    /// daemon's user will see then. The folder is not changed.
+    /// The reason why a path cannot be the folder of a daemon's store; nil if it can, or if this user may not read it,
+    /// since the daemon may run as another user. The folder is not changed.
     static func canHoldStore(_ path: String) -> String? {
         if let problem = canBeFolder(path) { return problem }
         do throws(FolderError) { _ = try FolderMark.inspect(path, .shared) } catch {
@@ -35,7 +35,7 @@ enum FileChecks {
         return nil
     }
 
-    /// What keeps a path from being a folder now.
+    /// The reason why a path is no folder at present; nil if it is one.
     static func isFolder(_ path: String) -> String? {
         switch kind(path) {
         case .folder: nil
@@ -45,7 +45,7 @@ enum FileChecks {
         }
     }
 
-    /// What keeps a path from being opened for appending.
+    /// The reason why a path cannot be opened for appending; nil if it can.
     static func canBeFile(_ path: String) -> String? {
         if case .folder = kind(path) { return "\(path) is a folder; name a file in it" }
         switch kind(Ancestors.parent(of: path)) {
@@ -57,7 +57,7 @@ enum FileChecks {
         }
     }
 
-    /// What keeps a path from being read as a file of at most so many bytes.
+    /// The reason why a path cannot be read as a file of at most `limit` bytes; nil if it can.
     static func readable(_ path: String, atMost limit: Int? = nil) -> String? {
         switch kind(path) {
         case .absent: return "\(path) does not exist; create the file, or correct the path"
@@ -86,7 +86,7 @@ enum FileChecks {
         case absent, file, folder
         /// A socket, a pipe or a device.
         case special
-        /// The system does not say.
+        /// The system reports an error instead of the kind of file.
         case unknown(SystemError)
     }
 

@@ -6,17 +6,17 @@ import FoundationEssentials
 import Glibc
 
 extension Configuration {
-    /// The path that stands for standard input, which can be read once.
+    /// The path that stands for standard input, which can be read only once.
     package static let standardInput = "-"
-    /// What errors call it.
+    /// The name of standard input in errors.
     package static let standardInputName = "<standard input>"
 
     /// Reads a configuration file and everything that it includes.
     ///
     /// - Parameters:
-    ///   - path: of the file; ``standardInput`` reads that to its end, and its relative paths are
+    ///   - path: the path of the file. ``standardInput`` reads standard input to its end; relative paths in it are
     ///     relative to the working folder.
-    ///   - environment: what `${NAME}` stands for.
+    ///   - environment: the variables for `${NAME}`.
     /// - Throws: every error of every file.
     package static func load(
         path: String,
@@ -26,7 +26,7 @@ extension Configuration {
         return try loader.load(text, file: file)
     }
 
-    /// Where the daemon of a configuration file listens for commands; nil where the file leaves that to the default.
+    /// The admin address of the daemon with a configuration file; nil if the file leaves it to the default.
     ///
     /// Commands may run as another user than the daemon: a variable that is not set here, or a file that is not
     /// readable here, is an error only if the address itself depends on it.
@@ -39,7 +39,7 @@ extension Configuration {
         return try loader.adminAddress(text, file: file)
     }
 
-    /// The same for a text; relative paths are relative to the folder of `file`, which need not exist.
+    /// Reads a configuration from a text; relative paths are relative to the folder of `file`, which need not exist.
     package static func load(
         text: String,
         file: String,
@@ -55,12 +55,13 @@ private struct Loader {
     let environment: [String: String]
     var errors: [ConfigurationError] = []
     private var files: [String] = []
-    /// The main file has the key `admin`.
+    /// Whether the main file has the key `admin`.
     private var namesAdmin = false
 
     init(environment: [String: String]) { self.environment = environment }
 
-    /// A loader and the text of the main file, with the name that errors call it.
+    /// Opens the main file.
+    /// - Returns: a loader, the text of the file, and the name of the file in errors.
     static func open(
         _ path: String,
         _ environment: [String: String]
@@ -91,7 +92,7 @@ private struct Loader {
         }
     }
 
-    /// The text of a file; what keeps it from being read is an error at the place that names it.
+    /// Reads a file; an error has the place that names the file.
     mutating func read(_ path: String, namedAt place: SourcePosition) -> String? {
         if let problem = FileChecks.readable(path) {
             errors.append(ConfigurationError(place: place, message: "the file \(problem)", isOfProcess: true))
@@ -191,7 +192,7 @@ private struct Loader {
         return (0..<Int(found.gl_pathc)).compactMap { found.gl_pathv[$0].map { String(cString: $0) } }
     }
 
-    /// By file in the order of reading, then by line and column; the same error once.
+    /// The errors by file in the order of reading, then by line and column, each error once.
     private static func sorted(_ errors: [ConfigurationError], _ files: [String]) -> [ConfigurationError] {
         var seen: Set<ConfigurationError> = []
         let order = Dictionary(files.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
@@ -202,7 +203,7 @@ private struct Loader {
         }
     }
 
-    /// Line and column of the first byte that is no UTF-8.
+    /// The line and column of the first byte that is not UTF-8.
     private static func firstInvalid(_ data: Data) -> (line: Int, column: Int) {
         var parser = Unicode.UTF8.ForwardParser()
         var bytes = data.makeIterator()

@@ -3,8 +3,8 @@
 import Upstream
 
 enum ProxyReading {
-    /// `none`, `env`, or `http://[USER:PASSWORD@]HOST:PORT`.
-    /// - Parameter environment: what `env` reads.
+    /// Parses the value of `upstream_proxy`: `none`, `env`, or `http://[USER:PASSWORD@]HOST:PORT`.
+    /// - Parameter environment: the variables for `env`.
     static func proxies(_ text: String, _ environment: [String: String]) throws(ScalarProblem) -> UpstreamProxies {
         switch text {
         case "none": return .none
@@ -13,7 +13,7 @@ enum ProxyReading {
         }
     }
 
-    /// The text without the user and the password in it, for whoever may see it.
+    /// The text of a proxy without its user and password, for output.
     static func masked(_ text: String) -> String {
         guard let at = text.lastIndex(of: "@") else { return text }
         let scheme = text.firstRange(of: "://").map { text[..<$0.upperBound] } ?? ""
@@ -22,8 +22,8 @@ enum ProxyReading {
 
     // MARK: - The environment
 
-    /// As curl reads them: lower case first, then upper case, but for HTTP_PROXY, which a CGI server would take from a
-    /// field of a request. An empty variable counts as one that is not set.
+    /// Reads the variables as curl does: lower case first, then upper case, except for HTTP_PROXY, which a CGI server
+    /// would take from a field of a request. An empty variable counts as one that is not set.
     private static func variables(_ environment: [String: String]) throws(ScalarProblem) -> UpstreamProxies {
         func value(_ names: [String]) -> (name: String, text: String)? {
             for name in names { if let text = environment[name], !text.isEmpty { return (name, text) } }
@@ -46,7 +46,7 @@ enum ProxyReading {
 
     // MARK: - A URL
 
-    /// No message has the user and the password in it.
+    /// Parses the URL of a proxy; no message contains its user and password.
     private static func proxy(_ text: String) throws(ScalarProblem) -> UpstreamProxy {
         let shown = masked(text)
         let scheme = text.firstRange(of: "://").map { text[..<$0.lowerBound].lowercased() }
@@ -93,7 +93,7 @@ enum ProxyReading {
         )
     }
 
-    /// A user and, behind the first colon, a password, both percent-encoded.
+    /// Parses a user and a password, which are percent-encoded, with a colon between them.
     private static func credentials(_ text: Substring) throws(ScalarProblem) -> (user: String, password: String) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let user = try decoded(parts[0])

@@ -5,22 +5,22 @@ import Policies
 /// Resolves one configuration; collects every error that is left after decoding.
 struct Resolver {
     let root: [Entry]
-    /// Of the main file and the included ones, in order.
+    /// The services of the main file and the included ones, in order.
     let services: [Value]
-    /// The sections and lists that did not decode: what they lack causes no further errors.
+    /// The sections and lists that did not decode; a key that they lack is no further error.
     let broken: Set<SourcePosition>
     let file: String
     var errors: [ConfigurationError] = []
     var warnings: [ConfigurationError] = []
-    /// Demo files, for `--watch`.
+    /// The demo files, for `--watch`.
     var demoFiles: [String] = []
-    /// The rules of each profile, by its name.
+    /// The rules of each fault profile, by its name.
     var faultProfiles: [String: [FaultPolicy]] = [:]
-    /// The services' merged trees.
+    /// The services' trees with everything that they inherit.
     var trees: [[Entry]] = []
-    /// The endpoints by what they are stored as.
+    /// The names of endpoints by the file under which `store_as` keeps their response.
     var storedFiles: [String: String] = [:]
-    /// Defaults that follow another key, by dotted key.
+    /// The defaults that depend on another key, by dotted key.
     var followed: [(key: String, leaf: Leaf)] = []
 
     init(root: [Entry], services: [Value], broken: Set<SourcePosition>, file: String) {
@@ -39,13 +39,13 @@ struct Resolver {
         errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
     }
 
-    /// The place of a key's value, or the file's beginning where the key is not given.
+    /// The place of a key's value, or the beginning of the file if the key is not given.
     func place(_ reader: SectionReader, _ key: String) -> SourcePosition {
         reader.place(key) ?? SourcePosition(file: file, line: 1, column: 1)
     }
 
-    /// A part that cannot be larger than its whole: the default follows the whole, a given value
-    /// that is larger is an error.
+    /// Reads a part that cannot be larger than its whole: a larger default becomes the whole, a larger given value is
+    /// an error.
     mutating func bounded(
         _ reader: SectionReader,
         _ key: String,

@@ -5,12 +5,14 @@ import Matching
 import Policies
 
 enum ScalarDecoding {
-    /// The typed value and its text as values are shown; a path is made absolute from the file's folder.
+    /// Decodes a scalar.
     ///
     /// - Parameters:
-    ///   - plain: whether the text stood without quotes (or came from the environment), so that it may be a number or a
+    ///   - plain: whether the text has no quotes, or comes from the environment, so that it may be a number or a
     ///     boolean.
-    ///   - environment: what a value that names it stands for.
+    ///   - file: the file of the value, whose folder makes paths absolute.
+    ///   - environment: the variables for a value that names the environment.
+    /// - Returns: the typed value, and its text for output.
     static func leaf(
         _ text: String,
         plain: Bool,
@@ -26,7 +28,7 @@ enum ScalarDecoding {
             if case .integer(let range) = other {
                 return (text, .int(try integer(text, plain: plain, range, or: " or '\(word)'")))
             }
-            // Each of these messages ends in advice, which the word goes on with.
+            // Each of these messages ends in advice, to which the word is added.
             do { return try leaf(text, plain: plain, other, file: file) } catch {
                 throw ScalarProblem(error.message + ", or '\(word)'")
             }
@@ -81,7 +83,7 @@ enum ScalarDecoding {
                 throw ScalarProblem(error.message)
             }
         case .mappingRule:
-            // Numbers and booleans matter where they stand in for a missing value.
+            // Numbers and booleans are kept apart from texts, because they may replace a missing value.
             if plain, text == "true" || text == "false" { return (text, .bool(text == "true")) }
             return (text, plain && Double(text) != nil && !text.contains { $0.isLetter } ? .int(0) : .text(text))
         case .tree, .list, .oneOrMore, .map, .section, .sections, .shorthand, .rules:
@@ -94,7 +96,7 @@ enum ScalarDecoding {
         return ScalarProblem("does not know '\(text)'; did you mean '\(near)'? It takes \(known)")
     }
 
-    /// What may be meant by a word that is no place for a log.
+    /// The likely meaning of a word that is no target of a log; nil if there is none.
     private static func logTarget(near text: String) -> String? {
         switch text.lowercased() {
         case "on", "yes", "true", "out": "stdout"
@@ -116,7 +118,8 @@ enum ScalarDecoding {
         return known
     }
 
-    /// - Parameter other: the other values of the key, for the rest of the message.
+    /// Decodes a whole number.
+    /// - Parameter other: the other values of the key, for the end of the message.
     private static func integer(
         _ text: String,
         plain: Bool,
@@ -145,7 +148,7 @@ enum ScalarDecoding {
 
 /// Paths of files that a configuration names.
 enum Paths {
-    /// The path from the folder of the file that names it, without `.` and `..`.
+    /// The absolute path of a file that is named relative to another one, without `.` and `..`.
     static func absolute(_ path: String, besideFile file: String) -> String {
         if path.hasPrefix("/") { return normal(path) }
         let folder = file.lastIndex(of: "/").map { String(file[..<$0]) + "/" } ?? ""
@@ -154,7 +157,7 @@ enum Paths {
         return normal(FileManager.default.currentDirectoryPath + "/" + relative)
     }
 
-    /// Without empty segments, `.` and `..`.
+    /// An absolute path without empty segments, `.` and `..`.
     static func normal(_ path: String) -> String {
         var segments: [Substring] = []
         for segment in path.split(separator: "/") where segment != "." {
@@ -165,7 +168,8 @@ enum Paths {
 }
 
 enum Expansion {
-    /// The text with every variable replaced, and whether there was one. `$${` stands for a literal `${`.
+    /// Replaces every variable in a text; `$${` stands for a literal `${`.
+    /// - Returns: the text, and whether there was a variable.
     static func expand(
         _ text: String,
         _ environment: [String: String]
@@ -212,7 +216,7 @@ enum Expansion {
         return try expand(String(reference[parts.upperBound...]), environment).text
     }
 
-    /// The brace that closes a reference, past the references inside its default.
+    /// The index of the brace that ends a reference; references inside its default are skipped.
     private static func closingBrace(_ text: Substring) -> Substring.Index? {
         var depth = 1
         var index = text.startIndex

@@ -2,17 +2,17 @@
 
 import Upstream
 
-/// One section and the table's word on it.
+/// One decoded section, read with the table's defaults.
 struct SectionReader {
     let entries: [Entry]
     let section: SectionDescriptor
 
     func entry(_ key: String) -> Entry? { entries.first { $0.key == key } }
 
-    /// The place of a key's value, where the key is given.
+    /// The place of a key's value; nil if the key is not given.
     func place(_ key: String) -> SourcePosition? { entry(key)?.value.place }
 
-    /// The section under a key; empty where the key is not given.
+    /// The section under a key; an empty one if the key is not given.
     func section(_ key: String) -> SectionReader {
         let below = section.key(key)?.kind.section ?? SectionDescriptor(name: key, keys: [])
         guard case .section(let inner)? = entry(key)?.value.content else {
@@ -21,7 +21,7 @@ struct SectionReader {
         return SectionReader(entries: inner, section: below)
     }
 
-    /// The value given or else the table's default.
+    /// The given value of a key, or else its default; nil if there is neither.
     func value(_ key: String) -> Value? {
         entry(key)?.value ?? section.key(key).flatMap(Self.defaultValue)
     }
@@ -31,7 +31,7 @@ struct SectionReader {
         return leaf
     }
 
-    /// The items of a list, or nothing.
+    /// The items of a list; empty if there is no list.
     func items(_ key: String) -> [Value] {
         guard case .list(let values)? = value(key)?.content else { return [] }
         return values
@@ -66,13 +66,13 @@ struct SectionReader {
         return value
     }
 
-    /// 0 to 1.
+    /// The percentage under a key, as 0...1.
     func share(_ key: String) -> Double? {
         guard case .share(let value)? = leaf(key)?.scalar else { return nil }
         return value
     }
 
-    /// A lifetime in whole seconds.
+    /// The lifetime under a key in whole seconds.
     func seconds(_ key: String) -> Int64? { nanoseconds(key).map { Int64($0 / 1_000_000_000) } }
 
     func proxies(_ key: String) -> UpstreamProxies? {
@@ -92,7 +92,7 @@ struct SectionReader {
         }
     }
 
-    /// The fields of a mapping of names and values.
+    /// The fields of a mapping of names to values.
     func headerValues(_ key: String) -> [HeaderValue] {
         map(key).flatMap { entry -> [HeaderValue] in
             let values: [Value] = if case .list(let values) = entry.value.content { values } else { [entry.value] }
@@ -103,14 +103,14 @@ struct SectionReader {
         }
     }
 
-    /// The default of a key as a value; nil where it has none.
+    /// The default of a key as a value; nil if it has none.
     static func defaultValue(_ descriptor: KeyDescriptor) -> Value? {
         guard let text = descriptor.defaultText else { return nil }
         if let leaf = try? ScalarDecoding.leaf(text, plain: true, descriptor.kind, file: "default") {
             let content = Value.Content.leaf(Leaf(text: leaf.text, scalar: leaf.scalar))
             return Value(place: SourcePosition(file: "default", line: 1, column: 1), content: content)
         }
-        // A list: the decoder reads it.
+        // A list is decoded from its YAML text.
         var source = SourceReader(file: "default")
         var decoder = Decoder(environment: [:])
         guard let node = source.read("\(descriptor.name): \(text)") else { return nil }
@@ -119,9 +119,9 @@ struct SectionReader {
     }
 }
 
-/// Keys that have a default in the table of keys.
+/// The values of keys that have a default in the table of keys.
 extension SectionReader {
-    /// A section of which the file says nothing.
+    /// A section that the file does not have, so that every key has its default.
     init(nothingOf section: SectionDescriptor) { self.init(entries: [], section: section) }
 
     /// Reads a key that has a default in the table of keys, so that there always is a value.
@@ -139,15 +139,15 @@ extension SectionReader {
     func seconds(always key: String) -> Int64 { always { $0.seconds(key) } }
     func text(always key: String) -> String { always { $0.text(key) } }
 
-    /// One of the words of a choice.
+    /// The enum case whose raw value is the word under a key.
     func choice<T: RawRepresentable<String>>(always key: String) -> T {
         always { $0.text(key).flatMap { T(rawValue: $0) } }
     }
 }
 
-/// One field name with one value.
+/// A field name with one value.
 package struct HeaderValue: Sendable, Hashable {
-    /// A token (RFC 9110 section 5.6.2), as the file spells it.
+    /// The field name, a token (RFC 9110 section 5.6.2), spelled as in the file.
     package let name: String
     package let value: String
 

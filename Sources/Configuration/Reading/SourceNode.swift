@@ -3,10 +3,10 @@
 import Content
 import YAML
 
-/// A node of the file; the only form in which the rest of the module sees YAML.
+/// A node of a file; the only form of YAML that the rest of the module sees.
 struct SourceNode: Sendable {
     enum Content: Sendable {
-        /// Plain means without quotes: only then may it be a number or a boolean.
+        /// A scalar; plain means without quotes, so that it may be a number or a boolean.
         case scalar(String, plain: Bool)
         case sequence([SourceNode])
         case mapping([(key: SourceNode, value: SourceNode)])
@@ -14,27 +14,27 @@ struct SourceNode: Sendable {
     let place: SourcePosition
     let content: Content
 
-    /// A key without a value, or `~`, or `null`.
+    /// Whether the node is a key without a value, or `~`, or `null`.
     var isNull: Bool {
         guard case .scalar(let text, plain: true) = content else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(text)
     }
 
-    /// `~` or `null`, and not nothing at all.
+    /// Whether the node is written as `~` or `null`, and not left out.
     var isWrittenNull: Bool {
         if case .scalar("", plain: _) = content { false } else { isNull }
     }
 
-    /// Whether it is a mapping that has this key.
+    /// Whether the node is a mapping with this key.
     func has(key: String) -> Bool {
         guard case .mapping(let pairs) = content else { return false }
         return pairs.contains { if case .scalar(key, plain: _) = $0.key.content { true } else { false } }
     }
 }
 
-/// Reads YAML text and turns what keeps it from being YAML into an error with a place.
+/// Reads YAML text, and turns every mistake into an error with its place.
 struct SourceReader {
-    /// More than any configuration has, and little enough to walk through.
+    /// The bounds on a file: more than any configuration needs, and few enough to walk through.
     private static let limits = Limits(levels: 100, values: 200_000)
     private let file: String
     private(set) var errors: [ConfigurationError] = []
@@ -64,7 +64,7 @@ struct SourceReader {
         case .mapping(let pairs):
             SourceNode(place: place(node.mark), content: .mapping(pairs.map { (convert($0.key), convert($0.value)) }))
         case .alias(of: let named):
-            // A copy has the place of the original, because errors in it must be corrected there.
+            // A copy has the place of the original, because its errors must be corrected there.
             convert(named)
         }
     }
@@ -100,10 +100,10 @@ struct SourceReader {
         ConfigurationError(place: place(mark), message: message)
     }
 
-    /// The tab that a complaint is about: one that libyaml names, or one that its line begins with.
+    /// The place of the tab that causes an error: the one that libyaml names, or the one that indents the line.
     private func tab(_ error: YAMLError, _ text: String) -> Mark? {
         var scalars = Array(text.unicodeScalars)
-        // The byte order mark has no column.
+        // The byte order mark takes no column.
         if scalars.first == "\u{FEFF}" { scalars.removeFirst() }
         guard let here = Self.offset(of: error.mark, in: scalars) else { return nil }
         let start = here - (error.mark.column - 1)
@@ -112,7 +112,7 @@ struct SourceReader {
         return scalars[here] == "\t" || error.problem.contains("tab character") ? error.mark : nil
     }
 
-    /// Where a mark lies; nil at the end of the text.
+    /// The index of a mark in the text; nil at the end of the text.
     private static func offset(of mark: Mark, in scalars: [Unicode.Scalar]) -> Int? {
         var line = 1
         var index = 0
@@ -128,8 +128,9 @@ struct SourceReader {
 }
 
 extension SourceNode {
-    /// The node as a tree, with the environment's variables in its texts, and whether there was one.
-    /// - Throws: where a key is no text or occurs twice, or a variable is missing.
+    /// Converts the node into a tree, with the variables of the environment in its texts.
+    /// - Returns: the tree, and whether there was a variable.
+    /// - Throws: an error if a key is no text or occurs twice, or if a variable is missing.
     func tree(_ environment: [String: String]) throws(ScalarProblem) -> (tree: ContentTree, isFromEnvironment: Bool) {
         switch content {
         case .scalar(let written, let plain):
@@ -157,7 +158,7 @@ extension SourceNode {
         }
     }
 
-    /// A number is one of JSON; what else has no quotes is true, false or a text.
+    /// Converts a scalar: without quotes it is a number of JSON, true or false, or else a text.
     private static func scalar(_ text: String, plain: Bool) -> ContentTree {
         guard plain else { return .string(text) }
         if text == "true" || text == "false" { return .bool(text == "true") }

@@ -12,17 +12,17 @@ package struct SourcePosition: Sendable, Hashable, CustomStringConvertible {
         self.column = column
     }
 
-    /// `FILE:LINE:COL`, which editors and terminals turn into a link.
+    /// The place as `FILE:LINE:COL`, which editors and terminals turn into a link.
     package var description: String { "\(file):\(line):\(column)" }
 }
 
 /// One thing that is wrong with a configuration.
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     package let place: SourcePosition
-    /// The error, and what to write instead.
+    /// The mistake, with the correct form.
     package let message: String
-    /// Whether it may be an error in this process only, and not in the daemon: a variable that is not set, a
-    /// file that cannot be read.
+    /// Whether the error may be one of this process only, and not of the daemon: a missing variable, or a file that
+    /// cannot be read.
     package let isOfProcess: Bool
 
     package init(place: SourcePosition, message: String, isOfProcess: Bool = false) {
@@ -31,7 +31,7 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
         self.isOfProcess = isOfProcess
     }
 
-    /// `FILE:LINE:COL: message`.
+    /// The message with its place: `FILE:LINE:COL: message`.
     package var description: String { "\(place): \(message)" }
 }
 
@@ -41,6 +41,6 @@ package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConv
 
     package init(errors: [ConfigurationError]) { self.errors = errors }
 
-    /// One line per error.
+    /// The errors as text, one line for each.
     package var description: String { errors.map(\.description).joined(separator: "\n") }
 }

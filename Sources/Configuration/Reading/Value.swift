@@ -13,7 +13,7 @@ enum Scalar: Sendable, Equatable {
     case int(Int)
     case text(String)
     case nanoseconds(UInt64)
-    /// Seconds, ahead or behind.
+    /// Seconds, which may be negative.
     case shift(Int64)
     case latency(ClosedRange<UInt64>)
     case distribution(LatencyPolicy)
@@ -30,14 +30,14 @@ enum Scalar: Sendable, Equatable {
 
 /// A scalar with the text it came from.
 struct Leaf: Sendable, Equatable {
-    /// After `${NAME}` was replaced; a path is absolute here.
+    /// The text after `${NAME}` was replaced; a path is absolute.
     var text: String
-    /// Whether the environment had a part in it: then it is hidden where values are shown.
+    /// Whether the value comes from the environment in part, so that it is hidden in every output.
     var fromEnvironment = false
     var scalar: Scalar
 }
 
-/// A value and where it begins.
+/// A value with its place.
 struct Value: Sendable, Equatable {
     enum Content: Sendable, Equatable {
         case leaf(Leaf)
@@ -51,25 +51,25 @@ struct Value: Sendable, Equatable {
     var content: Content
 }
 
-/// A key with its value; the place is the key's.
+/// A key with its value; `place` is that of the key.
 struct Entry: Sendable, Equatable {
     var key: String
     var place: SourcePosition
     var value: Value
 }
 
-/// Where a configuration came from: its merged tree, for `config show` and for the places of changes.
+/// The origin of a configuration: its merged tree, for `config show` and for the places of changes.
 struct ConfigurationOrigin: Sendable {
     var file = ""
     var root: [Entry] = []
-    /// The services' own trees, merged with the defaults, endpoints merged with their service.
+    /// The trees of the services, merged with the defaults; their endpoints are merged with the service.
     var services: [[Entry]] = []
-    /// Defaults that follow another key, by dotted key.
+    /// The defaults that depend on another key, by dotted key.
     var followed: [(key: String, leaf: Leaf)] = []
 }
 
 extension [Entry] {
-    /// The entries with a value under a path of keys, unless there is one; sections on the way are made.
+    /// The entries with a value added under a path of keys, unless it exists; missing sections on the path are made.
     func filled(_ path: ArraySlice<Substring>, with leaf: Leaf) -> [Entry] {
         guard let first = path.first else { return self }
         let nowhere = SourcePosition(file: "", line: 1, column: 1)
@@ -93,7 +93,7 @@ extension [Entry] {
 }
 
 enum Merge {
-    /// The entries of a section laid over those it inherits.
+    /// The entries of a section merged over the inherited ones.
     static func merged(_ near: [Entry], over far: [Entry], _ section: SectionDescriptor) -> [Entry] {
         if section.replaces, !near.isEmpty { return near }
         var result = far

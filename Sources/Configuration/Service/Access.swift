@@ -1,4 +1,4 @@
-// Which requests a service answers at all, and which web pages may call it.
+// The requests that a service accepts, and the web pages that may call it.
 
 extension KeyTable {
     static let allow = SectionDescriptor(name: "allow[]", keys: accessRule)
@@ -55,27 +55,27 @@ extension KeyTable {
     )
 }
 
-/// A rule under `allow` or `deny`: a request matches it if all that it names hold. At least one condition is there.
+/// A rule under `allow` or `deny`. A request matches it if all its conditions hold; it has at least one.
 package struct AccessConfiguration: Sendable, Equatable {
-    /// What a refusal calls the rule; nil: only its place in the list.
+    /// The name of the rule in refusals; nil if only its number is used.
     package var name: String?
-    /// Empty: any.
+    /// The request methods that match; empty for any.
     package var methods: [String]
-    /// Below the service's prefix; nil: any.
+    /// The pattern of paths that match, below the service's prefix; nil for any.
     package var path: EndpointPath?
-    /// `*` stands for any value.
+    /// The fields that a matching request has; `*` stands for any value.
     package var fields: [HeaderValue]
 }
 
-/// Which web pages may call a service.
+/// The web pages that may call a service, and their rights.
 package struct CORSConfiguration: Sendable, Equatable {
-    /// As `scheme://host[:port]`, or `*`.
+    /// The origins of these pages, as `scheme://host[:port]`, or `*`.
     package var origins: [String]
-    /// Names of response fields.
+    /// The names of the response fields that these pages may read.
     package var expose: [String]
-    /// Default: false.
+    /// Whether browsers send credentials of the user. Default: false.
     package var credentials: Bool
-    /// Default: false.
+    /// Whether these pages may come from a public network if the daemon is in a private one. Default: false.
     package var privateNetwork: Bool
 }
 
@@ -89,7 +89,7 @@ extension CORSConfiguration {
 }
 
 extension Resolver {
-    /// The rules under `allow` or `deny` of a service.
+    /// Reads and checks the rules under `allow` or `deny` of a service.
     mutating func access(_ service: SectionReader, _ key: String) -> [AccessConfiguration] {
         let section = service.section.key(key)?.kind.section ?? SectionDescriptor(name: key, keys: [])
         return service.items(key).compactMap { value in
@@ -113,7 +113,8 @@ extension Resolver {
         }
     }
 
-    /// - Parameter own: the service without what it inherited.
+    /// Checks the rules for web pages against the credentials of a service.
+    /// - Parameter own: the service without inherited keys.
     mutating func check(cors service: ServiceConfiguration, _ own: SectionReader) {
         let cors = service.cors
         let isAuthorized = service.auth != nil || service.endpoints.contains { $0.auth?.addsCredentials == true }

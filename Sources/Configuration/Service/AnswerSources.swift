@@ -1,4 +1,4 @@
-// Where answers come from, in which order, and recordings of them.
+// The sources of answers, their order, and recordings of answers.
 
 import HTTPCaching
 package import Policies
@@ -105,7 +105,7 @@ extension KeyTable {
         ]
     )
 
-    /// Among the keys that services and endpoints share.
+    /// The keys `source`, `from` and `recordings` of services and endpoints.
     static let recordingKeys = [
         KeyDescriptor(
             "source",
@@ -129,28 +129,29 @@ extension KeyTable {
     ]
 }
 
-/// `source`, `from` and `recordings`.
+/// The values of `source`, `from` and `recordings`.
 package struct RecordingConfiguration: Sendable, Equatable {
-    /// Default: live.
+    /// The source of answers, if ``from`` is empty. Default: live.
     package var source: AnswerSource
-    /// Each once; empty: as the source says.
+    /// The sources of answers in their order, each once; empty if ``source`` decides.
     package var from: [AnswerRung]
-    /// Absolute; nil only where the source is live.
+    /// The absolute path of the folder of recordings; nil only if the source is live.
     package var folder: String?
     package var rules: RecordingRules
 
-    /// Whether an origin may be asked, as far as demo answers have nothing to do with it.
+    /// Whether an origin may be asked, apart from demo answers.
     package var asksOrigin: Bool { from.isEmpty ? source != .replay : from.contains(.live) }
 }
 
 extension RecordingConfiguration {
     package init() { self.init(SectionReader(nothingOf: KeyTable.service)) }
 
-    /// - Parameter reader: of a service or an endpoint.
+    /// Reads the sources of answers.
+    /// - Parameter reader: a service or an endpoint.
     init(_ reader: SectionReader) {
         let section = reader.section("recordings")
         let (match, redact) = (section.section("match"), section.section("redact"))
-        // Demo answers come before the origin, where they are switched on.
+        // Demo answers, if they are on, come before the origin.
         source = Self.isDemo(reader) ? .live : reader.choice(always: "source")
         from = reader.texts("from").compactMap(AnswerRung.init)
         folder = section.text("dir")
@@ -171,8 +172,9 @@ extension RecordingConfiguration {
 
 /// The path of a member in a JSON document.
 enum MemberPath {
-    /// `user.token`, and as other tools write it: `$.user.token`, `$.items[*].token`.
-    /// - Returns: nil where it is none.
+    /// Parses the path of a member, such as `user.token`, and the forms of other tools: `$.user.token`,
+    /// `$.items[*].token`.
+    /// - Returns: nil if the text is no path.
     static func read(_ text: String) -> [String]? {
         var text = text[...]
         if text == "$" || text.hasPrefix("$.") { text = text.dropFirst(2) }
@@ -183,16 +185,17 @@ enum MemberPath {
 }
 
 extension RecordingConfiguration {
-    /// Whether `source` is the word for demo answers, which `demo.enabled` switches on, too.
+    /// The word of `source` for demo answers, which `demo.enabled` switches on, too.
     static let demoSource = "demo"
 
     static func isDemo(_ reader: SectionReader) -> Bool { reader.text("source") == demoSource }
 }
 
 extension Resolver {
+    /// Reads and checks the recordings of a route.
     /// - Parameters:
-    ///   - reader: of a service or an endpoint, with what it inherited.
-    ///   - own: the same without that.
+    ///   - reader: a service or an endpoint, with inherited keys.
+    ///   - own: the same without inherited keys.
     mutating func recording(_ reader: SectionReader, own: SectionReader) -> RecordingConfiguration {
         let result = RecordingConfiguration(reader)
         let section = own.section("recordings")
@@ -222,19 +225,19 @@ extension Resolver {
     }
 }
 
-/// What a service has that rungs need.
+/// The properties of a service that the sources of answers depend on.
 struct RungNeeds {
-    /// The service has a `base_url`.
+    /// Whether the service has a `base_url`.
     var hasOrigin: Bool
-    /// Calls of the service wait for its origin.
+    /// Whether calls of the service wait for its origin if it is away.
     var isParked: Bool
 }
 
 extension Resolver {
-    /// Reports rungs that are senseless, and lets demo answers be what `from` says of them.
+    /// Reports sources of answers that make no sense, and switches demo answers on or off as `from` says.
     /// - Parameters:
-    ///   - reader: of a service or an endpoint, with what it inherited.
-    ///   - settings: its demo answers are switched on where they are a rung, and off where they are none.
+    ///   - reader: a service or an endpoint, with inherited keys.
+    ///   - settings: the settings of the route; demo answers are on if they are among the sources.
     mutating func check(rungs reader: SectionReader, _ needs: RungNeeds, _ settings: inout RouteSettings) {
         guard let here = reader.place("from") else { return }
         let recording = settings.recording
@@ -268,7 +271,7 @@ extension Resolver {
         if rungs.count > 1 { settings.demo.unmatched = .pass }
     }
 
-    /// The cache asks its own places in one order, and a fallback is the end.
+    /// Checks the order of the sources: those of the cache have a fixed order, and a fallback is the last one.
     private mutating func checkOrder(_ rungs: [AnswerRung], _ here: SourcePosition) {
         let order = AnswerRung.ofCache
         let own = rungs.filter { order.contains($0) }

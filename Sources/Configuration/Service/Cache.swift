@@ -191,54 +191,54 @@ package struct CacheConfiguration: Sendable, Equatable {
     }
 
     package var mode: CacheMode
-    /// The freshness lifetime of responses without explicit freshness, in seconds; nil is none. In library mode it
+    /// The freshness lifetime of responses without explicit freshness, in seconds; nil for none. In library mode it
     /// applies to all responses, and is two hours by default.
     package var ttl: Int64?
-    /// The same by status; wins over `ttl`.
+    /// The freshness lifetime by status in seconds, which wins over `ttl`.
     package var ttlByStatus: [Int: Int64] = [:]
     /// Whether `ttl` and `ttl_by_status` win over what the origin says.
     package var overrideOrigin: Bool
     package var revalidate: RevalidateMethod
-    /// Seconds past its freshness that a response may serve while a fetch behind it refreshes it, where it has no
-    /// directive of its own (RFC 5861 section 3). Default: 0, none.
+    /// The seconds for which a stale response may be served while it is refreshed in the background, unless it has a
+    /// directive of its own (RFC 5861 section 3). Default: 0.
     package var staleWhileRevalidate: Int64
-    /// Seconds past its freshness that a response may serve while the origin fails. Default: 1 day;
-    /// in library mode 36500 days.
+    /// The seconds for which a stale response may be served while the origin fails. Default: 1 day; in library mode
+    /// 36500 days.
     package var staleIfError: Int64
     /// Whether another variant answers while the origin fails. Default: none.
     package var otherVariant: OtherVariantPolicy
-    /// What a check by HEAD compares in library mode. Default: all of it.
+    /// The parts of a response that a validation by HEAD compares in library mode. Default: all of them.
     package var compare: [CompareRule]
-    /// Seconds before the next check after one that failed. Default: 30.
+    /// The seconds between a failed validation and the next one. Default: 30.
     package var checkPause: Int64
-    /// Default: pass.
+    /// The treatment of a stored response whose validation returns 404 or 410. Default: pass.
     package var gone: GonePolicy
     /// The methods whose responses are stored. Default: GET.
     package var methods: [StoredMethod]
-    /// Patterns of query names that do not enter the key.
+    /// The patterns of the names of query items that are not part of the cache key.
     package var ignoreQuery: [String]
     /// Request fields whose values are part of the cache key.
     package var keyFields: [String]
-    /// Default: strict.
+    /// The treatment of responses with Set-Cookie. Default: strict.
     package var setCookie: SetCookiePolicy
-    /// Default: explicit.
+    /// The treatment of responses to requests with Cookie. Default: explicit.
     package var cookies: CookiePolicy
-    /// Bytes that a body must have to be stored. Default: 0.
+    /// The least bytes of a body that is stored. Default: 0.
     package var minLength: Int
-    /// Variants of one URL that are kept. Default: 32.
+    /// The most variants of one URL that are stored. Default: 32.
     package var maxVariants: Int
     package var memory: Bool
     package var disk: Bool
-    /// Waiting for a fetch that another request began.
+    /// The limits for requests that wait for a fetch of another request.
     package var collapse: CollapseLimits
-    /// Where responses are before anything was fetched; nil: nowhere.
+    /// The folder of responses that exist before anything was fetched; nil for none.
     package var seed: SeedConfiguration?
-    /// Where under the disk tier's `files` the latest stored response is kept as a plain file;
-    /// nil: nowhere. Endpoints only.
+    /// The path under the disk tier's `files` where the latest stored response is also kept as a plain file; nil for
+    /// none. For endpoints only.
     package var storeAs: String?
-    /// What answers while there is nothing yet; nil: nothing.
+    /// The answer while nothing is stored yet; nil for none.
     package var placeholder: PlaceholderConfiguration?
-    /// What answers when there will be nothing; nil: a problem document.
+    /// The answer if the fetch fails and nothing is stored; nil for a problem document.
     package var fallback: StandInConfiguration?
     package var onClientAbort: ClientAbort
 }
@@ -287,12 +287,13 @@ extension CollapseLimits {
 }
 
 extension Resolver {
-    /// As long as a duration of the file can be, in seconds.
+    /// The longest duration that a file may have, in seconds.
     private static let unlimited: Int64 = 36_500 * 86_400
 
+    /// Reads and checks a section `cache`.
     /// - Parameters:
-    ///   - reader: with everything that is inherited.
-    ///   - own: what stands at this very place, which is where a conflict is told.
+    ///   - reader: the section with inherited keys.
+    ///   - own: the section without inherited keys, which provides the places of conflicts.
     mutating func cache(_ reader: SectionReader, own: SectionReader) -> CacheConfiguration {
         var result = CacheConfiguration(reader)
         result.seed = seed(reader)
@@ -306,7 +307,7 @@ extension Resolver {
         return result
     }
 
-    /// The defaults that follow the mode, as they are shown.
+    /// The defaults that depend on the mode, for output.
     static func followed(_ cache: CacheConfiguration) -> [(key: String, leaf: Leaf)] {
         guard cache.mode == .library else { return [] }
         func leaf(_ seconds: Int64) -> Leaf {
@@ -325,7 +326,7 @@ extension Resolver {
             )
         }
         if let place = own.place("compare"), !broken.contains(place) {
-            // As it is by default it says nothing.
+            // A list that equals the default may have been written by `config show`.
             if cache.mode != .library, cache.compare != CacheConfiguration().compare {
                 fail(
                     place,

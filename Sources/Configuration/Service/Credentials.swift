@@ -1,4 +1,4 @@
-// What a service shows its origin, and what the origin must show: credentials, certificates and keys.
+// The credentials of a service, and TLS to its origin: certificates and keys of both sides.
 
 extension KeyTable {
     static let basic = SectionDescriptor(
@@ -61,24 +61,24 @@ extension KeyTable {
 package enum AuthConfiguration: Sendable, Hashable {
     case bearer(String)
     case basic(user: String, password: String)
-    /// None, not even those of the service; endpoints only.
+    /// No credentials, not even those of the service; for endpoints only.
     case withheld
 
-    /// Whether something is added to a request.
+    /// Whether credentials are added to requests.
     package var addsCredentials: Bool { self != .withheld }
 }
 
-/// TLS towards the origin.
+/// The settings of TLS to the origin.
 package struct TLSConfiguration: Sendable, Equatable {
-    /// Default: true.
+    /// Whether the origin's certificate is verified. Default: true.
     package var verify: Bool
-    /// The absolute path of a PEM bundle that replaces the system's; nil: the system's.
+    /// The absolute path of a PEM bundle that replaces the system's; nil for the system's.
     package var ca: String?
-    /// The absolute path of a PEM certificate; comes with `clientKey`.
+    /// The absolute path of the client certificate in PEM; present if `clientKey` is.
     package var clientCert: String?
-    /// The absolute path of a PEM key; comes with `clientCert`.
+    /// The absolute path of the client's key in PEM; present if `clientCert` is.
     package var clientKey: String?
-    /// Public keys of which the origin must have one, as `sha256//BASE64`; empty: any.
+    /// The public keys of which the origin must have one, as `sha256//BASE64`; empty for any key.
     package var pins: [String]
 }
 
@@ -115,9 +115,10 @@ extension Resolver {
         }
     }
 
+    /// Reads and checks the credentials of an endpoint.
     /// - Parameters:
-    ///   - endpoint: without what it inherited.
-    ///   - isServiceAuthorized: its service has `auth`.
+    ///   - endpoint: the endpoint without inherited keys.
+    ///   - isServiceAuthorized: whether its service has `auth`.
     mutating func endpointAuth(
         _ endpoint: SectionReader,
         isServiceAuthorized: Bool
@@ -133,7 +134,8 @@ extension Resolver {
         return .withheld
     }
 
-    /// - Parameter own: the service without what it inherited.
+    /// Reads and checks the settings of TLS.
+    /// - Parameter own: the service without inherited keys.
     mutating func tls(_ service: SectionReader, own: SectionReader, _ baseURL: BaseURL?) -> TLSConfiguration {
         let reader = service.section("tls")
         let result = TLSConfiguration(reader)

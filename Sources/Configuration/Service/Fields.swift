@@ -47,12 +47,12 @@ extension KeyTable {
     )
 }
 
-/// What happens to fields with an underscore in their name.
+/// The treatment of request fields with an underscore in their name.
 package enum UnderscorePolicy: String, Sendable, CaseIterable {
     case pass, drop
 }
 
-/// The changes of a request's fields, in the order underscore, remove, set, add.
+/// The changes to the fields of a request, applied in the order underscore, remove, set, add.
 package struct HeaderRules: Sendable, Equatable {
     package var underscore: UnderscorePolicy
     package var set: [HeaderValue]
@@ -62,13 +62,13 @@ package struct HeaderRules: Sendable, Equatable {
     package var isEmpty: Bool { self.set.isEmpty && add.isEmpty && remove.isEmpty && underscore == .pass }
 }
 
-/// A query name with its values.
+/// A query item with its values.
 package struct QueryRule: Sendable, Hashable {
     package let name: String
-    /// In the order of the file; as written, not yet percent-encoded.
+    /// The values in the order of the file, not percent-encoded.
     package let values: [String]
-    /// It has credentials: requests of foreign web pages are refused, and the value is never shown.
-    /// Default: decided by its name.
+    /// Whether the item carries credentials: requests of foreign web pages are refused, and the value is never shown.
+    /// Default: decided by the name.
     package let isSecret: Bool
 
     package init(name: String, values: [String], isSecret: Bool? = nil) {

@@ -1,4 +1,4 @@
-// The document that the requests of a service are checked by; it is read once to find its mistakes.
+// The OpenAPI document that the requests of a service are checked by; it is read once to find its mistakes.
 
 import DemoMode
 import Interchange
@@ -25,7 +25,7 @@ extension KeyTable {
         replaces: true
     )
 
-    /// Among the keys of services.
+    /// The key `openapi` of services.
     static let openAPIKey = KeyDescriptor(
         "openapi",
         .shorthand(openAPI, key: "file"),
@@ -33,22 +33,23 @@ extension KeyTable {
     )
 }
 
-/// `openapi` of a service.
+/// The values of `openapi` of a service.
 package struct OpenAPIConfiguration: Sendable, Equatable {
     /// The absolute path of the document.
     package var file: String
-    /// Default: report.
+    /// The treatment of requests that break the document's rules. Default: report.
     package var validate: ExaminationPolicy
-    /// Bytes of a body that are read to be checked. Default: 1 MiB.
+    /// The most bytes of a body that are read for the check. Default: 1 MiB.
     package var bodyLimit: Int
 }
 
 extension Resolver {
-    /// What a warning names of all that is not checked.
+    /// The most items that the warning about unchecked parts names.
     private static let mostShown = 5
 
-    /// - Parameter reader: of a service.
-    /// - Returns: nil where it names no document, or one that cannot be read.
+    /// Reads and checks the section `openapi`.
+    /// - Parameter reader: a service.
+    /// - Returns: nil if there is no document, or one that cannot be read.
     mutating func openAPI(_ reader: SectionReader) -> OpenAPIConfiguration? {
         let section = reader.section("openapi")
         guard let file = section.text("file"), let place = section.place("file") else { return nil }
@@ -56,7 +57,7 @@ extension Resolver {
             fail(place, file: "'openapi.file' \(problem)")
             return nil
         }
-        // What cannot be read although it is there, such as on a disk that fails, is empty, and so no document.
+        // A file that cannot be read, such as on a failing disk, counts as empty, and so is reported as no document.
         let bytes = (try? DemoFile.load(path: file, limit: Importer.largestFile))?.bytes ?? []
         do throws(ImportError) {
             let unchecked = try RequestCheck(bytes, file: file).unchecked
@@ -65,7 +66,7 @@ extension Resolver {
             fail(place, file: "'openapi.file' is no document that requests can be checked by: \(error)")
             return nil
         }
-        // An edited document is in force at once.
+        // The document is watched, so that a change is in force at once.
         demoFiles.append(file)
         return OpenAPIConfiguration(
             file: file,
@@ -74,7 +75,7 @@ extension Resolver {
         )
     }
 
-    /// The warning about what a document says and nobody checks.
+    /// The warning about parts of a document that are not checked.
     private static func notChecked(_ unchecked: [String], _ place: SourcePosition) -> ConfigurationError {
         let shown = unchecked.prefix(mostShown).joined(separator: ", ")
         let more = unchecked.count > mostShown ? " and \(unchecked.count - mostShown) more" : ""

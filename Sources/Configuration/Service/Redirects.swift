@@ -30,7 +30,7 @@ extension KeyTable {
         ]
     )
 
-    /// Among the keys that services and endpoints share.
+    /// The key `redirects` of services and endpoints.
     static let redirectsKey = KeyDescriptor(
         "redirects",
         .shorthand(redirects, key: "mode"),
@@ -40,7 +40,8 @@ extension KeyTable {
 }
 
 extension RedirectPolicy {
-    /// - Parameter reader: of the section `redirects`.
+    /// Reads the policy for redirects.
+    /// - Parameter reader: a section `redirects`.
     init(_ reader: SectionReader) {
         let isMeant = reader.entry("follow") != nil || reader.entry("allow") != nil
         let mode: RedirectMode =
@@ -48,12 +49,13 @@ extension RedirectPolicy {
         self.init(limit: mode == .follow ? reader.int(always: "follow") : 0, allow: reader.texts("allow"))
     }
 
-    /// What `config show` says where the file leaves it to the other keys.
+    /// The mode that `config show` prints if the file leaves it to the other keys.
     var mode: RedirectMode { limit > 0 ? .follow : .pass }
 }
 
 extension Resolver {
-    /// - Parameter own: the service or the endpoint without what it inherited.
+    /// Reports redirects of a service whose target is another service.
+    /// - Parameter own: the service or the endpoint without inherited keys.
     mutating func check(redirects own: SectionReader, _ baseURL: BaseURL?) {
         guard case .service(let name)? = baseURL, let place = own.place("redirects") else { return }
         fail(place, "'redirects' is for a service with an origin of its own; set it in service '\(name)'")

@@ -1,4 +1,4 @@
-// What an endpoint makes of a request before it is sent: its target, its parameters, its content.
+// The changes that an endpoint makes to a request before it is sent: target, parameters and content.
 
 package import Content
 package import Policies
@@ -127,7 +127,7 @@ extension KeyTable {
         ]
     )
 
-    /// `auth` of an endpoint, which may do without that of its service.
+    /// The section `auth` of an endpoint, which may switch off that of its service.
     static let endpointAuth = SectionDescriptor(
         name: "auth",
         keys: [
@@ -140,7 +140,7 @@ extension KeyTable {
         replaces: true
     )
 
-    /// Of endpoints alone.
+    /// The keys for requests, which only endpoints have.
     static let requests: [KeyDescriptor] = [
         KeyDescriptor(
             "to",
@@ -167,68 +167,69 @@ extension KeyTable {
     ]
 }
 
-/// Of one endpoint.
+/// The changes to the requests of one endpoint.
 package struct RequestConfiguration: Sendable, Equatable {
-    /// The target below the base URL; nil: the client's path.
+    /// The target below the base URL; nil for the client's path.
     package var to: TargetTemplate?
-    /// Defaults, in the order of the file.
+    /// The defaults of parameters, in the order of the file.
     package var params: [ContentTree.Member]
-    /// Where they go if `to` does not use them. Default: by the method.
+    /// The part of a request for parameters that `to` does not use. Default: by the method.
     package var placement: ParameterPlacement
     package var style: FormStyle
-    /// Whether the style is another one than the default.
+    /// Whether the style differs from the default.
     package var hasStyle: Bool
-    /// Nil: the content goes on as it comes.
+    /// The changes to the content; nil if it is sent unchanged.
     package var body: BodyConfiguration?
 
-    /// Nothing is made of a request.
+    /// Whether requests are sent unchanged.
     package var isEmpty: Bool { to == nil && params.isEmpty && !hasStyle && body == nil }
 }
 
-/// What becomes of a content.
+/// The changes to the content of a request.
 package struct BodyConfiguration: Sendable, Equatable {
-    /// Nil: as it came.
+    /// The format in which the content is sent; nil for its own.
     package var encode: ContentEncodingFormat?
-    /// An object.
+    /// The members that are added if the content lacks them, an object.
     package var defaults: ContentTree
     package var stripNulls: Bool
     package var keys: NameStyle?
-    /// Paths of members that are times.
+    /// The paths of members that are times.
     package var dates: [[String]]
-    /// Nil without dates.
+    /// The form in which times are sent; nil if there are none.
     package var dateForm: DateForm?
-    /// Paths of members that are data.
+    /// The paths of members that are data.
     package var data: [[String]]
-    /// Bytes. Default: 1 MiB.
+    /// The most bytes of a content that is read as a whole. Default: 1 MiB.
     package var max: Int
     package var upload: UploadConfiguration?
     package var files: [FilePartConfiguration]
 
-    /// A member carries credentials, by its name.
+    /// Whether the name of a member says that it carries credentials.
     package var hasSecrets: Bool { defaults.hasSecretNames }
 }
 
-/// The part that the client's content becomes.
+/// The part of a multipart content that the client's content becomes.
 package struct UploadConfiguration: Sendable, Equatable {
     package var name: String
     package var filename: String
     package var type: String?
 }
 
-/// A part that is a file.
+/// A part of a multipart content that is a file.
 package struct FilePartConfiguration: Sendable, Equatable {
     package var name: String
-    /// Absolute.
+    /// The absolute path of the file.
     package var path: String
     package var filename: String
     package var type: String?
 }
 
 extension Resolver {
-    /// The longest file that is a part of requests, in bytes: each request holds a copy.
+    /// The most bytes of a file that is a part of requests, because each request holds a copy.
     private static let largestPart = 8 << 20
 
-    /// - Parameter reader: of an endpoint.
+    /// Reads and checks the changes to a request.
+    /// - Parameter reader: an endpoint.
     mutating func request(_ reader: SectionReader, method: String) -> RequestConfiguration {
         var to: TargetTemplate?
         if case .target(let template)? = reader.leaf("to")?.scalar { to = template }
@@ -348,7 +349,7 @@ extension SectionReader {
         }
     }
 
-    /// A list of paths of members.
+    /// The paths of members in a list.
     fileprivate func paths(_ key: String) -> [[String]] {
         texts(key).map { $0.split(separator: ".").map(String.init) }
     }

@@ -1,4 +1,4 @@
-// What is done about an origin that fails or has enough to do: retries, breakers, queues, and calls that wait for it.
+// The treatment of an origin that fails or is busy: retries, circuit breakers, queues, and calls that wait for it.
 
 import Policies
 
@@ -151,11 +151,11 @@ extension KeyTable {
     )
 }
 
-/// The queue in front of `max_concurrent`.
+/// The queue of fetches that wait for `max_concurrent`.
 package struct QueueConfiguration: Sendable, Equatable {
-    /// Fills that may wait. Default: 100.
+    /// The most fetches that wait. Default: 100.
     package var length: Int
-    /// Nanoseconds that one may wait. Default: 5 s.
+    /// The longest wait of a fetch in nanoseconds. Default: 5 s.
     package var wait: UInt64
 }
 
@@ -169,8 +169,8 @@ extension QueueConfiguration {
 }
 
 extension RetryPolicy {
-    /// What the file says, then what its preset says, and then the table of keys.
-    /// - Parameter own: the section without what it inherited: a preset wins over what it inherits.
+    /// Reads the policy from the file, then from its preset, and then from the table of keys.
+    /// - Parameter own: the section without inherited keys, because a preset wins over inherited keys.
     init(_ reader: SectionReader, own: SectionReader? = nil) {
         self.init(
             count: reader.int(always: "count"),
@@ -211,7 +211,7 @@ extension Resolver {
 }
 
 extension BreakerPolicy {
-    /// Nil where no number of failures opens it.
+    /// Reads the policy of a circuit breaker; nil if no number of failures opens it.
     init?(_ reader: SectionReader) {
         guard let failures = reader.int("failures") else { return nil }
         self.init(
@@ -223,7 +223,7 @@ extension BreakerPolicy {
 }
 
 extension ParkPolicy {
-    /// Nil where no call waits.
+    /// Reads the policy for waiting calls; nil if no call waits.
     init?(_ reader: SectionReader) {
         guard let time = reader.nanoseconds("time"), time > 0 else { return nil }
         self.init(time: time, calls: reader.int(always: "calls"), size: reader.bytes(always: "size"))
@@ -231,9 +231,10 @@ extension ParkPolicy {
 }
 
 extension Resolver {
+    /// Checks the key `park`.
     /// - Parameters:
-    ///   - own: the service without what it inherited.
-    ///   - service: with what it inherited.
+    ///   - own: the service without inherited keys.
+    ///   - service: the service with inherited keys.
     mutating func check(park own: SectionReader, _ service: ServiceConfiguration, _ baseURL: BaseURL?) {
         guard let place = own.place("park") else { return }
         if service.park == nil, own.section("park").entry("time") == nil {

@@ -4,7 +4,7 @@ import Policies
 import Upstream
 
 extension Resolver {
-    /// The services, in order; those with errors in them are left out, and their names still known to the others.
+    /// Resolves all services, in order. Those with errors are left out, but their names are known to the others.
     mutating func resolveServices(_ root: SectionReader) -> [ServiceConfiguration] {
         if let place = root.place("defaults"), broken.contains(place) { return [] }
         let defaults = root.section("defaults").entries
@@ -102,8 +102,7 @@ extension Resolver {
         checkEndpoints(reader, result)
         checkStoredFiles(endpointReaders)
         checkAnswers(here, own, &result, reported: errors.count > before)
-        // The shown configuration includes the values that follow from the daemon's defaults
-        // and from a missing base URL.
+        // The shown configuration includes the values that depend on the daemon's defaults and on a missing base URL.
         var tree = reader.entries.filled("demo.enabled", with: Self.leaf(result.demo.enabled))
         tree = Self.filled(tree, result.cache).filled("redirects.mode", with: Self.leaf(result.redirects.mode))
         tree = tree.filled(

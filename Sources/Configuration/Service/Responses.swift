@@ -37,7 +37,7 @@ extension KeyTable {
 }
 
 extension KeyTable {
-    /// Part of `response` in services and endpoints.
+    /// The keys of mappings in `response` of services and endpoints.
     static let mapping: [KeyDescriptor] = [
         KeyDescriptor(
             "map",
@@ -68,15 +68,15 @@ extension KeyTable {
     )
 }
 
-/// What becomes of the documents of a service or an endpoint.
+/// The mapping of the documents of a service or an endpoint.
 package struct MappingConfiguration: Sendable, Equatable {
     package var plan: MappingPlan
-    /// Bytes. Default: 1 MiB.
+    /// The most bytes of a document that is mapped before its head is sent. Default: 1 MiB.
     package var buffer: Int
 }
 
 extension StatusSet {
-    /// Nil where it has what the table of keys says.
+    /// Reads the successful statuses; nil if they equal the default.
     init?(_ reader: SectionReader) {
         let usual = SectionReader(nothingOf: KeyTable.response).texts("success").compactMap(Self.range)
         let ranges = reader.texts("success").compactMap(Self.range)
@@ -86,10 +86,10 @@ extension StatusSet {
 }
 
 extension Resolver {
-    /// The mapping of a service or an endpoint; nil where there is none, or a mistake in it.
+    /// Reads and checks the mapping of a service or an endpoint; nil if there is none, or if it has a mistake.
     /// - Parameters:
-    ///   - reader: of the section `response`.
-    ///   - cache: of the same service or endpoint.
+    ///   - reader: the section `response`.
+    ///   - cache: the settings of the cache of the same service or endpoint.
     mutating func mapping(_ reader: SectionReader, _ cache: CacheConfiguration) -> MappingConfiguration? {
         guard let value = reader.value("map"), let place = reader.place("map"), !Self.isNone(value) else {
             return nil
@@ -113,10 +113,11 @@ extension Resolver {
         }
     }
 
-    /// The mapping of the failed answers of a service or an endpoint; nil where there is none, or a mistake in it.
+    /// Reads and checks the mapping of the failed answers of a service or an endpoint; nil if there is none, or if it
+    /// has a mistake.
     /// - Parameters:
-    ///   - reader: of the section `error`.
-    ///   - response: the section `response` beside it.
+    ///   - reader: the section `error`.
+    ///   - response: the section `response` of the same service or endpoint.
     mutating func errorMapping(_ reader: SectionReader, _ response: SectionReader) -> MappingConfiguration? {
         guard let value = reader.value("map"), !Self.isNone(value) else { return nil }
         return plan(value, "error.map").map {
@@ -138,12 +139,12 @@ extension Resolver {
     }
 }
 
-/// Makes rules of a tree, and notes every mistake.
+/// Makes mapping rules of a tree, and collects every mistake.
 private struct MappingRules {
-    /// Rules within one another, at most.
+    /// The most levels of nested rules.
     private static let depthLimit = 16
     private static let keys = ["from", "each", "fields", "as", "format", "default", "missing"]
-    /// Each of them makes a mapping a rule; without one it is an object with these names.
+    /// The keys of which one makes a mapping a rule; a mapping without them is an object with these members.
     private static let telling: Set<String> = ["from", "each", "fields"]
 
     private(set) var mistakes: [(place: SourcePosition, message: String)] = []
@@ -290,7 +291,7 @@ private struct MappingRules {
         }
     }
 
-    /// A value as JSON; nil for a list or a mapping with something in it.
+    /// A value as JSON; nil for a list or a mapping that is not empty.
     private func json(_ value: Value) -> String? {
         switch value.content {
         case .leaf(let leaf):

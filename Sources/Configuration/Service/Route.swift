@@ -1,4 +1,4 @@
-// What services and endpoints both say of their requests and answers.
+// The settings that services and endpoints share: their keys, model and checks.
 
 package import Content
 package import HTTPCaching
@@ -111,28 +111,29 @@ extension KeyTable {
 /// The settings of a route: of an endpoint, with what it inherited, or of the requests that no endpoint of a service names.
 @dynamicMemberLookup
 package struct RouteSettings: Sendable, Equatable {
-    /// What is obeyed as it is.
+    /// The policies that the cores obey unchanged.
     package var policies: RoutePolicies
     package var headers = HeaderRules()
-    /// Query items that are added where the request does not bring the name itself, in the order of the file.
+    /// The query items that are added to requests without an item of that name, in the order of the file.
     package var query: [QueryRule] = []
-    /// The deadlines of one fetch. None of them runs while the client holds back. Default: 5 s to connect, 30 s to the
-    /// head, 120 s without a byte, and no limit in total.
+    /// The deadlines of one fetch, which pause while the client holds back. Default: 5 s to connect, 30 s to the head,
+    /// 120 s without a byte, and no limit in total.
     package var timeout: Timeouts
     package var cache = CacheConfiguration()
-    /// What bodies must be to be stored.
+    /// The kind of content that a stored body must have.
     package var expect: ContentExpectation
-    /// The media types that answers may have; nil: any.
+    /// The media types that answers may have; nil for any.
     package var types: ExpectedTypes?
-    /// The statuses that are successes; nil: those below 400.
+    /// The statuses that are successes; nil for those below 400.
     package var success: StatusSet?
     package var mapping: MappingConfiguration?
-    /// Of failed answers.
+    /// The mapping of failed answers.
     package var errorMapping: MappingConfiguration?
     package var recording = RecordingConfiguration()
-    /// Of a service: the answer for paths that no endpoint names, and the defaults of the endpoints.
+    /// The demo mode of the route. That of a service answers the paths that no endpoint has, and provides the defaults
+    /// of the endpoints.
     package var demo = DemoConfiguration()
-    /// What goes wrong on purpose, in order.
+    /// The rules of deliberate faults, in order.
     package var faults: [FaultPolicy] = []
 
     package subscript<Value>(dynamicMember path: WritableKeyPath<RoutePolicies, Value>) -> Value {
@@ -144,7 +145,8 @@ package struct RouteSettings: Sendable, Equatable {
 extension RouteSettings {
     package init() { self.init(SectionReader(nothingOf: KeyTable.endpoint)) }
 
-    /// - Parameter reader: of a service or an endpoint.
+    /// Reads the settings that need no check.
+    /// - Parameter reader: a service or an endpoint.
     init(_ reader: SectionReader) {
         policies = RoutePolicies()
         timeout = Timeouts(reader.section("timeout"))
@@ -169,21 +171,21 @@ extension Timeouts {
     }
 }
 
-/// Where the settings of a service or an endpoint are read from.
+/// The sections that the settings of a service or an endpoint are read from.
 struct RouteReader {
-    /// With everything that is inherited.
+    /// The section with inherited keys.
     let reader: SectionReader
-    /// Without that.
+    /// The section without inherited keys.
     let own: SectionReader
     let owner: DemoOwner
-    /// What a quota that stands here counts for; empty: the service.
+    /// The endpoint that a quota of this section counts for; empty for the service.
     let rateLimitScope: String
-    /// Demo mode is on for the whole daemon.
+    /// Whether demo mode is on for the whole daemon.
     let daemonDemo: Bool
 }
 
 extension Resolver {
-    /// What settings have besides that which their keys say alone.
+    /// Reads and checks the settings that depend on more than one key.
     mutating func read(_ settings: inout RouteSettings, _ route: RouteReader) {
         let (reader, own) = (route.reader, route.own)
         settings.headers = HeaderRules(reader.section("headers"))
@@ -217,9 +219,10 @@ extension Resolver {
         }
     }
 
+    /// Checks the causes of retries.
     /// - Parameters:
-    ///   - own: the service or the endpoint without what it inherited.
-    ///   - looksInside: there are bodies that would not do.
+    ///   - own: the service or the endpoint without inherited keys.
+    ///   - looksInside: whether some bodies are not accepted.
     private mutating func check(retry own: SectionReader, looksInside: Bool) {
         let reader = own.section("retry")
         if reader.texts("when").contains("content"), !looksInside {
@@ -230,7 +233,8 @@ extension Resolver {
         }
     }
 
-    /// - Parameter own: the service or the endpoint without what it inherited.
+    /// Checks the successful statuses.
+    /// - Parameter own: the service or the endpoint without inherited keys.
     private mutating func check(success own: SectionReader, _ success: StatusSet?) {
         let response = own.section("response")
         guard let place = response.place("success"), let success else { return }
@@ -249,7 +253,8 @@ extension Resolver {
         }
     }
 
-    /// - Parameter reader: of the section `log` of a service or an endpoint, without what it inherited.
+    /// Checks the size of logged bodies.
+    /// - Parameter reader: the section `log` of a service or an endpoint, without inherited keys.
     private mutating func check(logBodies reader: SectionReader) {
         guard let place = reader.place("bodies"), let size = reader.bytes("bodies"), size > 64 * 1024 || size == 0
         else {

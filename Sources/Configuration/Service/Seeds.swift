@@ -4,7 +4,7 @@ package import Policies
 import Upstream
 
 extension KeyTable {
-    /// Part of `cache` in services, endpoints and forward mode.
+    /// The keys of seeds in `cache` of services, endpoints and forward mode.
     static let seeds: [KeyDescriptor] = [
         KeyDescriptor(
             "seed_dir",
@@ -31,18 +31,19 @@ extension KeyTable {
 
 /// A seed folder of a service, an endpoint or forward mode.
 package struct SeedConfiguration: Sendable, Hashable {
-    /// Absolute; a folder when the configuration was read.
+    /// The absolute path of a folder that existed when the configuration was read.
     package var path: String
-    /// Default: pinned.
+    /// The use of the folder. Default: pinned.
     package var mode: SeedMode
-    /// Default: url.
+    /// The names of the files in the folder. Default: url.
     package var layout: SeedLayout
 }
 
 extension SeedConfiguration {
     package init(path: String) { self.init(path: path, SectionReader(nothingOf: KeyTable.serviceCache)) }
 
-    /// - Parameter reader: of the section `cache`.
+    /// Reads the settings of a seed folder.
+    /// - Parameter reader: a section `cache`.
     init(path: String, _ reader: SectionReader) {
         self.path = path
         mode = reader.choice(always: "seed_mode")

@@ -109,7 +109,7 @@ extension KeyTable {
         ]
     )
 
-    /// Everything of a service that may be given once for all.
+    /// The section `defaults`: the keys of a service that can be set once for all services.
     static let defaults = SectionDescriptor(name: "defaults", keys: service.keys.filter { $0.inheritance != .none })
 
     static let endpoint = SectionDescriptor(
@@ -129,7 +129,7 @@ extension KeyTable {
 }
 
 extension KeyTable {
-    /// `cache` of an endpoint, which may be one resource.
+    /// The section `cache` of an endpoint, which may also store one resource as a file.
     static let endpointCache = SectionDescriptor(
         name: "cache",
         keys: serviceCache.keys + [
@@ -141,7 +141,7 @@ extension KeyTable {
         ]
     )
 
-    /// The keys that endpoints inherit from their service, as endpoints have them.
+    /// The keys that endpoints inherit from their service, in the form that endpoints have.
     static let endpointShared: [KeyDescriptor] = shared.map { key in
         let ofEndpoints = ["cache": endpointCache, "demo": endpointDemo]
         guard let section = ofEndpoints[key.name] else { return key }
@@ -149,47 +149,47 @@ extension KeyTable {
     }
 }
 
-/// A service: where its requests are matched, where they go, and what happens to them on the way.
+/// A service: its requests, its target, and the changes to its requests and answers.
 @dynamicMemberLookup
 package struct ServiceConfiguration: Sendable, Equatable {
-    /// Unique among the services.
+    /// The name, unique among the services.
     package var name: String
     package var match: ServiceMatch
     /// Host patterns under which a service that is matched by its prefix alone answers, besides localhost, the listen
     /// addresses and the machine's own names: a name, `*.DOMAIN` or an address, in lower case. Default: the daemon's.
     package var hosts: [String] = []
-    /// Where requests go; nil only where every answer is a demo.
+    /// The target of requests; nil only if every answer is a demo answer.
     package var baseURL: BaseURL?
-    /// Which Host the origin sees. Default: that of `base_url`.
+    /// The Host that the origin gets. Default: that of `base_url`.
     package var host: HostPolicy
     package var auth: AuthConfiguration?
-    /// Those that its endpoints inherit.
+    /// The settings that the service's endpoints inherit.
     package var settings: RouteSettings
-    /// Fills in flight at once; nil: no limit.
+    /// The most fetches at the same time; nil for no limit.
     package var maxConcurrent: Int?
     package var maxQueue: QueueConfiguration
-    /// When the origin is left alone; nil: never.
+    /// The conditions for leaving the origin alone; nil if it is never left alone.
     package var breaker: BreakerPolicy?
-    /// Whether calls wait for an origin that is away; nil: none does.
+    /// The limits of calls that wait for an origin that is away; nil if none waits.
     package var park: ParkPolicy?
     /// The proxies that the origin is reached through. Default: none.
     package var upstreamProxy: UpstreamProxies
     package var tls = TLSConfiguration()
-    /// Whether responses that break a rule of HTTP/1.1, but can be read in one way only, are taken. Default: true.
+    /// Whether a response is accepted that breaks a rule of HTTP/1.1, but can be read in one way only. Default: true.
     package var lenient: Bool
     package var cors: CORSConfiguration
-    /// Where there are rules, one of them must match a request.
+    /// The rules of which a request must match one, if there are any.
     package var allow: [AccessConfiguration] = []
-    /// These win.
+    /// The rules that refuse a request, even if it matches ``allow``.
     package var deny: [AccessConfiguration] = []
-    /// The document that requests are checked by; nil: they are not.
+    /// The document that requests are checked by; nil for none.
     package var openAPI: OpenAPIConfiguration?
-    /// What happens to paths that no endpoint names. Default: pass, or 404 where there is no `base_url`.
+    /// The treatment of paths that no endpoint has. Default: pass, or 404 without a `base_url`.
     package var unlisted: UnlistedPolicy
     package var endpoints: [EndpointConfiguration] = []
 }
 
-/// How requests find their service: by a prefix of the path, by Host, or by both. One of the two is there.
+/// The match of a service's requests: by a prefix of the path, by Host, or by both; at least one is present.
 package struct ServiceMatch: Sendable, Hashable, CustomStringConvertible {
     /// A path that begins with `/` and does not end with one, or `/` itself; compared on segment boundaries. Nil for a
     /// service that has all paths of its host.
@@ -204,40 +204,41 @@ package struct ServiceMatch: Sendable, Hashable, CustomStringConvertible {
 
     package static func prefix(_ prefix: String) -> ServiceMatch { ServiceMatch(prefix: prefix, host: nil) }
 
-    /// - Parameter prefix: nil and `/` mean the same.
+    /// A match by Host.
+    /// - Parameter prefix: the prefix of the path; nil and `/` mean the same.
     package static func host(_ host: String, prefix: String? = nil) -> ServiceMatch {
         ServiceMatch(prefix: prefix == "/" ? nil : prefix, host: host)
     }
 
-    /// `/github`, `api.localhost` or `api.localhost/github`.
+    /// The match as text: `/github`, `api.localhost` or `api.localhost/github`.
     package var description: String { (host ?? "") + (prefix ?? "") }
 }
 
-/// Which Host the origin sees.
+/// The Host that the origin gets.
 package enum HostPolicy: String, Sendable, CaseIterable {
     case baseURL = "base_url"
     case preserve
 }
 
-/// What happens to paths that no endpoint names.
+/// The treatment of paths that no endpoint has.
 package enum UnlistedPolicy: String, Sendable, CaseIterable {
     case pass
     case notFound = "404"
 }
 
-/// An endpoint: a method and a path pattern of a service, with everything it inherited.
+/// An endpoint: a method and a path pattern of a service, with everything that it inherits.
 @dynamicMemberLookup
 package struct EndpointConfiguration: Sendable, Equatable {
-    /// Unique within the service.
+    /// The name, unique within the service.
     package var name: String
-    /// Default: GET.
+    /// The request method. Default: GET.
     package var method: String
     /// The pattern, below the service's prefix or host.
     package var path: EndpointPath
     package var settings: RouteSettings
-    /// What is made of a request; nil: nothing.
+    /// The changes to the target, parameters and content of a request; nil for none.
     package var request: RequestConfiguration?
-    /// Instead of the service's; nil: the service's.
+    /// The credentials of the endpoint, instead of the service's; nil for the service's.
     package var auth: AuthConfiguration?
 }
 

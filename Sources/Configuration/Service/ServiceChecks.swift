@@ -1,10 +1,10 @@
-// What only shows when a service, or all services, are seen as a whole.
+// Checks that need a whole service, or all services.
 
 import HTTPCaching
 import Matching
 
 extension Resolver {
-    /// Two endpoints may not share a name, nor a method and a shape of path.
+    /// Checks that no two endpoints have the same name, or the same method and shape of path.
     mutating func checkEndpoints(_ reader: SectionReader, _ service: ServiceConfiguration) {
         var names: [String: SourcePosition] = [:]
         var shapes: [String: String] = [:]
@@ -30,10 +30,10 @@ extension Resolver {
         }
     }
 
-    /// Every request of a service must have an answer.
+    /// Checks that every request of a service has an answer.
     ///
-    /// - Parameter reported: whether the service has an error already, such as a demo file that is missing: then a
-    ///   missing answer is not reported again.
+    /// - Parameter reported: whether the service has an error already, such as a missing demo file, so that a missing
+    ///   answer is not reported again.
     mutating func checkAnswers(
         _ here: SourcePosition,
         _ own: SectionReader,
@@ -87,7 +87,7 @@ extension Resolver {
         service.unlisted = .notFound
     }
 
-    /// Names, prefixes and hosts are unique; `service:NAME` leads somewhere and never back.
+    /// Checks that names, prefixes and hosts are unique, and that `service:NAME` leads to a service and never back.
     mutating func checkAmongServices(_ resolved: [(ServiceConfiguration, SectionReader)]) {
         var names: [String: SourcePosition] = [:]
         for value in services {
@@ -151,12 +151,12 @@ extension Resolver {
 }
 
 extension DemoConfiguration {
-    /// Demo answers come before all else.
+    /// Whether demo answers are on and have no other source before or behind them.
     fileprivate func answersAlone(_ recording: RecordingConfiguration) -> Bool { recording.from.isEmpty && enabled }
 }
 
 extension Resolver {
-    /// A file is one resource's: two of them would overwrite each other.
+    /// Checks the files of `store_as`: a file belongs to one resource, because two would overwrite each other.
     mutating func checkStoredFiles(_ endpoints: [(EndpointConfiguration, SectionReader)]) {
         for (endpoint, reader) in endpoints {
             guard let file = endpoint.cache.storeAs else { continue }

@@ -1,5 +1,5 @@
-// Placeholders and fallbacks, files that answer in place of a missing response; and what becomes of a fetch whose
-// clients have left.
+// Placeholders and fallbacks, which are files that answer instead of a missing response; and the treatment of a fetch
+// without clients.
 
 import HTTPCaching
 import Policies
@@ -55,7 +55,7 @@ extension KeyTable {
         replaces: true
     )
 
-    /// Part of `cache` in services, endpoints and forward mode.
+    /// The keys of placeholders, fallbacks and abandoned fetches in `cache` of services, endpoints and forward mode.
     static let phases: [KeyDescriptor] = [
         KeyDescriptor(
             "on_client_abort",
@@ -79,18 +79,18 @@ extension KeyTable {
     ]
 }
 
-/// A file that answers in place of a missing response.
+/// A file that answers instead of a missing response.
 package struct StandInConfiguration: Sendable, Hashable {
-    /// Absolute; a regular file when the configuration was read.
+    /// The absolute path of a regular file that existed when the configuration was read.
     package var file: String
-    /// Default: 200.
+    /// The status of the answer. Default: 200.
     package var status: Int
 }
 
-/// What answers while there is nothing yet.
+/// A file that answers while nothing is stored and the origin is slow.
 package struct PlaceholderConfiguration: Sendable, Hashable {
     package var answer: StandInConfiguration
-    /// Nanoseconds that a request waits before. Default: 300 ms.
+    /// The nanoseconds that a request waits for the origin before. Default: 300 ms.
     package var after: UInt64
 }
 
@@ -127,7 +127,7 @@ extension Resolver {
         return result
     }
 
-    /// The file under `placeholder` or `fallback`; nil where there is none.
+    /// Reads and checks the file under `placeholder` or `fallback`; nil if there is none.
     mutating func standIn(_ cache: SectionReader, _ key: String) -> StandInConfiguration? {
         let reader = cache.section(key)
         guard cache.entry(key) != nil, let path = reader.text("file") else { return nil }
@@ -147,7 +147,7 @@ extension Resolver {
 }
 
 extension ClientAbort {
-    /// `finish`, `abort` or `finish-if N%`; nil where the words are none of these.
+    /// Parses `finish`, `abort` or `finish-if N%`; nil if the words are none of these.
     init?(words text: String) {
         let words = text.split(separator: " ")
         switch words.count {

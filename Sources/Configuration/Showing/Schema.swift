@@ -10,7 +10,7 @@ package enum ConfigurationSchema {
     }
 }
 
-/// Just enough JSON to write: objects keep their order.
+/// A JSON value for writing; objects keep their order.
 indirect enum JSONText {
     case text(String)
     case number(Int)
@@ -33,7 +33,7 @@ indirect enum JSONText {
         }
     }
 
-    /// A JSON string, which is a YAML double-quoted scalar too.
+    /// A text as a JSON string, which is also a double-quoted scalar of YAML.
     static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
@@ -55,7 +55,7 @@ indirect enum JSONText {
 
 enum Schema {
     private typealias Members = [(String, JSONText)]
-    /// What values may hold instead of their own form.
+    /// The pattern of a value with an environment variable, which every key accepts.
     private static let variable = "\\$\\{.+\\}"
     private static let durationPattern = "[0-9]+(ms|s|m|h|d)"
 
@@ -85,7 +85,7 @@ enum Schema {
             return either([members, pattern("")])
         case .word(let word, or: let other): return either([[("const", .text(word))], schema(other)])
         case .choice(let words):
-            // 404 is a number to YAML.
+            // A word of digits is a number to YAML, so that both forms are allowed.
             let values = words.flatMap { word in [JSONText.text(word)] + (Int(word).map { [.number($0)] } ?? []) }
             return either([[("enum", .array(values))], pattern("")])
         case .duration, .lifetime: return pattern(durationPattern)
@@ -107,7 +107,7 @@ enum Schema {
         case .tree: return []
         case .text(.prefix), .text(.requestPath): return pattern("/.*")
         case .text(.batchURL): return pattern("(/|https?://).*")
-        // 404 is a number to YAML.
+        // A status is a number to YAML, so that both forms are allowed.
         case .text(.statuses), .text(.retryCause): return [("type", texts(["string", "integer"]))]
         case .text(.any), .text(.fieldValue): return [("type", texts(["string", "number", "boolean"]))]
         case .text, .path, .demoFile, .logTarget, .client: return [("type", .text("string"))]
@@ -131,7 +131,7 @@ enum Schema {
         }
     }
 
-    /// A string of that form, or one that holds an environment variable; an empty form means the variable alone.
+    /// A string of this form, or one with an environment variable; an empty form allows the variable only.
     private static func pattern(_ form: String) -> Members {
         [("type", .text("string")), ("pattern", .text(form.isEmpty ? variable : "^(\(form))$|\(variable)"))]
     }

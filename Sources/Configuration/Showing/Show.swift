@@ -1,13 +1,14 @@
-// What `drydock config show` and `drydock config default` print.
+// The output of `drydock config show` and `drydock config default`.
 
 import Content
 import Mapping
 
 extension Configuration {
-    /// The configuration in force, as a file: every key with its value, inheritance resolved, secrets hidden.
+    /// The configuration in force in the form of a file: every key with its value, inheritance resolved, secrets
+    /// hidden.
     package func shown() -> String { text(hidingSecrets: true) }
 
-    /// The same, with or without the secrets; without hiding it reads back as this configuration.
+    /// The configuration in the form of a file, with or without its secrets; with them it can be read back.
     func text(hidingSecrets: Bool) -> String {
         var writer = ConfigurationWriter(hidingSecrets: hidingSecrets)
         let entries = origin.followed.reduce(origin.root) { $0.filled($1.key, with: $1.leaf) }
@@ -21,15 +22,15 @@ extension Configuration {
         return writer.lines.joined(separator: "\n") + "\n"
     }
 
-    /// What `drydock config default` prints: every key with its default and what it does; settings that are
-    /// off by default are comments.
+    /// The output of `drydock config default`: every key with its default and description; settings that are off by
+    /// default are comments.
     package static var defaultText: String {
         var lines = ["# yaml-language-server: $schema=drydock.schema.json"]
         describe(KeyTable.root, indent: "", commented: false, into: &lines)
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Sections that turn something on, or that need a key beside them.
+    /// The sections that switch something on, or that need another key beside them.
     private static let offWithoutOthers: Set = [
         "admin", "disk", "defaults", "services", "max_queue", "faults", "misbehave", "events",
     ]
@@ -71,13 +72,13 @@ struct ConfigurationWriter {
 
     init(hidingSecrets: Bool) { self.hidingSecrets = hidingSecrets }
 
-    /// Every key of the section: given, or else by its default.
+    /// Writes every key of the section with its given value, or else with its default.
     mutating func section(_ section: SectionDescriptor, _ entries: [Entry], indent: String = "") {
         let reader = SectionReader(entries: entries, section: section)
         for key in section.keys {
             switch key.kind {
             case .section(let below), .shorthand(let below, key: _):
-                // A section that is absent is off, or all defaults; only the latter is worth showing.
+                // An absent section is either off, or has all defaults; only the latter is shown.
                 let given = reader.entry(key.name) != nil
                 guard given || !(below.keys.contains(where: \.required) || below.replaces || Self.isSwitch(key.name))
                 else { continue }
@@ -109,7 +110,7 @@ struct ConfigurationWriter {
         }
     }
 
-    /// Sections whose presence alone turns something on.
+    /// Whether the presence of the section alone switches something on.
     private static func isSwitch(_ name: String) -> Bool {
         ["disk", "failure", "max_queue", "outage", "params_as", "body", "events"].contains(name)
     }
@@ -117,20 +118,20 @@ struct ConfigurationWriter {
     private func inline(_ value: Value, secret: Bool) -> String {
         switch value.content {
         case .leaf(let leaf):
-            // A switch beside a secret says nothing of it.
+            // A boolean beside a secret reveals nothing of it.
             if case .bool = leaf.scalar { return Self.scalar(leaf) }
-            // What stands beside a user and a password is no secret.
+            // The host and the port of a proxy are no secrets.
             if case .proxies = leaf.scalar, hidingSecrets {
                 return Self.quotedIfNeeded(ProxyReading.masked(leaf.text))
             }
             return hidingSecrets && secret ? Self.hidden : Self.scalar(leaf)
         case .list(let values):
-            // One value that stood without brackets is shown without them.
+            // One value that is written without brackets is shown without them.
             if values.count == 1, values[0].place == value.place { return inline(values[0], secret: secret) }
             return "[" + values.map { inline($0, secret: secret) }.joined(separator: ", ") + "]"
         case .map(let entries), .section(let entries):
             if entries.isEmpty { return "{}" }
-            // What stood for one key of a section is shown so.
+            // A section that is written as the value of one of its keys is shown so.
             if case .section = value.content, entries.count == 1, entries[0].place == value.place {
                 return inline(entries[0].value, secret: secret)
             }
@@ -141,8 +142,8 @@ struct ConfigurationWriter {
         }
     }
 
-    /// A rule of a mapping. The names in it are members of documents, and say nothing of secrets; a text that looks like
-    /// a number stays a text.
+    /// A rule of a mapping as text. Its names are members of documents, and reveal no secrets; a text that looks like a
+    /// number stays a text.
     private func rule(_ value: Value) -> String {
         switch value.content {
         case .leaf(let leaf):
@@ -158,7 +159,7 @@ struct ConfigurationWriter {
 
     static let hidden = "\"(hidden)\""
 
-    /// Fields and query items that carry credentials by their name, or that come from the environment, as secrets do.
+    /// Whether a field or a query item carries credentials by its name, or comes from the environment, as secrets do.
     private func isSecret(_ entry: Entry) -> Bool {
         var content = entry.value.content
         var said: Bool?
@@ -191,7 +192,7 @@ struct ConfigurationWriter {
         }
     }
 
-    /// Unquoted if YAML reads it back as the same text in every position, otherwise in quotes.
+    /// The text without quotes if YAML reads it back as the same text in every position, otherwise with quotes.
     private static func quotedIfNeeded(_ text: String) -> String {
         let plain = text.utf8.allSatisfy { TextRule.isAlphanumeric($0) || "/_.%+-:".utf8.contains($0) }
         let words = ["null", "true", "false", "on", "off", "yes", "no"]
