@@ -41,6 +41,8 @@ package final class Invalidations: Sendable {
         var counters = [UInt64](repeating: 0, count: Invalidations.slots)
         var epoch: UInt64 = 0
         var rules = RuleSet()
+        /// Purges whose responses are still to be counted: no sweep removes them before.
+        var uncounted: Set<UInt64> = []
         var lastNumber: UInt64 = 0
         /// Responses of earlier processes have smaller numbers, unless the clock was set back since.
         var firstNumber: UInt64 = 0
@@ -181,16 +183,24 @@ package final class Invalidations: Sendable {
 
     /// Puts purges in force, for stored responses and for fetches under way. They do not survive a restart before
     /// ``persist(_:)`` has returned.
-    /// - Parameter now: Unix seconds.
-    package func purge(_ rules: [PurgeRule], now: Int64) -> UInt64 {
+    /// - Parameters:
+    ///   - now: Unix seconds.
+    ///   - isCountedFirst: whether the responses are to be counted before a sweep removes any of them:
+    ///     ``endCount(_:)`` lets it begin.
+    package func purge(_ rules: [PurgeRule], now: Int64, isCountedFirst: Bool = false) -> UInt64 {
         state.withLock { state in
             let mark = RuleSet.Mark(number: state.nextNumber(), time: now)
+            if isCountedFirst { state.uncounted.insert(mark.number) }
             for rule in rules { state.rules.add(rule, mark) }
             state.hasRules = true
             newestRule.store(mark.number, ordering: .releasing)
             return mark.number
         }
     }
+
+    /// The responses of a purge have been counted, or never will be: a sweep may remove them.
+    /// - Parameter number: the result of ``purge(_:now:isCountedFirst:)``.
+    package func endCount(_ number: UInt64) { state.withLock { _ = $0.uncounted.remove(number) } }
 
     /// Returns when the rules in force have reached the disk; blocks.
     /// - Throws: `SystemError` where they have not: a restart may forget some of them.
@@ -268,9 +278,13 @@ package final class Invalidations: Sendable {
     /// The number of the latest rule.
     package var newest: UInt64 { newestRule.load(ordering: .acquiring) }
 
-    /// Hard rules whose responses have not all been removed yet; the files of groups take longer to be found, and are
-    /// looked for where there are many rules.
-    package var unswept: [UnsweptRule] { state.withLock { $0.rules.unswept(hasGroups: $0.rules.isCrowded) } }
+    /// Hard rules whose responses have not all been removed yet, and need not be counted any more; the files of groups
+    /// take longer to be found, and are looked for where there are many rules.
+    package var unswept: [UnsweptRule] {
+        state.withLock { state in
+            state.rules.unswept(hasGroups: state.rules.isCrowded).filter { !state.uncounted.contains($0.number) }
+        }
+    }
 
     /// What these hard purges concern has been removed from every tier: the file forgets them.
     package func markSwept(_ rules: [(rule: PurgeRule, number: UInt64)]) {

@@ -89,7 +89,7 @@ package protocol ResponseTier: AnyObject, Sendable {
     /// - Parameter number: the result of ``Invalidations/invalidate(_:)``.
     func invalidate(_ rules: [InvalidationRule], number: UInt64) async
     /// Puts purges in force for what the tier holds, which may go behind; soft ones make it stale.
-    /// - Parameter number: as ``Invalidations/purge(_:now:)`` has said.
+    /// - Parameter number: as ``Invalidations/purge(_:now:isCountedFirst:)`` has said.
     /// - Returns: how many stored responses they concern.
     func purge(_ rules: [PurgeRule], number: UInt64) async -> Int
     /// Removes behind what the hard rules in force concern. Does not wait.

@@ -127,7 +127,7 @@ extension Housekeeping {
         guard !rules.isEmpty else { return 0 }
         if context.invalidations.unsweptCount > Self.maximumUnswept { await context.store.settleSweep() }
         let now = context.clock.now()
-        let number = context.invalidations.purge(rules, now: now)
+        let number = context.invalidations.purge(rules, now: now, isCountedFirst: true)
         let work = { @Sendable [self] () -> (SystemError?, Int) in
             var failure: SystemError?
             do throws(SystemError) {
@@ -138,7 +138,10 @@ extension Housekeeping {
             let alone = context.store.purgeMemory(rules, number: number, now: now)
             return (failure, alone + context.partials.removeInvalid(context.invalidations))
         }
-        guard let (failure, inMemory) = try? await pool.run(work) else { throw .ended }
+        guard let (failure, inMemory) = try? await pool.run(work) else {
+            context.invalidations.endCount(number)
+            throw .ended
+        }
         let behind = await context.store.purgeBehind(rules, number: number)
         if let failure { throw .notWritten(failure) }
         // Rules of one call are all of one kind.

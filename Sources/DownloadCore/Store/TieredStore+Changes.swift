@@ -405,6 +405,7 @@ extension TieredStore {
     func purgeBehind(_ rules: [PurgeRule], number: UInt64) async -> Int {
         var count = 0
         for tier in tiers { count += await tier.purge(rules, number: number) }
+        invalidations.endCount(number)
         // Nobody but memory could have anything that they concern.
         if tiers.isEmpty { invalidations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) }) }
         return count

@@ -193,6 +193,22 @@ private func page(_ path: String, service: String = "s") -> CacheKey {
         }
     }
 
+    @Test func `what a purge has still to count stays until it is counted`() async throws {
+        try await withPool { pool, _ in
+            let tier = try await DiskTier.open(path: "\(folder.path)/c", limits: ample, pool: pool)
+            for number in 0..<3 { try await tier.store([1], page("\(number)")) }
+            let rules = [PurgeRule(.prefix("http://a.test/"))]
+            let number = tier.invalidations.purge(rules, now: 5, isCountedFirst: true)
+            tier.sweep()
+            await tier.settleSweep()
+            #expect(tier.statistics.objects == 3 && tier.invalidations.unsweptCount == 1)
+            #expect(await tier.purge(rules, number: number) == 3)
+            await tier.settleSweep()
+            #expect(tier.statistics.objects == 0 && tier.invalidations.unsweptCount == 0)
+            tier.close()
+        }
+    }
+
     @Test func `with the index lost, files that a rule has purged are not taken up`() async throws {
         try await withPool { pool, _ in
             let path = "\(folder.path)/c"

@@ -87,6 +87,33 @@ struct PurgeTests {
         }
     }
 
+    @Test("a sweep that comes between a purge and its count removes nothing that is still to be counted")
+    func countedFirst() async throws {
+        try await withRig(disk: true) { rig in
+            let disk = try #require(rig.disk)
+            rig.count()
+            for path in Way.paths { _ = await rig.get(path) }
+            #expect(await rig.settle())
+            #expect(await eventually { disk.parts.state.withLock { $0.phase == .settled } })
+            rig.memory.removeAll()
+            // The purge is in force, and counts only when the one thread of its pool is free.
+            let pool = try IOPool(threads: 1)
+            defer { pool.stop() }
+            let gate = DispatchSemaphore(value: 0)
+            async let held: Void = pool.run { gate.wait() }
+            async let counted = rig.core.housekeeping.purge([PurgeRule(.all)], on: pool)
+            #expect(await eventually { disk.invalidations.unsweptCount == 1 })
+            // As the load of an index does at its end.
+            disk.sweep()
+            await disk.settleSweep()
+            gate.signal()
+            try await held
+            #expect(try await counted == Way.paths.count)
+            await disk.settleSweep()
+            #expect(disk.statistics.objects == 0 && disk.invalidations.unsweptCount == 0)
+        }
+    }
+
     @Test("what memory alone holds is counted and named as that while the index of the disk is still read")
     func whileLoading() async throws {
         try await withRig(disk: true) { rig in
