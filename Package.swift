@@ -123,24 +123,31 @@ let package = Package(
         module(
             "ProxyServer",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "CacheStore",
-                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Interchange", "Configuration",
+                "EventLoop", "HTTPWire", "HTTPCaching", "Matching", "Policies", "Upstream", "CacheStore", "Content",
+                "DownloadCore", "ServiceCore", "DemoMode",
                 .product(name: "Logging", package: "swift-log"),
+            ]
+        ),
+        module(
+            "Plans",
+            [
+                "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "CacheStore",
+                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Interchange", "Configuration", "ProxyServer",
             ]
         ),
         module(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration",
+                "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "Interchange",
-                "Content", "DemoMode", "Matching", "ProxyServer",
+                "EventLoop", "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "Interchange",
+                "Content", "DemoMode", "Matching", "Plans", "ProxyServer",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -247,13 +254,20 @@ let package = Package(
         tests("DemoModeTests", ["DemoMode", "Content", "Matching", "HTTPWire", "Policies"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "HTTPCaching", "Matching", "Policies", "Upstream", "Content", "KeySupport"],
+            ["Configuration", "EventLoop", "HTTPCaching", "Matching", "Policies", "Upstream", "Content", "KeySupport"],
             exclude: ["Texts"]
+        ),
+        tests(
+            "PlansTests",
+            [
+                "Plans", "Configuration", "CacheStore", "Content", "DownloadCore", "HTTPCaching", "HTTPWire",
+                "Interchange", "Policies", "ProxyServer", "ServiceCore", "Upstream",
+            ]
         ),
         tests(
             "ProxyServerTests",
             [
-                "ProxyServer", "Configuration", "CacheStore", "DiskStore", "Content", "DownloadCore",
+                "ProxyServer", "Plans", "Configuration", "CacheStore", "DiskStore", "Content", "DownloadCore",
                 "EventLoop",
                 "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon", "KeySupport",
                 .product(name: "Logging", package: "swift-log"),
@@ -262,7 +276,7 @@ let package = Package(
         tests(
             "DrydockDaemonTests",
             [
-                "DrydockDaemon", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
+                "DrydockDaemon", "Plans", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
                 "CacheStore", "DiskStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport", "Policies",
                 "Files",
                 .product(name: "Logging", package: "swift-log"),
@@ -329,7 +343,7 @@ if let modules = Context.environment["DRYDOCK_SANITIZED"] ?? Context.environment
 // The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
 if Context.environment["DRYDOCK_LIBRARY"] == "1" {
     let daemon = [
-        "Interchange", "Configuration", "ProxyServer", "DrydockDaemon", "DrydockCommand", "KeySupport",
+        "Interchange", "Configuration", "ProxyServer", "Plans", "DrydockDaemon", "DrydockCommand", "KeySupport",
         "LibrarySupport",
     ]
     package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }

@@ -4,6 +4,7 @@
 import ArgumentParser
 import Configuration
 import DrydockDaemon
+import EventLoop
 import Glibc
 import ProxyServer
 

@@ -1,5 +1,6 @@
 // Where commands find the daemon of a configuration file, and which errors keep them from asking any.
 
+import EventLoop
 import Foundation
 import Testing
 

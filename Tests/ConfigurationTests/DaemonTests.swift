@@ -1,5 +1,6 @@
 // The daemon's own keys: listeners, forward mode, tiers, logs, restarts, the configuration of a URL.
 
+import EventLoop
 import Foundation
 import Testing
 

@@ -1,5 +1,6 @@
 // Where a daemon takes commands whose configuration names no address: in a folder that nobody else can write to.
 
+import EventLoop
 import Foundation
 import Testing
 

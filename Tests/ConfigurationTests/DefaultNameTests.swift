@@ -1,5 +1,6 @@
 // The name of a daemon whose file gives none: the same at every start, and no other daemon's.
 
+import EventLoop
 import Testing
 
 @testable import Configuration

@@ -1,5 +1,6 @@
 // What is said of each kind of mistake in a configuration, as Texts/errors.txt has it.
 
+import EventLoop
 import Foundation
 import TestSupport
 import Testing

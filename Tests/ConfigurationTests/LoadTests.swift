@@ -1,5 +1,6 @@
 // Reading files: several errors at once, duplicates, broken YAML, the environment, included files.
 
+import EventLoop
 import Foundation
 import Testing
 

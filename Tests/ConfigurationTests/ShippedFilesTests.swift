@@ -1,5 +1,6 @@
 // The files under config/, the schema, and what `config default` and `config show` print.
 
+import EventLoop
 import Foundation
 import KeySupport
 import Policies

@@ -1,5 +1,6 @@
 // Durations, sizes, shares, ranges and the other scalars.
 
+import EventLoop
 import Policies
 import Testing
 

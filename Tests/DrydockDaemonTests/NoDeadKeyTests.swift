@@ -6,6 +6,7 @@ import EventLoop
 import Foundation
 import KeySupport
 import Logging
+import Plans
 import Testing
 
 @testable import DrydockDaemon

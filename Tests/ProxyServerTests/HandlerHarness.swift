@@ -4,9 +4,11 @@ import CacheStore
 import Configuration
 import DiskStore
 import DownloadCore
+import DrydockDaemon
 import EventLoop
 import Glibc
 import HTTPWire
+import Plans
 import TestSupport
 import Upstream
 
@@ -86,7 +88,7 @@ final class HandlerHarness: Sendable {
             adminListeners: admin.map { [$0] } ?? [],
             journal: journal
         )
-        sink = try log.map { try AccessLogSink($0, pool: pool) }
+        sink = try log.map { try AccessLogSink(AccessLogSettings($0), pool: pool) }
         server = await Server(
             parts,
             loops: loops,
@@ -163,7 +165,8 @@ final class HandlerHarness: Sendable {
         let text = Monitor(String?.none)
         Task(executorPreference: BlockingExecutor.shared) { [server] in
             let result = await server.explain(question)
-            text.update { $0 = "\(result.map { "\($0)" } ?? "no handler")" }
+            let document = result?.map { AdminExplanation($0) }
+            text.update { $0 = "\(document.map { "\($0)" } ?? "no handler")" }
         }
         guard text.wait(120, until: { $0 != nil }), let text = text.read({ $0 }) else {
             throw TestSupportError.timedOut("the explanation")

@@ -1,5 +1,6 @@
 // The resolved configuration of one daemon: every default applied, every inheritance done, every path absolute.
 
+package import EventLoop
 package import Policies
 
 /// What `drydock.yaml` says, ready to be compiled into a plan.

@@ -1,6 +1,7 @@
 // The defaults of a daemon whose file gives no name and no admin address: a name that no other daemon of a chain has,
 // and an admin socket that the commands of its user find.
 
+package import EventLoop
 import FoundationEssentials
 import Glibc
 import HTTPCaching

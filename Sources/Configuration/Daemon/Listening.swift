@@ -1,5 +1,7 @@
 // The listen addresses of the daemon, for clients and for the admin API.
 
+package import EventLoop
+
 extension KeyTable {
     static let admin = SectionDescriptor(
         name: "admin",

@@ -1,5 +1,7 @@
 // The keys that a reload cannot change.
 
+import EventLoop
+
 /// A key whose change needs a restart.
 package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
     /// The dotted key, such as `listen` or `cache.disk.path`.

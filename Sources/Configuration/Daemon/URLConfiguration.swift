@@ -1,5 +1,6 @@
 // The configuration of `drydock serve URL`, which needs no file.
 
+import EventLoop
 import FoundationEssentials
 
 package enum URLConfiguration {

@@ -1,6 +1,7 @@
 // The rules for texts: names, tokens, field values, hosts, prefixes, origins and others.
 
 import Content
+import EventLoop
 import HTTPCaching
 import Matching
 import Policies

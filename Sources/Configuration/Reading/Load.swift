@@ -1,6 +1,6 @@
 // Reading a configuration: the file, the files it includes, decoding and resolving.
 
-import EventLoop
+package import EventLoop
 import Files
 import FoundationEssentials
 import Glibc

@@ -1,5 +1,6 @@
 // From the text of a scalar, with the variables of the environment in it, to its typed value, kind by kind.
 
+import EventLoop
 import FoundationEssentials
 import Matching
 import Policies

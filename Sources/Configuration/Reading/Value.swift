@@ -2,6 +2,7 @@
 // tree is laid over the one that it inherits.
 
 import Content
+import EventLoop
 import Policies
 import Upstream
 

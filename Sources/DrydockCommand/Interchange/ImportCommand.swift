@@ -4,6 +4,7 @@ import ArgumentParser
 import Configuration
 import FoundationEssentials
 import Interchange
+import Plans
 import ProxyServer
 
 struct Import: ParsableCommand {

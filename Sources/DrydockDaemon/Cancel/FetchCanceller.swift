@@ -61,7 +61,7 @@ final class FetchCanceller: DaemonFeature {
         else {
             return nil
         }
-        if let cache = answer.cache { return (cache.service, cache.url) }
+        if let key = answer.stored?.explanation.key { return (key.service, key.description) }
         return answer.route.asks.map { (answer.route.service ?? "", $0) }
     }
 }

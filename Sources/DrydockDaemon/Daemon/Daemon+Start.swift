@@ -8,6 +8,7 @@ import EventLoop
 import Files
 import Glibc
 package import Logging
+import Plans
 import ProxyServer
 import ServiceCore
 import Synchronization
@@ -147,7 +148,7 @@ extension Daemon {
                     logSettings: beginning.logSettings,
                     runtime: runtime,
                     compiler: compiler,
-                    sink: try AccessLogSink(configuration.log, pool: threads.files),
+                    sink: try AccessLogSink(AccessLogSettings(configuration.log), pool: threads.files),
                     journal: Journal(JournalSettings(configuration.journal))
                 )
             } catch {

@@ -6,6 +6,7 @@ import DownloadCore
 import EventLoop
 import Glibc
 import Logging
+import Plans
 import ProxyServer
 import ServiceCore
 import Synchronization

@@ -4,6 +4,7 @@ import Configuration
 import DownloadCore
 import EventLoop
 import Logging
+import Plans
 import ProxyServer
 import ServiceCore
 import Synchronization
@@ -103,7 +104,7 @@ final class Reloader: Sendable {
         let signatures = FileSignature.all(of: watched)
         let plan = try parts.compiler.compile(configuration)
         do throws(SystemError) {
-            try parts.sink.update(configuration.log)
+            try parts.sink.update(AccessLogSettings(configuration.log))
         } catch {
             throw .configuration(Remedies.accessLog(error, configuration.log.access))
         }

@@ -6,6 +6,7 @@ import DownloadCore
 import EventLoop
 import HTTPWire
 import Logging
+import Plans
 import ProxyServer
 import ServiceCore
 import Synchronization

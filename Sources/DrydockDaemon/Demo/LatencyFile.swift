@@ -6,6 +6,7 @@ import Files
 import FoundationEssentials
 import Glibc
 import Logging
+import Plans
 import ProxyServer
 import ServiceCore
 import Synchronization

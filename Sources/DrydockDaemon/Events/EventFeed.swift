@@ -2,6 +2,7 @@
 
 import Glibc
 import HTTPWire
+import Plans
 import ProxyServer
 import ServiceCore
 

@@ -1,6 +1,7 @@
 // The gauges and log lines of services: slots, redirects, retries, quotas and circuit breakers.
 
 import Logging
+import Plans
 import Policies
 import ProxyServer
 import ServiceCore

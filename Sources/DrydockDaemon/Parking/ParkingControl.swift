@@ -3,6 +3,7 @@
 import EventLoop
 import HTTPWire
 import Logging
+import Plans
 import ProxyServer
 import ServiceCore
 

@@ -85,8 +85,8 @@ final class PurgeService: DaemonFeature {
     private func keys(of url: String) async throws(Problem) -> [String] {
         let isPath = url.hasPrefix("/")
         do throws(Problem) {
-            let cache = try await context.explain(ExplainQuery(url: url)).cache
-            let routed = cache.map { [$0.url] } ?? []
+            let stored = try await context.explain(ExplainQuery(url: url)).stored
+            let routed = stored.map { [$0.explanation.key.description] } ?? []
             return isPath || routed == [PurgeRule.normalised(url)] ? routed : [url] + routed
         } catch {
             // A response of an origin may be stored although forward mode would refuse its URL now.

@@ -2,6 +2,7 @@
 
 import Configuration
 import EventLoop
+import Plans
 import ProxyServer
 import Synchronization
 

@@ -1,7 +1,6 @@
-// The limits of client connections: the settings of one configuration, and how many connections there may be, in all and
+// The limits of client connections: the settings of the server, and how many connections there may be, in all and
 // from one client address, counted over all loops.
 
-package import Configuration
 package import EventLoop
 package import HTTPWire
 import Synchronization
@@ -139,16 +138,24 @@ package struct ServerSettings: Sendable {
     /// The clients that may connect over IP.
     package var clients: [ClientRule]
 
-    package init(_ configuration: Configuration) {
-        let limits = configuration.limits
-        name = configuration.name
-        head = HeadLimits(head: limits.head, fields: limits.fields, field: limits.field, target: limits.target)
-        headTimeout = limits.headTimeout
-        idle = limits.idle
-        bodyRate = limits.bodyRate
-        connections = limits.connections
-        perClient = limits.perClient
-        clients = configuration.clients
+    package init(
+        name: String,
+        head: HeadLimits,
+        headTimeout: UInt64,
+        idle: UInt64,
+        bodyRate: Int,
+        connections: Int,
+        perClient: Int,
+        clients: [ClientRule]
+    ) {
+        self.name = name
+        self.head = head
+        self.headTimeout = headTimeout
+        self.idle = idle
+        self.bodyRate = bodyRate
+        self.connections = connections
+        self.perClient = perClient
+        self.clients = clients
     }
 
     /// The time between two looks at deadlines: a quarter of the shortest of them, between 10 ms and 1 s.

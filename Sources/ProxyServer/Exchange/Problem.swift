@@ -1,7 +1,6 @@
 // The errors that Drydock itself answers with: problem details (RFC 9457) and Proxy-Status (RFC 9209), made of refusals
 // here alone, since routers and services refuse with values.
 
-import Configuration
 import DemoMode
 import DownloadCore
 package import HTTPWire

@@ -2,7 +2,6 @@
 // contacted and nothing changes.
 
 import CacheStore
-import Configuration
 import DemoMode
 import DownloadCore
 import EventLoop
@@ -17,7 +16,7 @@ extension UnsentRequests {
     func explain(
         _ question: ExplainQuery,
         on loop: isolated EventLoop
-    ) async throws(Problem) -> AdminExplanation {
+    ) async throws(Problem) -> RequestExplanation {
         var question = question
         if question.service == "forward", plan.service(named: "forward") == nil { question.service = "" }
         if let service = question.service, !service.isEmpty {
@@ -56,14 +55,17 @@ extension UnsentRequests {
     /// Where forward mode has nothing for a URL of an origin, as a listing shows it, and a service has: that.
     private func storedElsewhere(
         _ question: ExplainQuery,
-        _ forwarded: AdminExplanation,
+        _ forwarded: RequestExplanation,
         on loop: isolated EventLoop
-    ) async -> AdminExplanation? {
-        guard forwarded.route.kind == .forward, forwarded.cache?.variants.isEmpty ?? true else { return nil }
-        var first: AdminExplanation?
+    ) async -> RequestExplanation? {
+        func hasSomething(_ explanation: RequestExplanation) -> Bool {
+            !(explanation.stored?.explanation.places.isEmpty ?? true)
+        }
+        guard forwarded.route.kind == .forward, !hasSomething(forwarded) else { return nil }
+        var first: RequestExplanation?
         for way in plan.ways(to: question.url) {
             let found = try? await explain(question, way, on: loop)
-            if let found, found.cache?.variants.isEmpty == false { return found }
+            if let found, hasSomething(found) { return found }
             first = first ?? found
         }
         // Most clients tunnel to an https origin, and use a service for responses that are to be stored.
@@ -74,7 +76,7 @@ extension UnsentRequests {
         _ question: ExplainQuery,
         _ way: ClientWay,
         on loop: isolated EventLoop
-    ) async throws(Problem) -> AdminExplanation {
+    ) async throws(Problem) -> RequestExplanation {
         var question = question
         (question.url, question.service) = (way.target, nil)
         let bytes = try question.bytes(host: way.host ?? listenerName) { isListener($0) }
@@ -129,20 +131,20 @@ extension UnsentRequests {
         return forms.map { CacheKey(service: "", url: $0).description }.sorted()
     }
 
-    private func explain(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) -> AdminExplanation {
+    private func explain(_ bytes: [UInt8], on loop: isolated EventLoop) async throws(Problem) -> RequestExplanation {
         let (request, target, framing) = try parse(bytes)
         let match = try match(request, target)
         let (route, services) = (match.route, routes.services)
         _ = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
-        var shown = AdminExplanation.Route(match)
+        var shown = RequestExplanation.Route(match)
         if UpgradeTunnel.wantedProtocols(request, framing) != nil,
             let hop = try services.refusing({ () throws(RouteRefusal) in try services.plan.upgradeHop(match) })
         {
             shown.kind = .tunnel
             shown.asks = hop.origin.root + hop.path
-            var explanation = bypass(request, shown, "upgrade", "RFC 9110 section 7.8")
-            let outlooks = hop.gates.map { OriginOutlook($0.service, $0.runtime.admission) }
-            explanation.meets = outlooks.lazy.compactMap { AdminExplanation.Meeting($0, nil, nil) }.first
+            var explanation = bypass(request, shown, .upgrade)
+            let outlooks = hop.gates.lazy.map { OriginOutlook($0.service, $0.runtime.admission) }
+            explanation.outlook = outlooks.first { $0 != .asked } ?? .asked
             return explanation
         }
         let call = ServiceCall(match, framing, via: services.plan.via(request.version))
@@ -157,19 +159,19 @@ extension UnsentRequests {
                 return explanation
             }
             shown.kind = .demo
-            var explanation = bypass(request, shown, "demo", "configuration, demo.enabled")
+            var explanation = bypass(request, shown, .demo)
             explanation.demo = rules
             return explanation
         case .ladder(let ladder):
-            var explanation = bypass(request, shown, "from", "configuration, from")
-            explanation.rungs = await LadderExplanation(services).rungs(of: ladder, call, on: loop)
+            var explanation = bypass(request, shown, .from)
+            explanation.sources = await SourceExplanation(services).rulings(of: ladder, call, on: loop)
             return explanation
         case let step:
             guard let plan = match.endpoint.request.recording else {
                 return await explain(step, call, shown, root, on: loop)
             }
-            var explanation = bypass(request, shown, "source", "configuration, source")
-            explanation.rungs = await LadderExplanation(services).rungs(of: plan, call, on: loop)
+            var explanation = bypass(request, shown, .recording)
+            explanation.sources = await SourceExplanation(services).rulings(of: plan, call, on: loop)
             return explanation
         }
     }
@@ -177,18 +179,17 @@ extension UnsentRequests {
     private func explain(
         _ step: ServiceStep,
         _ call: ServiceCall,
-        _ shown: AdminExplanation.Route,
+        _ shown: RequestExplanation.Route,
         _ root: String,
         on loop: isolated EventLoop
-    ) async -> AdminExplanation {
+    ) async -> RequestExplanation {
         var explanation = await explain(step, call.head, shown, root, on: loop)
-        let asksNobody = explanation.bypass?.reason == StoreTier.seed.rawValue || core.isOffline
-        // Who joins a fetch that is under way meets nothing.
-        let isAlone = explanation.cache.map { cache in
-            cache.upstream != nil && cache.outcome != .refresh && (cache.fills == 0 || cache.isUncacheable)
-        }
-        if !asksNobody, isAlone ?? true {
-            explanation.meets = AdminExplanation.Meeting(OriginOutlook(call.match), call, explanation.cache)
+        let asksNobody = explanation.bypass == .seed || core.isOffline
+        if !asksNobody, explanation.stored?.explanation.asksByItself ?? true {
+            explanation.outlook = OriginOutlook(call.match)
+            if case .refused(let error) = explanation.outlook {
+                explanation.parking = ParkingOutlook(call, refused: error)
+            }
         }
         return explanation
     }
@@ -196,20 +197,20 @@ extension UnsentRequests {
     private func explain(
         _ step: ServiceStep,
         _ request: RequestHead,
-        _ shown: AdminExplanation.Route,
+        _ shown: RequestExplanation.Route,
         _ root: String,
         on loop: isolated EventLoop
-    ) async -> AdminExplanation {
+    ) async -> RequestExplanation {
         var shown = shown
         switch step {
         // Decided before.
-        case .demo, .ladder: return bypass(request, shown, "demo", "configuration, demo.enabled")
+        case .demo, .ladder: return bypass(request, shown, .demo)
         case .post(let ask, _):
             shown.asks = root + ask.path
-            return bypass(request, shown, "content", "configuration, cache.methods")
+            return bypass(request, shown, .storedPost)
         case .pass(let path, _):
             shown.asks = root + path
-            return bypass(request, shown, "content", "RFC 9110 section 9.3.1")
+            return bypass(request, shown, .content)
         case .store(let ask, _):
             shown.asks = root + ask.path
             return await explain(request, shown, ask, on: loop)
@@ -218,48 +219,56 @@ extension UnsentRequests {
 
     private func explain(
         _ request: RequestHead,
-        _ route: AdminExplanation.Route,
+        _ route: RequestExplanation.Route,
         _ ask: CacheRequest,
         on loop: isolated EventLoop
-    ) async -> AdminExplanation {
+    ) async -> RequestExplanation {
         if let seed = ask.seed, await core.seeds.pinned(ask, seed) != nil {
-            return bypass(request, route, StoreTier.seed.rawValue, "configuration, cache.seed_dir")
+            return bypass(request, route, .seed)
         }
-        guard ask.policy.mode != .none else {
-            return bypass(request, route, StoreRefusal.cacheOff.rawValue, StoreRefusal.cacheOff.section)
-        }
-        var explanation = AdminExplanation(request, route, ask, await core.lookup.explain(ask, on: loop))
-        let ways = plan.ways(to: route.asks ?? ask.key.description)
+        guard ask.policy.mode != .none else { return bypass(request, route, .cacheOff) }
+        let stored = await core.lookup.explain(ask, on: loop)
+        var explanation = RequestExplanation(
+            request: request,
+            route: route,
+            now: stored.rules.now,
+            isOffline: stored.rules.isOffline
+        )
+        explanation.stored = RequestExplanation.Stored(revalidate: ask.policy.revalidate, explanation: stored)
+        explanation.ways = plan.ways(to: route.asks ?? ask.key.description)
             .filter { $0.route.plan.name != ask.key.service }
             .map { way in
                 let url = way.host.map { "http://\($0)\(way.target)" } ?? way.target
-                return AdminExplanation.Way(service: way.route.plan.name, url: url)
+                return RequestExplanation.Way(service: way.route.plan.name, url: url)
             }
-        if !ways.isEmpty { explanation.ways = ways }
         return explanation
     }
 
     /// Nothing is stored or looked up.
     private func bypass(
         _ request: RequestHead,
-        _ route: AdminExplanation.Route,
-        _ reason: String,
-        _ section: String
-    ) -> AdminExplanation {
-        let ruling = AdminExplanation.Ruling(reason: reason, section: section)
-        return AdminExplanation(request, route, now: core.clock.now(), isOffline: core.isOffline, bypass: ruling)
+        _ route: RequestExplanation.Route,
+        _ reason: RequestExplanation.Bypass
+    ) -> RequestExplanation {
+        RequestExplanation(
+            request: request,
+            route: route,
+            now: core.clock.now(),
+            isOffline: core.isOffline,
+            bypass: reason
+        )
     }
 }
 
 extension ServiceClient {
     /// The rules of demo mode up to the one that answers a call, with why the others do not; nothing is counted.
-    func rulings(_ plan: DemoPlan, on call: ServiceCall) -> [AdminExplanation.DemoRule] {
-        var rulings: [AdminExplanation.DemoRule] = []
+    func rulings(_ plan: DemoPlan, on call: ServiceCall) -> [RequestExplanation.DemoRuling] {
+        var rulings: [RequestExplanation.DemoRuling] = []
         let (state, parts, key) = (call.match.route.demoState, call.demoParts, call.demoKey)
         for rule in plan.rules {
             let differences = state.differences(rule, parts, key: key, now: core.clock.elapsed)
             let answers = differences.isEmpty
-            rulings.append(AdminExplanation.DemoRule(rule: rule.label, answers: answers, differences: differences))
+            rulings.append(RequestExplanation.DemoRuling(rule: rule.label, answers: answers, differences: differences))
             if answers { break }
         }
         return rulings
@@ -275,8 +284,8 @@ extension Server {
     }
 
     /// Asks the proxy's handler of a loop; nil where the loop has ended.
-    package func explain(_ question: ExplainQuery) async -> Result<AdminExplanation, Problem>? {
-        await contexts[0].run { context, loop -> Result<AdminExplanation, Problem>? in
+    package func explain(_ question: ExplainQuery) async -> Result<RequestExplanation, Problem>? {
+        await contexts[0].run { context, loop -> Result<RequestExplanation, Problem>? in
             guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
             do throws(Problem) {
                 return .success(try await handler.unsent.explain(question, on: loop))
@@ -289,34 +298,37 @@ extension Server {
 
 // MARK: - The order of sources
 
-/// For the length of one question, on the loop.
-struct LadderExplanation {
+/// Says what each source of a route would do; for the length of one question, on the loop.
+struct SourceExplanation {
     private let services: ServiceClient
 
     init(_ services: ServiceClient) { self.services = services }
 
     private var core: DownloadCore { services.core }
 
-    /// Each rung in its order, with what it would do if it were asked.
-    func rungs(
+    /// Each source in its order, with what it would do if it were asked.
+    func rulings(
         of ladder: Ladder<EndpointRoute>,
         _ call: ServiceCall,
         on loop: isolated EventLoop
-    ) async -> [AdminExplanation.Rung] {
-        var result: [AdminExplanation.Rung] = []
+    ) async -> [RequestExplanation.SourceRuling] {
+        var result: [RequestExplanation.SourceRuling] = []
         for stage in ladder.stages {
             let attempt = stage.call(call)
-            for rung in stage.rungs { result.append(await explain(rung, stage.route, attempt, on: loop)) }
+            for rung in stage.rungs {
+                let said = await says(rung, stage.route, attempt, on: loop)
+                result.append(RequestExplanation.SourceRuling(source: rung, says: said))
+            }
         }
         return result
     }
 
     /// Each source of a route whose answers come from its `source`, with what it would do.
-    func rungs(
+    func rulings(
         of plan: RecordingPlan,
         _ call: ServiceCall,
         on loop: isolated EventLoop
-    ) async -> [AdminExplanation.Rung] {
+    ) async -> [RequestExplanation.SourceRuling] {
         let order: [AnswerRung] =
             switch plan.source {
             case .live: []
@@ -324,94 +336,72 @@ struct LadderExplanation {
             case .replayOrRecord: [.recording, .live]
             case .replay: [.recording]
             }
-        var result: [AdminExplanation.Rung] = []
+        var result: [RequestExplanation.SourceRuling] = []
         for rung in order {
             // The source of a recorded route looks by itself whether anybody is to be asked.
             let isOffline = rung == .live && core.isOffline
-            result.append(
-                isOffline
-                    ? AdminExplanation.Rung(rung: rung.rawValue, answers: false, reason: "the daemon is offline")
-                    : await explain(rung, call.match.endpoint, call, on: loop)
-            )
+            let said = isOffline ? .offline : await says(rung, call.match.endpoint, call, on: loop)
+            result.append(RequestExplanation.SourceRuling(source: rung, says: said))
         }
         return result
     }
 
-    private func explain(
+    private func says(
         _ rung: AnswerRung,
         _ route: EndpointRoute,
         _ call: ServiceCall,
         on loop: isolated EventLoop
-    ) async -> AdminExplanation.Rung {
-        func says(_ answers: Bool, _ reason: String) -> AdminExplanation.Rung {
-            AdminExplanation.Rung(rung: rung.rawValue, answers: answers, reason: reason)
-        }
+    ) async -> RequestExplanation.SourceRuling.Says {
         switch rung {
         case .demo:
-            guard let plan = route.demo else { return says(false, "there are no demo answers") }
-            let rules = services.rulings(plan, on: call)
-            guard let last = rules.last, last.answers else {
-                let nearest = rules.last.map { ": \($0.differences.joined(separator: "; "))" } ?? ""
-                return says(false, "no rule is for this request\(nearest)")
-            }
-            return says(true, last.rule.map { "rule \($0)" } ?? "its own answer")
+            guard let plan = route.demo else { return .noDemoAnswers }
+            guard let last = services.rulings(plan, on: call).last else { return .noDemoRule([]) }
+            return last.answers ? .demoRule(last.rule) : .noDemoRule(last.differences)
         case .recording:
             let found = await RecordingLookup(services).recording(for: call)
-            guard let recording = found.recording else { return says(false, found.reason) }
-            return says(true, "recorded \(HTTPDate.format(recording.recordedAt))")
+            return found.recording.map { .recorded($0.recordedAt) } ?? .notRecorded(found.reason)
         default: break
         }
         if rung == .live, !core.isOffline, case .refused(let error) = OriginOutlook(call.match) {
-            return says(false, error.description)
+            return .refused(error.description)
         }
         let step: ServiceStep
         do throws(RouteRefusal) { step = try services.liveStep(call) } catch {
             let problem = Problem(error, services.plan)
-            return says(false, "\(problem.title): \(problem.detail)")
+            return .refused("\(problem.title): \(problem.detail)")
         }
         guard case .store(let ask, let source) = step else {
-            guard rung == .live else { return says(false, "only GET and HEAD are answered from there") }
-            let isOffline = core.isOffline && source(of: step)?.opensSockets ?? true
-            return says(
-                !isOffline,
-                isOffline ? "the daemon is offline" : "asks \(call.match.origin?.root ?? "its service")"
-            )
+            guard rung == .live else { return .notOfItsMethod }
+            let isOffline = core.isOffline && self.source(of: step)?.opensSockets ?? true
+            return isOffline ? .offline : .asks(call.match.origin?.root)
         }
-        if rung == .live {
-            if core.isOffline, source.opensSockets { return says(false, "the daemon is offline") }
-            return says(true, "asks \((call.match.origin ?? call.match.route.address).root + ask.path)")
+        switch rung {
+        case .live:
+            if core.isOffline, source.opensSockets { return .offline }
+            return .asks((call.match.origin ?? call.match.route.address).root + ask.path)
+        case .fallback:
+            return ask.phases?.fallback.map { .fallback(status: $0.status, path: $0.path) } ?? .noFallback
+        case .seed:
+            guard let seed = ask.seed, await core.seeds.pinned(ask, seed) != nil else { return .noSeed }
+            return .seed
+        default: return says(rung, await core.lookup.explain(ask, on: loop))
         }
-        if rung == .fallback {
-            guard let file = ask.phases?.fallback else { return says(false, "there is no file") }
-            return says(true, "answers \(file.status) with \(file.path)")
-        }
-        if rung == .seed {
-            guard let seed = ask.seed, await core.seeds.pinned(ask, seed) != nil else {
-                return says(false, "no seed is of this URL, or the request has no-cache")
-            }
-            return says(true, "a seed")
-        }
-        return stored(rung, await core.lookup.explain(ask, on: loop), says)
     }
 
     /// - Parameter rung: `fresh` or `stale`.
-    private func stored(
-        _ rung: AnswerRung,
-        _ found: StoredExplanation,
-        _ says: (Bool, String) -> AdminExplanation.Rung
-    ) -> AdminExplanation.Rung {
+    private func says(_ rung: AnswerRung, _ found: StoredExplanation) -> RequestExplanation.SourceRuling.Says {
         let rules = found.rules
-        guard let chosen = rules.chosen else { return says(false, "nothing is stored for this request") }
+        guard let chosen = rules.chosen else { return .nothingStored }
         let variant = rules.variants[chosen]
-        let left = variant.lifetime.seconds - variant.timeInUse
         if rung == .fresh {
-            if case .fresh? = rules.decision { return says(true, "fresh for \(Lifetimes.text(max(0, left)))") }
-            return says(false, "\(rules.reason) (\(rules.section))")
+            guard case .fresh? = rules.decision else {
+                return .notAllowed(reason: rules.reason, section: rules.section)
+            }
+            return .fresh(max(0, variant.lifetime.seconds - variant.timeInUse))
         }
         switch variant.ifError {
-        case .allowed(let limit):
-            return says(true, "may answer up to \(Lifetimes.text(limit)) past its freshness (RFC 5861 section 4)")
-        case .refused(let refusal): return says(false, "\(refusal.rawValue) (\(refusal.section))")
+        case .allowed(let limit): return .stale(limit)
+        case .refused(let refusal): return .notAllowed(reason: refusal.rawValue, section: refusal.section)
         }
     }
 

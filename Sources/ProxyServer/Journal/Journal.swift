@@ -1,6 +1,5 @@
 // The journal: the latest requests and their answers, in a bounded number of bytes.
 
-package import Configuration
 import ServiceCore
 import Synchronization
 
@@ -19,10 +18,6 @@ package struct JournalSettings: Sendable, Equatable {
         self.size = size
         self.bodies = bodies
         self.redacted = Set(redacted.map { $0.lowercased() })
-    }
-
-    package init(_ configuration: JournalConfiguration) {
-        self.init(size: configuration.size, bodies: configuration.bodies ?? 0, redacted: configuration.redact)
     }
 }
 

@@ -85,17 +85,11 @@ struct AccessEntry {
 
 /// Writes entries as lines, and keeps the text of the current second.
 struct AccessLineWriter {
-    /// The format of a line.
-    enum Format: UInt8 {
-        case json = 1
-        case combined, text
-    }
-
-    let format: Format
+    let format: AccessLogSettings.Format
     private var second: Int64 = -1
     private var secondText: [UInt8] = []
 
-    init(_ format: Format) { self.format = format }
+    init(_ format: AccessLogSettings.Format) { self.format = format }
 
     /// Appends one line with its LF.
     /// - Parameter time: nanoseconds since 1970.

@@ -1,9 +1,37 @@
 // The destination of access log lines: one queue for all loops, and one writer on the I/O pool.
 
-package import Configuration
 package import EventLoop
 import Glibc
 import Synchronization
+
+/// Where access log lines go, and what is in them.
+package struct AccessLogSettings: Sendable, Equatable {
+    package enum Destination: Sendable, Equatable {
+        case off, stdout, stderr
+        /// An absolute path; lines are appended.
+        case file(path: String)
+    }
+
+    /// The format of a line.
+    package enum Format: UInt8, Sendable {
+        case json = 1
+        case combined, text
+    }
+
+    package var destination: Destination
+    package var format: Format
+    /// True if request ids are forwarded to origins.
+    package var passesIDs: Bool
+
+    package init(_ destination: Destination, format: Format = .json, passesIDs: Bool = false) {
+        self.destination = destination
+        self.format = format
+        self.passesIDs = passesIDs
+    }
+
+    /// The format as an atomic can hold it; 0 if nothing is logged.
+    fileprivate var code: UInt8 { destination == .off ? 0 : format.rawValue }
+}
 
 /// Collects the lines of all loops in the order in which they come, and writes them on the I/O pool, so that a slow
 /// disk or a stuck pipe never holds a loop.
@@ -54,12 +82,12 @@ package final class AccessLogSink: Sendable {
     /// - Parameter lastWaits: half seconds for which the end waits for a pipe whose reader reads nothing, before the
     ///   rest is dropped; 6 by default.
     /// - Throws: `SystemError` with the path if the file cannot be opened.
-    package init(_ configuration: LogConfiguration, pool: IOPool, lastWaits: Int = 6) throws(SystemError) {
+    package init(_ settings: AccessLogSettings, pool: IOPool, lastWaits: Int = 6) throws(SystemError) {
         self.pool = pool
         self.lastWaits = lastWaits
-        formatCode = Atomic(Self.code(configuration))
-        isPassingIDs = Atomic(Self.passesIDs(configuration))
-        state = Mutex(State(target: try Self.open(configuration.access)))
+        formatCode = Atomic(settings.code)
+        isPassingIDs = Atomic(settings.passesIDs)
+        state = Mutex(State(target: try Self.open(settings.destination)))
     }
 
     deinit {
@@ -71,15 +99,15 @@ package final class AccessLogSink: Sendable {
 
     /// Changes destination and format. The file is always opened again, because log rotation may have moved it.
     /// - Throws: `SystemError` with the path if the file cannot be opened; nothing changes then.
-    package func update(_ configuration: LogConfiguration) throws(SystemError) {
-        let next = try Self.open(configuration.access)
+    package func update(_ settings: AccessLogSettings) throws(SystemError) {
+        let next = try Self.open(settings.destination)
         let unused = state.withLock { state in
             defer { state.next = next }
             return state.next
         }
         unused?.close()
-        formatCode.store(Self.code(configuration), ordering: .relaxed)
-        isPassingIDs.store(Self.passesIDs(configuration), ordering: .relaxed)
+        formatCode.store(settings.code, ordering: .relaxed)
+        isPassingIDs.store(settings.passesIDs, ordering: .relaxed)
         start()
     }
 
@@ -103,7 +131,7 @@ package final class AccessLogSink: Sendable {
     // MARK: - For the loops
 
     /// The format of lines; nil if nothing is logged.
-    var format: AccessLineWriter.Format? { AccessLineWriter.Format(rawValue: formatCode.load(ordering: .relaxed)) }
+    var format: AccessLogSettings.Format? { AccessLogSettings.Format(rawValue: formatCode.load(ordering: .relaxed)) }
 
     /// True if request ids are forwarded to origins.
     var passesIDs: Bool { isPassingIDs.load(ordering: .relaxed) }
@@ -248,8 +276,8 @@ package final class AccessLogSink: Sendable {
         }
     }
 
-    private static func open(_ access: LogConfiguration.Access) throws(SystemError) -> Target {
-        switch access {
+    private static func open(_ destination: AccessLogSettings.Destination) throws(SystemError) -> Target {
+        switch destination {
         case .off: return Target(descriptor: -1)
         case .stdout: return Target(descriptor: STDOUT_FILENO, mayBlock: mayBlock(STDOUT_FILENO))
         case .stderr: return Target(descriptor: STDERR_FILENO, mayBlock: mayBlock(STDERR_FILENO))
@@ -264,24 +292,6 @@ package final class AccessLogSink: Sendable {
     private static func mayBlock(_ descriptor: Int32) -> Bool {
         var status = stat()
         return fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG
-    }
-
-    /// True if request ids are forwarded to origins: only if a log has the ids, since an id without its line is of no
-    /// use.
-    private static func passesIDs(_ configuration: LogConfiguration) -> Bool {
-        let isLogged = code(configuration) == AccessLineWriter.Format.json.rawValue
-        return configuration.requestID && (isLogged || [.trace, .debug].contains(configuration.level))
-    }
-
-    private static func code(_ configuration: LogConfiguration) -> UInt8 {
-        guard configuration.access != .off else { return 0 }
-        let format: AccessLineWriter.Format =
-            switch configuration.format.ofAccessLog {
-            case .json: .json
-            case .combined: .combined
-            case .text: .text
-            }
-        return format.rawValue
     }
 }
 

@@ -1,6 +1,5 @@
 // The server as one thing to start and stop: its bound sockets on loop 0, and the connections on all loops.
 
-package import Configuration
 package import EventLoop
 import Glibc
 import HTTPWire
@@ -302,7 +301,7 @@ package struct ListeningError: Error, Sendable, CustomStringConvertible {
     package var description: String { reason.description }
 }
 
-/// Binds the addresses of a configuration.
+/// Binds the sockets of addresses to listen on.
 package enum ListeningSet {
     /// Binds one socket for each address; `localhost` is 127.0.0.1 and, if the machine has it, ::1 on the same port,
     /// and `*` likewise 0.0.0.0 and ::.

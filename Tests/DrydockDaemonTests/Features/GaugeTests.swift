@@ -3,6 +3,7 @@
 import DownloadCore
 import EventLoop
 import Logging
+import Plans
 import ProxyServer
 import ServiceCore
 import TestSupport

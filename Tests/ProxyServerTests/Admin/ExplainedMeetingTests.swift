@@ -1,6 +1,7 @@
 // An explanation knows what the request itself would meet on its way to the origin: breaker, queue and parking; and
 // what a stored response costs that hardly anybody else selects.
 
+import DrydockDaemon
 import EventLoop
 import TestSupport
 import Testing
@@ -13,7 +14,7 @@ extension HandlerHarness {
         let found = Monitor(AdminExplanation?.none)
         Task(executorPreference: BlockingExecutor.shared) { [server] in
             let result = await server.explain(ExplainQuery(url: url, fields: []))
-            found.update { $0 = try? result?.get() }
+            found.update { $0 = (try? result?.get()).map { AdminExplanation($0) } }
         }
         guard found.wait(120, until: { $0 != nil }), let explanation = found.read({ $0 }) else {
             throw TestSupportError.timedOut("the explanation")

@@ -3,6 +3,7 @@
 import Configuration
 import EventLoop
 import Glibc
+import Plans
 import TestSupport
 
 @testable import ProxyServer
@@ -51,7 +52,7 @@ final class ServerHarness: Sendable {
         let loops = try LoopGroup.start(count: count)
         let pool = try IOPool(threads: 2)
         var sink: AccessLogSink?
-        if let log { sink = try AccessLogSink(log, pool: pool) }
+        if let log { sink = try AccessLogSink(AccessLogSettings(log), pool: pool) }
         let observations = self.observations
         let gate = self.gate
         server = await Server(

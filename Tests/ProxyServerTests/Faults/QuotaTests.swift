@@ -1,6 +1,7 @@
 // Quotas through the real handler: fields, refusals, what counts, and the clock that the windows go by.
 
 import EventLoop
+import Plans
 import TestSupport
 import Testing
 

@@ -5,6 +5,7 @@ import EventLoop
 import Foundation
 import Glibc
 import HTTPWire
+import Plans
 import ServiceCore
 import TestSupport
 import Testing
@@ -27,7 +28,7 @@ import Testing
         return entry
     }
 
-    private static func line(_ format: AccessLineWriter.Format, _ entry: AccessEntry) -> String {
+    private static func line(_ format: AccessLogSettings.Format, _ entry: AccessEntry) -> String {
         var writer = AccessLineWriter(format)
         var bytes: [UInt8] = []
         // 2026-11-21 01:44:05.123 UTC
@@ -210,7 +211,7 @@ import Testing
         var log = LogConfiguration()
         log.access = .file(path: folder.file("pipe"))
         // The reader has time enough, however busy the machine is.
-        let sink = try AccessLogSink(log, pool: pool, lastWaits: 1000)
+        let sink = try AccessLogSink(AccessLogSettings(log), pool: pool, lastWaits: 1000)
         let line = [UInt8](repeating: 0x61, count: 99) + [10]
         // More than a pipe holds.
         for _ in 0..<5000 { sink.append(line) }
@@ -414,19 +415,19 @@ import Testing
         defer { pool.stop() }
         var log = LogConfiguration()
         log.access = .file(path: folder.file("access.log"))
-        let sink = try AccessLogSink(log, pool: pool)
+        let sink = try AccessLogSink(AccessLogSettings(log), pool: pool)
         sink.append(Array("one\n".utf8))
         await sink.drain()
         try FileManager.default.moveItem(atPath: folder.file("access.log"), toPath: folder.file("old.log"))
         sink.append(Array("two\n".utf8))
         await sink.drain()
-        try sink.update(log)
+        try sink.update(AccessLogSettings(log))
         sink.append(Array("three\n".utf8))
         await sink.drain()
         #expect(folder.text("old.log") == "one\ntwo\n")
         #expect(folder.text("access.log") == "three\n")
         log.access = .file(path: "/nowhere/access.log")
-        #expect(throws: SystemError.self) { try sink.update(log) }
+        #expect(throws: SystemError.self) { try sink.update(AccessLogSettings(log)) }
         sink.append(Array("four\n".utf8))
         await sink.drain()
         #expect(folder.text("access.log") == "three\nfour\n")
@@ -442,7 +443,7 @@ import Testing
         defer { close(reader) }
         var log = LogConfiguration()
         log.access = .file(path: folder.file("pipe"))
-        let sink = try AccessLogSink(log, pool: pool, lastWaits: 1)
+        let sink = try AccessLogSink(AccessLogSettings(log), pool: pool, lastWaits: 1)
         for _ in 0..<20 { sink.append([UInt8](repeating: 10, count: 1 << 20)) }
         #expect(sink.droppedBuffers >= 1)
         await sink.drain()
@@ -471,11 +472,11 @@ import Testing
         #expect(await isWritten("first.log"))
         log.access = .file(path: folder.file("second.log"))
         log.format = .text
-        try sink.update(log)
+        try sink.update(AccessLogSettings(log))
         try await exchange()
         log.access = .off
         #expect(await isWritten("second.log"))
-        try sink.update(log)
+        try sink.update(AccessLogSettings(log))
         try await exchange()
         await harness.stop()
         #expect(folder.text("first.log").split(separator: "\n").count == 1)
@@ -493,7 +494,7 @@ import Testing
         defer { pool.stop() }
         var log = LogConfiguration()
         log.access = .file(path: "/nowhere/access.log")
-        let error = #expect(throws: SystemError.self) { _ = try AccessLogSink(log, pool: pool) }
+        let error = #expect(throws: SystemError.self) { _ = try AccessLogSink(AccessLogSettings(log), pool: pool) }
         #expect(error?.description == "open the access log /nowhere/access.log: No such file or directory")
     }
 }

@@ -3,6 +3,7 @@
 
 import Configuration
 import HTTPWire
+import Plans
 import TestSupport
 import Testing
 

@@ -3,6 +3,7 @@
 
 import EventLoop
 import HTTPWire
+import Plans
 import TestSupport
 import Testing
 

@@ -1,8 +1,9 @@
-// What outlives a reload, and what plans are made with: the state of services, of demo answers and of latencies.
+// The state that outlives a reload: services, what demo answers remember, and the latencies that are learned of origins.
 
-import Configuration
+package import Configuration
 package import DemoMode
 import EventLoop
+import Policies
 package import ServiceCore
 import Synchronization
 
@@ -68,12 +69,35 @@ package final class PlanRegistry: Sendable {
     }
 }
 
-/// What the routes of a configuration are made of, besides themselves.
-struct RouteParts {
-    let configuration: Configuration
-    let neighbours: Neighbours
-    let registry: PlanRegistry
-    let files: AnswerFiles
-    /// The places that latencies are learned of.
-    let learned: Set<String>
+extension Configuration {
+    /// The services and endpoints whose origins some latency is learned of, whether it is in force or not, so that demo
+    /// mode finds it when it is switched on.
+    package var learnedPlaces: Set<String> {
+        var places: Set<String> = []
+        func add(_ demo: DemoConfiguration?, _ faults: [FaultPolicy], at place: String) {
+            let answers = demo.map { $0.rules + [$0.answer] } ?? []
+            for policy in answers.map(\.latency) + faults.compactMap(\.latency) {
+                if case .learned(let learned) = policy.shape { places.insert(learned.source ?? place) }
+            }
+        }
+        add(nil, forward.faults, at: Self.forwardName)
+        for service in services {
+            add(service.demo, service.faults, at: service.name)
+            for endpoint in service.endpoints {
+                add(endpoint.demo, endpoint.faults, at: RoutePlan.place(service.name, endpoint.name))
+            }
+        }
+        return places
+    }
+}
+
+extension RoutePlan {
+    /// What learned latencies call an endpoint.
+    package static func place(_ service: String, _ endpoint: String) -> String { "\(service)/\(endpoint)" }
+
+    /// Those who learn from what is fetched for a route.
+    static func learners(_ place: RoutePlace, _ latencies: LearnedLatencies) -> [LearnedLatency] {
+        let names = [place.service] + (place.endpoint == nil ? [] : [place.name])
+        return names.filter(place.learned.contains).map(latencies.latency)
+    }
 }

@@ -1,10 +1,13 @@
-// The seed folders of a configuration: each is opened once, even if several services use it.
+// The files and folders that a configuration names besides its demo answers: seeds, stand-ins and recordings, each opened once,
+// and the errors of those that cannot be read.
 
 package import CacheStore
 import Configuration
+import Content
 package import DemoMode
 import DownloadCore
 package import EventLoop
+import Policies
 package import ServiceCore
 
 /// What opening seed folders needs.
@@ -85,5 +88,56 @@ struct SeedTable {
         } catch {
             throw .seed(error)
         }
+    }
+}
+
+extension SeedTable {
+    /// Reads the files that have not been read for this configuration yet. Blocks.
+    /// - Throws: `PlanError` naming the file.
+    mutating func phases(
+        _ cache: CacheConfiguration,
+        expect: ContentExpectation = .any,
+        types: ExpectedTypes? = nil
+    ) throws(PlanError) -> PhasePlan? {
+        var plan = PhasePlan(expect: expect, types: types)
+        if let placeholder = cache.placeholder {
+            plan.placeholder = try standIn(placeholder.answer)
+            plan.placeholderDelay = placeholder.after
+        }
+        if let fallback = cache.fallback { plan.fallback = try standIn(fallback) }
+        return plan.isEmpty ? nil : plan
+    }
+
+    private mutating func standIn(_ configuration: StandInConfiguration) throws(PlanError) -> SubstituteResponse {
+        if let known = standIns[configuration] { return known }
+        do throws(DemoFileError) {
+            let file = try DemoFile.load(path: configuration.file)
+            let made = SubstituteResponse(
+                path: file.path,
+                status: configuration.status,
+                bytes: file.bytes,
+                contentType: file.contentType
+            )
+            standIns[configuration] = made
+            return made
+        } catch {
+            throw .standIn(error)
+        }
+    }
+}
+
+extension SeedTable {
+    /// Opens nothing yet: a folder is made with its first recording.
+    /// - Returns: nil where no folder is named, or for plans whose requests are never answered.
+    func recordings(_ configuration: RecordingConfiguration, _ place: RoutePlace) -> RecordingPlan? {
+        guard let folder = configuration.folder, let opener else { return nil }
+        var rules = configuration.rules
+        rules.shown = place.notSecret
+        return RecordingPlan(
+            source: configuration.source,
+            rules: rules,
+            folder: opener.recordings("\(folder)/\(place.service)"),
+            secrets: place.secrets
+        )
     }
 }

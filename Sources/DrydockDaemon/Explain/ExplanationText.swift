@@ -3,6 +3,7 @@
 import CacheStore
 import Configuration
 import HTTPWire
+import ProxyServer
 
 extension AdminExplanation {
     /// The explanation as lines with line ends; labels begin in column 0, values in column 15.

@@ -6,7 +6,7 @@ import Interchange
 import TestSupport
 import Testing
 
-@testable import ProxyServer
+@testable import Plans
 
 @Suite struct ImportProofTests {
     /// Reads a source, writes its configuration, and asks.

@@ -11,6 +11,16 @@ import HTTPWire
 package import ServiceCore
 import Upstream
 
+/// What the routes of a configuration are made of, besides themselves.
+struct RouteParts {
+    let configuration: Configuration
+    let neighbours: Neighbours
+    let registry: PlanRegistry
+    let files: AnswerFiles
+    /// The places that latencies are learned of.
+    let learned: Set<String>
+}
+
 extension RoutePlan {
     /// Reads the demo files, opens the seed folders and builds the routes. The plan in force does not change, see
     /// ``takeEffect()``. Blocks.

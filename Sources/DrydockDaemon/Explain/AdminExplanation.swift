@@ -1,12 +1,14 @@
 // The document of `GET /v1/explain`: the route of a request, the stored responses, the decision, and the rule behind
-// it; made from what the download core says about the request.
+// it; made from the values that the server gives.
 
 import CacheStore
-import DownloadCore
+import Configuration
+package import DownloadCore
 import HTTPCaching
 import HTTPWire
+import Policies
+package import ProxyServer
 import ServiceCore
-import Upstream
 
 /// The explanation of a request. Durations are seconds, times seconds since 1970, sizes bytes; reasons are those of
 /// Cache-Status.
@@ -122,20 +124,7 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
 }
 
 extension AdminExplanation {
-    package enum Outcome: String, Codable, Sendable {
-        /// The store answers.
-        case answer
-        /// The store answers, and the response is revalidated in the background.
-        case refresh
-        /// The origin is asked to validate the stored response.
-        case check
-        /// The origin is asked for the whole response.
-        case fetch
-        /// The origin is asked for a range: the missing one, or the one that the request wants.
-        case part
-        /// The answer is a 504: no origin is asked.
-        case refuse
-    }
+    package typealias Outcome = StoredExplanation.Outcome
 
     package struct Upstream: Codable, Sendable, Equatable {
         package var method: String
@@ -259,68 +248,91 @@ extension AdminExplanation {
     }
 }
 
-// MARK: - Makes the document of an explanation from what the download core says about a request
+// MARK: - Makes the document from the values of the server
+
+extension StoredExplanation.Outcome: Codable {}
 
 extension AdminExplanation.Route {
-    init(_ match: RouteMatch) {
-        let route = match.route
-        if route.asksTarget {
-            self.init(kind: .forward)
-        } else {
-            let endpoint = match.endpoint.endpoint?.name
-            self.init(kind: .service, service: route.plan.name, match: route.place, endpoint: endpoint)
-        }
-        openAPI = route.plan.examination.map { "\($0.document), \($0.refuses ? "refuse" : "report")" }
-        proxy = match.origin.flatMap { route.plan.proxies.proxy(to: $0)?.place }
+    fileprivate init(_ route: RequestExplanation.Route) {
+        let kind: Kind =
+            switch route.kind {
+            case .service: .service
+            case .forward: .forward
+            case .demo: .demo
+            case .tunnel: .tunnel
+            }
+        self.init(
+            kind: kind,
+            service: route.service,
+            match: route.match,
+            endpoint: route.endpoint,
+            asks: route.asks,
+            proxy: route.proxy,
+            openAPI: route.document.map { "\($0), \(route.isRefusedByDocument ? "refuse" : "report")" }
+        )
     }
 }
 
 extension AdminExplanation {
-    /// Makes the explanation of a request that does not use the cache.
-    init(_ request: RequestHead, _ route: Route, now: Int64, isOffline: Bool, bypass: Ruling? = nil) {
+    package init(_ explanation: RequestExplanation) {
+        let request = explanation.request
         self.init(
             method: request.method.name,
             target: request.target,
             fields: request.fields.lines.map { Field(name: $0.name, value: $0.value) },
-            route: route,
-            now: now,
-            isOffline: isOffline,
-            bypass: bypass
-        )
-    }
-
-    init(_ request: RequestHead, _ route: Route, _ ask: CacheRequest, _ stored: StoredExplanation) {
-        self.init(request, route, now: stored.rules.now, isOffline: stored.rules.isOffline)
-        let outcome = Outcome(stored)
-        cache = Cache(
-            service: stored.key.service,
-            url: stored.key.description,
-            keyLines: stored.key.extras?.split(separator: "\n").map(String.init) ?? [],
-            revalidate: ask.policy.revalidate.rawValue,
-            variants: zip(stored.rules.variants, stored.places).map { Variant($0, $1) },
-            outcome: outcome,
-            decision: Ruling(stored, outcome),
-            reply: stored.reply.map { reply in
-                Reply(status: reply.status, parts: Self.bytes(reply.parts), section: reply.section)
+            route: Route(explanation.route),
+            now: explanation.now,
+            isOffline: explanation.isOffline,
+            bypass: explanation.bypass.map { Ruling($0) },
+            cache: explanation.stored.map { Cache($0, explanation) },
+            meets: Meeting(explanation),
+            demo: explanation.demo?.map { ruling in
+                DemoRule(rule: ruling.rule, answers: ruling.answers, differences: ruling.differences)
             },
-            upstream: outcome == .answer || outcome == .refuse
-                ? nil : Upstream(stored, route.asks ?? stored.key.description),
-            fills: stored.fills,
-            isUncacheable: stored.isRememberedAsUncacheable
+            rungs: explanation.sources?.map { ruling in
+                Rung(rung: ruling.source.rawValue, answers: ruling.answers, reason: ruling.says.reason)
+            },
+            ways: explanation.ways.isEmpty ? nil : explanation.ways.map { Way(service: $0.service, url: $0.url) }
         )
-        cache?.unstored = stored.unstored.map { unstored in
-            let ruling = Ruling(reason: unstored.reason, section: unstored.section)
-            return Unstored(ruling: ruling, ago: max(0, now - unstored.time))
-        }
-        cache?.checkPause = stored.checkPause.map { $0 - now }
-        cache?.placeholder = stored.placeholder.map { Standing($0) }
-        cache?.fallback = stored.fallback.map { Standing($0) }
-        cache?.otherVariant = stored.otherVariantOnFailure
     }
 
     /// The first and the last byte of each range, as `0-99`.
     fileprivate static func bytes(_ ranges: [Range<Int64>]) -> [String] {
         ranges.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
+    }
+}
+
+extension AdminExplanation.Cache {
+    fileprivate init(_ stored: RequestExplanation.Stored, _ whole: RequestExplanation) {
+        let (found, outcome) = (stored.explanation, stored.outcome)
+        self.init(
+            service: found.key.service,
+            url: found.key.description,
+            keyLines: found.key.extras?.split(separator: "\n").map(String.init) ?? [],
+            revalidate: stored.revalidate.rawValue,
+            variants: zip(found.rules.variants, found.places).map { AdminExplanation.Variant($0, $1) },
+            outcome: outcome,
+            decision: AdminExplanation.Ruling(found, outcome),
+            reply: found.reply.map { reply in
+                AdminExplanation.Reply(
+                    status: reply.status,
+                    parts: AdminExplanation.bytes(reply.parts),
+                    section: reply.section
+                )
+            },
+            upstream: outcome == .answer || outcome == .refuse
+                ? nil : AdminExplanation.Upstream(found, whole.route.asks ?? found.key.description),
+            fills: found.fills,
+            isUncacheable: found.isRememberedAsUncacheable
+        )
+        unstored = found.unstored.map { unstored in
+            let ruling = AdminExplanation.Ruling(reason: unstored.reason, section: unstored.section)
+            return AdminExplanation.Unstored(ruling: ruling, ago: max(0, whole.now - unstored.time))
+        }
+        checkPause = found.checkPause.map { $0 - whole.now }
+        placeholder = found.placeholder.map { AdminExplanation.Standing($0) }
+        fallback = found.fallback.map { AdminExplanation.Standing($0) }
+        otherVariant = found.otherVariantOnFailure
     }
 }
 
@@ -336,6 +348,20 @@ extension AdminExplanation.Standing {
 }
 
 extension AdminExplanation.Ruling {
+    /// Why nothing is stored or looked up.
+    fileprivate init(_ bypass: RequestExplanation.Bypass) {
+        switch bypass {
+        case .upgrade: self.init(reason: "upgrade", section: "RFC 9110 section 7.8")
+        case .demo: self.init(reason: "demo", section: "configuration, demo.enabled")
+        case .from: self.init(reason: "from", section: "configuration, from")
+        case .recording: self.init(reason: "source", section: "configuration, source")
+        case .content: self.init(reason: "content", section: "RFC 9110 section 9.3.1")
+        case .storedPost: self.init(reason: "content", section: "configuration, cache.methods")
+        case .seed: self.init(reason: StoreTier.seed.rawValue, section: "configuration, cache.seed_dir")
+        case .cacheOff: self.init(reason: StoreRefusal.cacheOff.rawValue, section: StoreRefusal.cacheOff.section)
+        }
+    }
+
     /// The reason for the outcome. If no stored response is selected and no origin is asked, it is the reason why no
     /// origin is asked.
     fileprivate init(_ stored: StoredExplanation, _ outcome: AdminExplanation.Outcome) {
@@ -369,35 +395,6 @@ extension AdminExplanation.Upstream {
             url: url,
             conditions: fields.lines.map { AdminExplanation.Field(name: $0.name, value: $0.value) }
         )
-    }
-}
-
-extension AdminExplanation.Outcome {
-    fileprivate init(_ stored: StoredExplanation) {
-        let rules = stored.rules
-        switch stored.part {
-        case .answer?:
-            self = .answer
-            return
-        case .ask?:
-            self = .part
-            return
-        case .refuse?:
-            self = .refuse
-            return
-        case nil: break
-        }
-        switch rules.decision {
-        case .fresh: self = .answer
-        case .staleAllowed(_, _, let allowance): self = allowance == .whileRevalidate ? .refresh : .answer
-        case .onlyIfCachedMiss: self = .refuse
-        case .stale, .mismatch, nil:
-            if rules.isOffline || rules.onlyIfCached {
-                self = .refuse
-            } else {
-                self = rules.check == nil ? .fetch : .check
-            }
-        }
     }
 }
 
@@ -449,15 +446,36 @@ extension AdminExplanation.Variant {
     }
 }
 
+extension RequestExplanation.SourceRuling.Says {
+    /// A description of the answer, or the reason why there is none.
+    fileprivate var reason: String {
+        switch self {
+        case .noDemoAnswers: "there are no demo answers"
+        case .noDemoRule(let nearest):
+            "no rule is for this request\(nearest.isEmpty ? "" : ": " + nearest.joined(separator: "; "))"
+        case .demoRule(let name): name.map { "rule \($0)" } ?? "its own answer"
+        case .recorded(let time): "recorded \(HTTPDate.format(time))"
+        case .notRecorded(let why): why
+        case .offline: "the daemon is offline"
+        case .refused(let why): why
+        case .notOfItsMethod: "only GET and HEAD are answered from there"
+        case .asks(let url): "asks \(url ?? "its service")"
+        case .noFallback: "there is no file"
+        case .fallback(let status, let path): "answers \(status) with \(path)"
+        case .noSeed: "no seed is of this URL, or the request has no-cache"
+        case .seed: "a seed"
+        case .nothingStored: "nothing is stored for this request"
+        case .fresh(let seconds): "fresh for \(Lifetimes.text(seconds))"
+        case .stale(let limit): "may answer up to \(Lifetimes.text(limit)) past its freshness (RFC 5861 section 4)"
+        case .notAllowed(let reason, let section): "\(reason) (\(section))"
+        }
+    }
+}
+
 extension AdminExplanation.Meeting {
-    /// The way in which a request would meet its origin if it is not asked at once.
-    /// - Parameters:
-    ///   - call: the call of a service, which is parked if it is refused and the service parks calls; nil for an
-    ///     upgrade, which is never parked.
-    ///   - cache: what the cache would do; nil if the request does not use it.
-    /// - Returns: nil if the origin is asked at once.
-    init?(_ outlook: OriginOutlook, _ call: ServiceCall?, _ cache: AdminExplanation.Cache?) {
-        switch outlook {
+    /// The way in which a request would meet its origin; nil if the origin is asked at once, or not at all.
+    fileprivate init?(_ explanation: RequestExplanation) {
+        switch explanation.outlook {
         case .asked: return nil
         case .waits(let others, let most):
             let wait = "for \(most / 1_000_000) ms at most (configuration, max_queue)"
@@ -465,17 +483,17 @@ extension AdminExplanation.Meeting {
             self.init(kind: .waits, reason: "the request waits for a slot of its service\(before), \(wait)")
         case .refused(let error):
             self.init(kind: .refused, reason: error.description)
-            let chosen = cache?.variants.first { $0.isChosen }
-            if error.isOriginFailure, chosen?.staleIfError != nil {
+            let stored = explanation.stored?.explanation
+            if error.isOriginFailure, stored?.answersOnFailure == true {
                 instead = .stale
-            } else if error.isOriginFailure, cache?.otherVariant != nil {
+            } else if error.isOriginFailure, stored?.otherVariantOnFailure != nil {
                 instead = .otherVariant
-            } else if cache?.fallback?.mayAnswer == true {
+            } else if stored?.fallback?.mayAnswer == true {
                 instead = .fallback
             } else {
                 instead = .nothing
                 (status, retryAfter) = (error.status, error.retryAfter)
-                switch call.flatMap({ ParkingOutlook($0, refused: error) }) {
+                switch explanation.parking {
                 case .parked(let most):
                     instead = .parked
                     parking = "for \(most / 1_000_000_000) s at most (configuration, park)"
@@ -500,5 +518,13 @@ extension AdminExplanation.Meeting {
             let unparked = parking.map { ", and is not parked, since \($0)" } ?? ""
             return [reason, "the request is answered \(status ?? 503)\(later)\(unparked)"]
         }
+    }
+}
+
+extension StoredExplanation {
+    /// The stored response that the request selects answers if the origin fails.
+    fileprivate var answersOnFailure: Bool {
+        guard let chosen = rules.variants.first(where: \.isChosen), case .allowed = chosen.ifError else { return false }
+        return true
     }
 }

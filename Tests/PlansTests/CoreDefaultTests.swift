@@ -8,11 +8,12 @@ import DownloadCore
 import HTTPCaching
 import HTTPWire
 import Policies
+import ProxyServer
 import ServiceCore
 import Testing
 import Upstream
 
-@testable import ProxyServer
+@testable import Plans
 
 @Suite struct CoreDefaultTests {
     private static let service = ServiceConfiguration(name: "s", match: .prefix("/"), baseURL: nil)
