@@ -109,11 +109,10 @@ extension ServiceClient {
             throw .noDemoRule(plan.name, service: call.match.route.plan.name, nearest: nearest)
         }
         let policy = call.match.endpoint.request.policies.retry
-        let resilience = call.match.route.runtime.resilience
-        if policy.count > 0 { resilience.earnRetries(policy.budget) }
+        if policy.count > 0 { call.match.route.runtime.resilience.earnRetries(policy.budget) }
         var draw = try await draw(first, override, on: loop)
         var retries = 0
-        while draw.isFailure, let wait = waitForRetry(retries + 1, after: draw, call, policy, resilience) {
+        while draw.isFailure, let wait = waitForRetry(retries + 1, after: draw, call) {
             retries += 1
             do { try await loop.sleep(nanoseconds: wait) } catch { throw .clientLeft }
             // The faults are drawn once for the request.
@@ -229,43 +228,17 @@ extension ServiceClient {
         return draw
     }
 
-    /// The nanoseconds until a failure is drawn again; nil if the failure is the answer.
-    private func waitForRetry(
-        _ retry: Int,
-        after draw: DemoDraw,
-        _ call: ServiceCall,
-        _ policy: RetryPolicy,
-        _ resilience: Resilience
-    ) -> UInt64? {
-        let end = AttemptEnd.head(status: draw.status, retryAfter: draw.fields.first(.retryAfter))
-        let decision = RetryDecision.decide(
-            end,
-            policy,
+    /// Nanoseconds until a failure is drawn again; nil where it is the answer.
+    private func waitForRetry(_ retry: Int, after draw: DemoDraw, _ call: ServiceCall) -> UInt64? {
+        let verdict = call.match.route.runtime.resilience.verdict(
+            on: .head(status: draw.status, retryAfter: draw.fields.first(.retryAfter)),
+            call.match.endpoint.request.policies.retry,
             retry: retry,
             method: call.head.method,
+            path: call.match.rest,
             hasSentBody: false,
-            now: core.clock.now(),
-            draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
+            now: core.clock.now()
         )
-        guard case .retry(let wait) = decision,
-            resilience.takeRetry(
-                policy,
-                method: call.head.method,
-                path: call.match.rest,
-                attempts: retry,
-                why: end.text
-            )
-        else { return nil }
-        resilience.tell(
-            .retrying(
-                method: call.head.method.name,
-                path: String(call.match.rest.prefix { $0 != "?" }),
-                attempt: retry + 1,
-                of: policy.count + 1,
-                wait: wait,
-                why: end.text
-            )
-        )
-        return wait
+        return if case .retry(let wait) = verdict { wait } else { nil }
     }
 }

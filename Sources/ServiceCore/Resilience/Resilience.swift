@@ -134,31 +134,55 @@ package final class Resilience: Sendable {
         state.withLock { $0.budget.earn(share, now: now) }
     }
 
-    /// Takes a retry out of the budget, if the policy has one, and reports if none is left.
+    /// What follows an attempt: the one place that decides it, for fetches and for demo answers. It asks the policy,
+    /// then the caller, then the budget; it counts and reports a retry, and one for which the budget has nothing left.
     /// - Parameters:
-    ///   - attempts: the number of attempts so far.
-    ///   - why: the end of the last attempt.
-    func takeRetry(_ policy: RetryPolicy, method: Method, path: some StringProtocol, attempts: Int, why: String)
-        -> Bool
-    {
-        let now = now()
-        let refusal = policy.budget == nil ? nil : state.withLock { $0.budget.refuses(now: now) }
-        guard let refusal else {
-            retries.wrappingAdd(1, ordering: .relaxed)
-            return true
+    ///   - retry: the number of the retry that it would be, 1 for the first.
+    ///   - path: the target of the request; what is reported of it has no query, which may hold secrets.
+    ///   - hasSentBody: content of the request has been read, and cannot be read again.
+    ///   - now: Unix seconds, for a Retry-After that is a date.
+    ///   - isWanted: asked where the policy repeats the attempt; false makes its end the answer.
+    func verdict(
+        on end: AttemptEnd,
+        _ policy: RetryPolicy,
+        retry: Int,
+        method: Method,
+        path: some StringProtocol,
+        hasSentBody: Bool,
+        now: Int64,
+        isWanted: () -> Bool = { true }
+    ) -> RetryVerdict {
+        let decision = RetryDecision.decide(
+            end,
+            policy,
+            retry: retry,
+            method: method,
+            hasSentBody: hasSentBody,
+            now: now,
+            draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
+        )
+        guard case .retry(let wait) = decision, isWanted() else { return .final }
+        let (clock, shown) = (self.now(), String(path.prefix { $0 != "?" }))
+        if policy.budget != nil, let refusal = state.withLock({ $0.budget.refuses(now: clock) }) {
+            unaffordable.wrappingAdd(1, ordering: .relaxed)
+            let isFirst = refusal == .first
+            onReport(
+                .retryRefused(method: method.name, path: shown, attempts: retry, why: end.text, isFirst: isFirst)
+            )
+            return .unaffordable
         }
-        unaffordable.wrappingAdd(1, ordering: .relaxed)
-        onReport(
-            .retryRefused(
+        retries.wrappingAdd(1, ordering: .relaxed)
+        tell(
+            .retrying(
                 method: method.name,
-                // The query is left out, because it may contain secrets.
-                path: String(path.prefix { $0 != "?" }),
-                attempts: attempts,
-                why: why,
-                isFirst: refusal == .first
+                path: shown,
+                attempt: retry + 1,
+                of: policy.count + 1,
+                wait: wait,
+                why: end.text
             )
         )
-        return false
+        return .retry(after: wait)
     }
 
     // MARK: - The breaker

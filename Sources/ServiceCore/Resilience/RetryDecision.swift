@@ -95,7 +95,17 @@ package enum RetryDecision: Sendable, Equatable {
     }
 }
 
-/// The budget of retries: each fetch earns a part of a retry, each second earns one, and a retry takes one.
+/// What ``Resilience/verdict(on:_:retry:method:path:hasSentBody:now:isWanted:)`` says of an attempt.
+enum RetryVerdict: Sendable, Equatable {
+    /// Another one follows, after so many nanoseconds; it has been counted and reported.
+    case retry(after: UInt64)
+    /// What came is the answer.
+    case final
+    /// What came is the answer, since the budget of retries has nothing left.
+    case unaffordable
+}
+
+/// Tokens: each fetch brings a part of one, each second one, and a retry takes one.
 package struct RetryBudget: Sendable, Equatable {
     /// The number of retries that time alone provides.
     private static let reserve = 10.0

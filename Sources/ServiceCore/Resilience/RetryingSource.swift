@@ -166,43 +166,24 @@ private final class RetryingFetch: PassingFetch {
     /// Decides about an attempt that ended before anything of its answer was sent on.
     /// - Returns: whether another one follows, whose wait has begun.
     func mayRetry(_ end: AttemptEnd) -> Bool {
-        let decision = RetryDecision.decide(
-            end,
+        let verdict = resilience.verdict(
+            on: end,
             policy,
             retry: retries + 1,
             method: request.method,
+            path: request.path,
             hasSentBody: body.map { !$0.canBeRepeated } ?? false,
-            now: clock.now(),
-            draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
-        )
-        guard case .retry(let wait) = decision, mayAsk(), shouldRetry?(end, request, retries + 1) ?? true else {
-            return false
+            now: clock.now()
+        ) {
+            mayAsk() && shouldRetry?(end, request, retries + 1) ?? true
         }
-        guard
-            resilience.takeRetry(
-                policy,
-                method: request.method,
-                path: request.path,
-                attempts: retries + 1,
-                why: end.text
-            )
-        else {
+        guard case .retry(let wait) = verdict else {
+            guard verdict == .unaffordable else { return false }
             isRefused = true
             onRefusal?()
             return false
         }
         retries += 1
-        resilience.tell(
-            .retrying(
-                method: request.method.name,
-                // The query is left out, because it may contain secrets.
-                path: String(request.path.prefix { $0 != "?" }),
-                attempt: retries + 1,
-                of: policy.count + 1,
-                wait: wait,
-                why: end.text
-            )
-        )
         (sink as? CallFetch)?.retrying(after: wait, status: end.status, why: end.text)
         state = .waiting
         lastEnd = end.text
