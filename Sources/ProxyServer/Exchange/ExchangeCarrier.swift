@@ -97,6 +97,8 @@ enum BrokenPart {
     case garbage(after: ResponseHead?)
     /// In the place of a piece of content, one whose framing means nothing.
     case badChunk
+    /// The end of content in chunks, behind which the connection stays for a while.
+    case lastChunk
     /// Content beyond the length that the head has said.
     case surplus(BodyPiece)
 }

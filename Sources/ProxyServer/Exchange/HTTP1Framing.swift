@@ -126,6 +126,7 @@ struct HTTP1Framing: Equatable {
             case .beginning(let head): firstLine(head) + "Content-Ty"
             case .garbage(let head): (head.map(firstLine) ?? "") + garbage
             case .badChunk: "no-size\r\n"
+            case .lastChunk: "0\r\n\r\n"
             case .surplus: ""
             }
         return Array(text.utf8)

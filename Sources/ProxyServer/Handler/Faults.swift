@@ -244,7 +244,7 @@ extension Responder {
             _ = try? exchange.send(.badChunk)
         case .stalledBody(_, let time): await exchange.hold(time, on: loop)
         case .slowClose(let time):
-            if reader != nil, isChunked, exchange.request.version != .http10 { exchange.sendUnframed("0\r\n\r\n") }
+            if reader != nil, isChunked, exchange.request.version != .http10 { _ = try? exchange.send(.lastChunk) }
             await exchange.hold(time, on: loop)
         case .wrongLength(let more) where more < 0:
             if let reader { await sendSurplus(reader, exchange, on: loop) }
