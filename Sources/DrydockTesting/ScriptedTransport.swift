@@ -13,7 +13,7 @@ import Synchronization
 /// let transport = ScriptedTransport(clock: clock)
 /// transport.answer(.get, "/users/1", with: .status(.serviceUnavailable), .json(#"{"name": "Ada"}"#))
 /// transport.answer(.post, "/users") { request in .json(request.text, status: .created) }
-/// let loader = ResourceLoader(transport: transport, base: URL(string: "https://example.com"))
+/// let services = ServiceManager(transport: transport, base: URL(string: "https://example.com"))
 /// ```
 ///
 /// The target of an answer is a path such as `/users`, whatever the query is; a path with a query such as `/users?page=2`,

@@ -21,7 +21,8 @@ import Testing
         // Closures of the program, and what calls them.
         "RequestBody.stream(length:contentType:_:)", "ResponseFormat.init(accept:expectation:read:)",
         "ResponseFormat.map(_:)", "ResponseFormat.read(_:)", "Work.init(_:priority:retry:method:perform:)",
-        "Work.map(_:)", "WorkChain.then(_:)", "WorkChain.thenIfNeeded(_:)", "Resource.endpoint",
+        "Endpoint.init(_:method:parameters:encoding:body:)", "Work.map(_:)", "WorkChain.then(_:)",
+        "WorkChain.thenIfNeeded(_:)", "Resource.endpoint",
         // Codable, and decoders and encoders that the program brings.
         "JSONValue.decode(_:decoder:)", "JSONValue.encode(to:)", "JSONValue.init(from:)", "Parameters.encode(to:)",
         "ScriptedAnswer.json(encoding:with:status:)",

@@ -2,85 +2,89 @@
 
 import Synchronization
 
-/// Whether something is under way.
-public enum Activity: String, Sendable, Hashable, CaseIterable {
-    /// Nothing is.
-    case idle
-    /// Something is.
-    case busy
-}
-
 /// Whether managers and queues are busy, as a sequence that tells each change.
 ///
 /// ```swift
-/// for await activity in ActivityStream(of: [manager, queue]) { spinner.isVisible = activity == .busy }
+/// let activity = ActivityStream(of: [manager.activity, queue.activity])
+/// for await isBusy in activity { spinner.isVisible = isBusy }
 /// ```
 ///
-/// It begins with what is, and then ``Activity/busy`` and ``Activity/idle`` take turns: busy as soon as one of them has
-/// work, idle once none has. Work that is shorter than the minimum is shown for the minimum, so that an indicator does not
-/// flicker. It never ends by itself; each iteration is one of its own.
+/// It begins with what is, and then true and false take turns: true as soon as one of them has work, false once none has.
+/// Work that is shorter than the minimum is shown for the minimum, so that an indicator does not flicker. It never ends by
+/// itself; each iteration is one of its own. A program's own work counts where a queue runs it.
 public struct ActivityStream: AsyncSequence, Sendable {
-    public typealias Element = Activity
-    public typealias Failure = Never
-
     private let counters: [ActivityCounter]
     private let minimum: Duration
     private let time: Timepiece
 
-    /// Follows these.
+    /// Follows these together.
     /// - Parameters:
-    ///   - sources: managers, queues, and counters of a program's own.
-    ///   - minimumBusy: how long ``Activity/busy`` lasts at least; 300 ms by default, zero tells every change at once.
+    ///   - activities: of managers and queues; their own minimums do not count.
+    ///   - minimumBusy: how long true lasts at least; 300 ms by default, zero tells every change at once.
     ///   - clock: what that is measured by.
     public init(
-        of sources: [any ActivitySource],
+        of activities: [ActivityStream],
         minimumBusy: Duration = .milliseconds(300),
         clock: any Clock<Duration> = ContinuousClock()
     ) {
-        counters = sources.map(\.activity)
+        self.init(counters: activities.flatMap(\.counters), minimumBusy: minimumBusy, clock: clock)
+    }
+
+    /// Follows what has counters.
+    package init(
+        counters: [ActivityCounter],
+        minimumBusy: Duration = .milliseconds(300),
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
+        self.counters = counters
         minimum = minimumBusy
         time = Timepiece(clock)
     }
 
+    /// How much is under way.
+    public var count: Int { counters.reduce(0) { $0 + $1.count } }
+
     /// Begins with what is.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(counters, minimum, time) }
+    public func makeAsyncIterator() -> some AsyncIteratorProtocol<Bool, Never> {
+        ActivityIterator(counters, minimum, time)
+    }
+}
 
-    /// The changes, one after the other.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        private let counters: [ActivityCounter]
-        private let time: Timepiece
-        private let bell = ActivityBell()
-        private var rings: AsyncStream<Void>.AsyncIterator
-        private var edges: ActivityEdges
-        private let alarm = Alarm()
+/// The changes of whether somebody is busy, one after the other.
+private struct ActivityIterator: AsyncIteratorProtocol {
+    private let counters: [ActivityCounter]
+    private let time: Timepiece
+    private let bell = ActivityBell()
+    private var rings: AsyncStream<Void>.AsyncIterator
+    private var edges: ActivityEdges
+    private let alarm = Alarm()
 
-        fileprivate init(_ counters: [ActivityCounter], _ minimum: Duration, _ time: Timepiece) {
-            (self.counters, self.time) = (counters, time)
-            edges = ActivityEdges(minimum: minimum)
-            rings = bell.rings.makeAsyncIterator()
-            for counter in counters { counter.listen(bell) }
-        }
+    init(_ counters: [ActivityCounter], _ minimum: Duration, _ time: Timepiece) {
+        (self.counters, self.time) = (counters, time)
+        edges = ActivityEdges(minimum: minimum)
+        rings = bell.rings.makeAsyncIterator()
+        for counter in counters { counter.listen(bell) }
+    }
 
-        /// The next change; nil once the task is cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Activity? {
-            while !Task.isCancelled {
-                let looks = counters.map(\.look)
-                let step = edges.look(
-                    isBusy: looks.contains { $0.isBusy },
-                    beginnings: looks.reduce(0) { $0 + $1.beginnings },
-                    now: time.now()
-                )
-                switch step {
-                case .tell(let activity):
-                    alarm.clear()
-                    return activity
-                case .wait(let deadline):
-                    alarm.set(deadline, time, bell)
-                    if await rings.next(isolation: actor) == nil { return nil }
-                }
+    /// The next change; nil once the task is cancelled.
+    mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> Bool? {
+        while !Task.isCancelled {
+            let looks = counters.map(\.look)
+            let step = edges.look(
+                isBusy: looks.contains { $0.isBusy },
+                beginnings: looks.reduce(0) { $0 + $1.beginnings },
+                now: time.now()
+            )
+            switch step {
+            case .tell(let isBusy):
+                alarm.clear()
+                return isBusy
+            case .wait(let deadline):
+                alarm.set(deadline, time, bell)
+                if await rings.next(isolation: actor) == nil { return nil }
             }
-            return nil
         }
+        return nil
     }
 }
 
@@ -110,22 +114,8 @@ private final class Alarm {
 
 // MARK: - Counting
 
-/// Somebody whose work an ``ActivityStream`` follows: a ``DownloadManager``, a `ServiceManager`, a
-/// `TaskQueue`, or a program's own.
-public protocol ActivitySource: Sendable {
-    /// Counts its work.
-    var activity: ActivityCounter { get }
-}
-
-/// Counts work that is under way. Any thread may use it.
-///
-/// A program that does something which no manager and no queue knows counts it itself:
-///
-/// ```swift
-/// let activity = ActivityCounter()
-/// let image = await activity.during { await decode(data) }
-/// ```
-public final class ActivityCounter: Sendable, ActivitySource {
+/// The count of work that is under way. Any thread may use it.
+package final class ActivityCounter: Sendable {
     private struct Listener {
         weak var bell: ActivityBell?
     }
@@ -148,26 +138,10 @@ public final class ActivityCounter: Sendable, ActivitySource {
     private let state = Mutex(State())
 
     /// A counter at zero.
-    public init() {}
-
-    /// Itself.
-    public var activity: ActivityCounter { self }
+    package init() {}
 
     /// How much is under way.
-    public var count: Int { state.withLock { $0.count } }
-
-    /// Something begins; ``end()`` follows it, once.
-    public func begin() { change(by: 1).tell() }
-
-    /// Something has ended that ``begin()`` has told of. Without that, nothing happens.
-    public func end() { change(by: -1).tell() }
-
-    /// Counts one thing while it is done.
-    public func during<Value, Failure>(_ work: () async throws(Failure) -> Value) async throws(Failure) -> Value {
-        begin()
-        defer { end() }
-        return try await work()
-    }
+    package var count: Int { state.withLock { $0.count } }
 
     /// Counts; it may be called under a lock, so that the order is that of what happened.
     package func change(by difference: Int) -> Change {
@@ -211,13 +185,14 @@ final class ActivityBell: Sendable {
 /// begins and ends between two looks is told, too.
 struct ActivityEdges {
     enum Step: Equatable {
-        case tell(Activity)
+        case tell(isBusy: Bool)
         /// Look again when somebody rings, and at this time, where there is one.
         case wait(until: Duration?)
     }
 
     private let minimum: Duration
-    private var told: Activity?
+    /// What was told last; nil before the first.
+    private var told: Bool?
     /// How often work had begun when busy was told, or at a later look.
     private var beginnings: UInt64 = 0
     private var busySince = Duration.zero
@@ -233,18 +208,18 @@ struct ActivityEdges {
         self.beginnings = beginnings
         switch told {
         case nil where !isBusy:
-            told = .idle
-            return .tell(.idle)
-        case .idle where !isBusy && !hasBegun: return .wait(until: nil)
-        case nil, .idle:
-            told = .busy
+            told = false
+            return .tell(isBusy: false)
+        case false where !isBusy && !hasBegun: return .wait(until: nil)
+        case nil, false:
+            told = true
             busySince = now
-            return .tell(.busy)
-        case .busy:
+            return .tell(isBusy: true)
+        case true:
             if isBusy { return .wait(until: nil) }
             guard now >= busySince + minimum else { return .wait(until: busySince + minimum) }
-            told = .idle
-            return .tell(.idle)
+            told = false
+            return .tell(isBusy: false)
         }
     }
 }

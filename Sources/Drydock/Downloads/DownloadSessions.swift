@@ -15,7 +15,7 @@ protocol DownloadUnderWay: AnyObject, Sendable {
     var asked: DownloadRequest? { get }
     /// Somebody outside has ended it.
     var isCancelled: Bool { get }
-    /// It carries a request of a loader, a service or another user of a transport, who ends it.
+    /// It carries a request of a service or another user of a transport, who ends it.
     var isOfTransport: Bool { get }
     /// - Parameter silently: an iteration ends without an error.
     func cancel(silently: Bool)

@@ -27,7 +27,7 @@ import Synchronization
 ///
 /// Any task may use a manager. Its threads and its folder are there from the first download until ``close()``, or until
 /// the last reference to it goes.
-public final class DownloadManager: Sendable, ActivitySource {
+public final class DownloadManager: Sendable {
     /// The manager for a whole program, with the default configuration. Two processes of one program cannot use it at
     /// the same time, since they would have the same folder: give each a manager with a
     /// ``DownloadConfiguration/DiskStore/folder`` of its own.
@@ -280,7 +280,7 @@ public final class DownloadManager: Sendable, ActivitySource {
 
     /// Counts the downloads and batches that have begun and have not ended. A download that memory answers at once is not
     /// among them.
-    public var activity: ActivityCounter { sessions.activity }
+    public var activity: ActivityStream { ActivityStream(counters: [sessions.activity]) }
 
     /// What the manager is doing at this moment, and what it has asked for so far; all but ``downloadCount`` is zero
     /// before the first download, and after ``close()``.

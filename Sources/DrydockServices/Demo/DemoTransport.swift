@@ -18,7 +18,7 @@ import Synchronization
 ///     base: URL(string: "https://api.example.com"),
 ///     over: DownloadManager.shared
 /// )
-/// let loader = ResourceLoader(transport: demo, base: URL(string: "https://api.example.com"))
+/// let services = ServiceManager(transport: demo, base: URL(string: "https://api.example.com"))
 /// ```
 ///
 /// Whoever asks through it gets demo answers as live ones: with the same status, fields and body, mapped by the same

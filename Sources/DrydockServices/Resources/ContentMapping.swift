@@ -9,40 +9,14 @@ import Mapping
 /// ```swift
 /// let users: ContentMapping = .each("result.users", [
 ///     "name": "name.first",
-///     "born": .value("birthday", as: .date, format: "dd.MM.yyyy"),
+///     "born": .date("birthday", format: "dd.MM.yyyy").omittedIfMissing,
 /// ])
 /// let format = ResponseFormat<[User]>.json.mapped(by: users)
 /// ```
 ///
 /// A text is the value at that path: names with dots between them, `[0]` an element, `\.` a dot within a name, and `.`
-/// the value itself.
+/// the value itself. A value that is not there, or is null, becomes null, unless the mapping says otherwise.
 public struct ContentMapping: Sendable {
-    /// What a value becomes.
-    public enum Conversion: String, Sendable, Hashable, CaseIterable {
-        /// A text.
-        case string
-        /// A number.
-        case number
-        /// A truth value.
-        case bool
-        /// RFC 3339 in UTC.
-        case date
-        /// An absolute URL, as it is written.
-        case url
-        /// Base64, as a text.
-        case data
-    }
-
-    /// What a value means that is not there; a null is not there either.
-    public enum Missing: String, Sendable, Hashable, CaseIterable {
-        /// Null.
-        case null
-        /// The member, or the element, is left out.
-        case omit
-        /// The document cannot be mapped.
-        case error
-    }
-
     private let rule: MappingRule
     private let plan: MappingPlan
     /// Why it is no mapping; nil: it is one.
@@ -54,82 +28,86 @@ public struct ContentMapping: Sendable {
         plan = MappingPlan(rule)
     }
 
-    /// The value at a path.
+    /// The value at a path, as it is.
+    public static func value(_ path: String) -> Self { at(path, .same, fault: nil) }
+
+    /// The value at a path as a text.
+    public static func string(_ path: String) -> Self { converted(path, .string) }
+
+    /// The value at a path as a number.
+    public static func number(_ path: String) -> Self { converted(path, .number) }
+
+    /// The value at a path as a truth value.
+    public static func bool(_ path: String) -> Self { converted(path, .bool) }
+
+    /// The value at a path as an absolute URL, as it is written.
+    public static func url(_ path: String) -> Self { converted(path, .url) }
+
+    /// The value at a path as a date: RFC 3339 in UTC.
     /// - Parameters:
     ///   - path: of the value.
-    ///   - conversion: what it becomes; nil, the default, leaves it as it is.
-    ///   - format: of a date: `unix`, `unix-ms`, `iso8601`, `http` or a pattern such as `yyyy-MM-dd HH:mm:ss`; of data:
-    ///     `base64`, `base64url` or `hex`; nil, the default, is Unix seconds or ISO 8601, and Base64.
-    ///   - missing: what it means that nothing is there.
-    ///   - standIn: stands in for a value that is not there.
-    public static func value(
-        _ path: String,
-        as conversion: Conversion? = nil,
-        format: String? = nil,
-        missing: Missing = .null,
-        default standIn: JSONValue? = nil
-    ) -> Self {
-        var (shape, fault) = (MappingRule.Shape.same, format == nil ? nil : "'format' needs a conversion")
-        if let conversion, let type = MappedType(rawValue: conversion.rawValue) {
-            do throws(ValueFormat.Malformed) {
-                shape = .converted(
-                    type,
-                    try format.map { text throws(ValueFormat.Malformed) in
-                        try ValueFormat(text, of: type)
-                    } ?? .usual
-                )
-                fault = nil
-            } catch {
-                fault = "the format '\(format ?? "")' of '\(path)' \(error.reason)"
-            }
-        }
-        return at(path, shape, missing: missing, standIn: standIn, fault: fault)
-    }
+    ///   - format: of the value: `unix`, `unix-ms`, `iso8601`, `http` or a pattern such as `yyyy-MM-dd HH:mm:ss`; nil, the
+    ///     default, is Unix seconds or ISO 8601.
+    public static func date(_ path: String, format: String? = nil) -> Self { converted(path, .date, format) }
+
+    /// The value at a path as Base64 of its bytes.
+    /// - Parameters:
+    ///   - path: of the value.
+    ///   - format: of the value: `base64`, `base64url` or `hex`; nil, the default, is Base64.
+    public static func data(_ path: String, format: String? = nil) -> Self { converted(path, .data, format) }
 
     /// An object with these members, each of which takes what it needs from the value at a path.
     /// - Parameters:
     ///   - path: of the value that the members are taken from; `.` is the value itself, as with a dictionary alone.
     ///   - members: names, and what becomes of the value.
-    ///   - missing: what it means that nothing is there.
-    public static func object(
-        _ path: String,
-        _ members: KeyValuePairs<String, ContentMapping>,
-        missing: Missing = .null
-    ) -> Self {
+    public static func object(_ path: String, _ members: KeyValuePairs<String, ContentMapping>) -> Self {
         let shape = MappingRule.Shape.object(
             members.map { MappingRule.Member(name: $0.key, rule: $0.value.rule) }
         )
         let fault = members.isEmpty ? "an object has no members" : members.lazy.compactMap { $0.value.fault }.first
-        return at(path, shape, missing: missing, fault: fault)
+        return at(path, shape, fault: fault)
     }
 
     /// An array, each element of which a mapping makes from one element.
     /// - Parameters:
     ///   - path: of an array; `.` is the value itself.
     ///   - element: what becomes of each element.
-    ///   - missing: what it means that nothing is there.
-    public static func each(_ path: String, _ element: ContentMapping, missing: Missing = .null) -> Self {
-        at(path, .each(element.rule), missing: missing, fault: element.fault)
+    public static func each(_ path: String, _ element: ContentMapping) -> Self {
+        at(path, .each(element.rule), fault: element.fault)
     }
 
-    private static func at(
-        _ path: String,
-        _ shape: MappingRule.Shape,
-        missing: Missing,
-        standIn: JSONValue? = nil,
-        fault: String?
-    ) -> Self {
-        let missing = MissingValue(rawValue: missing.rawValue) ?? .null
-        do throws(MappingPath.Malformed) {
-            let rule = MappingRule(
-                from: try MappingPath(path),
-                shape,
-                missing: missing,
-                standIn: standIn.map { Array($0.data) }
-            )
-            return Self(rule, fault: fault)
+    /// The same mapping; the member, or the element, is left out where its value is not there.
+    public var omittedIfMissing: Self { missing(.omit) }
+
+    /// The same mapping; the document cannot be mapped where the value is not there.
+    public var required: Self { missing(.error) }
+
+    /// The same mapping, with another value in the place of one that is not there.
+    public func or(_ standIn: JSONValue) -> Self {
+        Self(
+            MappingRule(from: rule.from, rule.shape, missing: rule.missing, standIn: Array(standIn.data)),
+            fault: fault
+        )
+    }
+
+    private func missing(_ missing: MissingValue) -> Self {
+        Self(MappingRule(from: rule.from, rule.shape, missing: missing, standIn: rule.standIn), fault: fault)
+    }
+
+    private static func converted(_ path: String, _ type: MappedType, _ format: String? = nil) -> Self {
+        do throws(ValueFormat.Malformed) {
+            guard let format else { return at(path, .converted(type, .usual), fault: nil) }
+            return at(path, .converted(type, try ValueFormat(format, of: type)), fault: nil)
         } catch {
-            return Self(MappingRule(shape, missing: missing), fault: "the path '\(path)' \(error.reason)")
+            return at(path, .same, fault: "the format '\(format ?? "")' of '\(path)' \(error.reason)")
+        }
+    }
+
+    private static func at(_ path: String, _ shape: MappingRule.Shape, fault: String?) -> Self {
+        do throws(MappingPath.Malformed) {
+            return Self(MappingRule(from: try MappingPath(path), shape), fault: fault)
+        } catch {
+            return Self(MappingRule(shape), fault: "the path '\(path)' \(error.reason)")
         }
     }
 

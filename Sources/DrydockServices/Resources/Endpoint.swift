@@ -3,7 +3,7 @@
 
 import Content
 public import Drydock
-import FoundationEssentials
+public import FoundationEssentials
 public import HTTPTypes
 import HTTPWire
 
@@ -11,9 +11,13 @@ import HTTPWire
 ///
 /// ```swift
 /// let all: Endpoint = "/users"
-/// let one = Endpoint.get("/users/:id", path: ["id": 7], query: ["fields": ["name", "city"]])
+/// let one: Endpoint = "/users/\(id)"
+/// let part = Endpoint.get("/users/:id", path: ["id": 7], query: ["fields": ["name", "city"]])
 /// ```
-public struct Endpoint: Sendable, ExpressibleByStringLiteral {
+///
+/// Of a text with values in it, each value is percent-encoded, so that it is a part of one segment or of one item of the
+/// query; a value at the very beginning, such as a base URL, and a `URL` stay as they are.
+public struct Endpoint: Sendable, ExpressibleByStringInterpolation {
     /// A URL with `http`, `https` or `file`, or a path that is appended to the base URL of whoever asks.
     ///
     /// `:name` behind a slash is filled from ``pathParameters``; `:user.id` is the member `id` of `user`. `\:`, `\.`,
@@ -31,6 +35,8 @@ public struct Endpoint: Sendable, ExpressibleByStringLiteral {
     public var headerFields: HTTPFields
     /// The content of the request; none by default.
     public var body: RequestBody?
+    /// Why a value of ``location`` cannot stand there; nil if each can.
+    var fault: String?
 
     /// An endpoint with these parts.
     /// - Parameters:
@@ -59,8 +65,17 @@ public struct Endpoint: Sendable, ExpressibleByStringLiteral {
         self.body = body
     }
 
+    /// A GET of this URL.
+    public init(_ url: URL) { self.init(PathTemplate.escaped(url.absoluteString)) }
+
     /// A GET of this location.
     public init(stringLiteral location: String) { self.init(location) }
+
+    /// A GET of this location, with its values percent-encoded.
+    public init(stringInterpolation text: StringInterpolation) {
+        self.init(text.location)
+        fault = text.fault
+    }
 
     /// An endpoint whose parameters go where its method has them: into the query with GET, HEAD and DELETE, else into
     /// the content.
@@ -68,15 +83,15 @@ public struct Endpoint: Sendable, ExpressibleByStringLiteral {
     ///   - location: a URL, or a path below a base URL. What its `:names` are filled with is taken out of the parameters.
     ///   - method: of the request.
     ///   - parameters: in the order in which they are sent.
-    ///   - format: what a content is sent as; a form by default.
     ///   - encoding: how a query or a form is written.
-    /// - Throws: `ServiceError.encoding` where the format cannot have the parameters.
+    ///   - makeBody: makes the content of the parameters, such as `{ try .json($0) }`; a form by default.
+    /// - Throws: `ServiceError.encoding` where the content cannot have the parameters.
     public init(
         _ location: String,
         method: HTTPRequest.Method,
         parameters: Parameters,
-        as format: ContentFormat = .form,
-        encoding: FormEncoding = .form
+        encoding: FormEncoding = .form,
+        body makeBody: ((Parameters) throws -> RequestBody)? = nil
     ) throws(ServiceError) {
         let used = Set(PathTemplate.names(in: location).map { $0.prefix { $0 != "." } })
         let rest = parameters.filter { !used.contains($0[...]) }
@@ -86,7 +101,14 @@ public struct Endpoint: Sendable, ExpressibleByStringLiteral {
         case .get, .head, .delete:
             query = rest
             queryEncoding = encoding
-        default: body = try format.body(rest, encoding)
+        default:
+            do {
+                body = try makeBody?(rest) ?? .form(rest, encoding: encoding)
+            } catch let error as ServiceError {
+                throw error
+            } catch {
+                throw .encoding(error)
+            }
         }
     }
 }
@@ -98,34 +120,19 @@ extension Endpoint {
     /// The location without query and fragment, as those call the endpoint who are told of it.
     var path: Substring { location.prefix { $0 != "?" && $0 != "#" } }
 
-    /// What parameters are sent as that are the content of a request.
-    public enum ContentFormat: String, Sendable, Hashable, CaseIterable {
-        /// A JSON object.
-        case json
-        /// `application/x-www-form-urlencoded`
-        case form
-        /// `multipart/form-data`
-        case multipart
-        /// A property list in XML.
-        case propertyList
-
-        fileprivate func body(_ parameters: Parameters, _ encoding: FormEncoding) throws(ServiceError) -> RequestBody {
-            switch self {
-            case .json: try .json(parameters)
-            case .form: .form(parameters, encoding: encoding)
-            case .multipart: .multipart(MultipartForm(parameters, encoding: encoding))
-            case .propertyList: try .propertyList(parameters)
-            }
-        }
-    }
-
     /// A GET.
     /// - Parameters:
     ///   - location: a URL, or a path below a base URL.
     ///   - path: what is filled into it.
     ///   - query: items of the query.
-    public static func get(_ location: String, path: Parameters = [:], query: Parameters = [:]) -> Self {
-        Self(location, path: path, query: query)
+    ///   - headerFields: they win over those of whoever asks.
+    public static func get(
+        _ location: String,
+        path: Parameters = [:],
+        query: Parameters = [:],
+        headerFields: HTTPFields = HTTPFields()
+    ) -> Self {
+        Self(location, method: .get, path: path, query: query, headerFields: headerFields)
     }
 
     /// A HEAD.
@@ -133,8 +140,14 @@ extension Endpoint {
     ///   - location: a URL, or a path below a base URL.
     ///   - path: what is filled into it.
     ///   - query: items of the query.
-    public static func head(_ location: String, path: Parameters = [:], query: Parameters = [:]) -> Self {
-        Self(location, method: .head, path: path, query: query)
+    ///   - headerFields: they win over those of whoever asks.
+    public static func head(
+        _ location: String,
+        path: Parameters = [:],
+        query: Parameters = [:],
+        headerFields: HTTPFields = HTTPFields()
+    ) -> Self {
+        Self(location, method: .head, path: path, query: query, headerFields: headerFields)
     }
 
     /// A DELETE.
@@ -142,35 +155,95 @@ extension Endpoint {
     ///   - location: a URL, or a path below a base URL.
     ///   - path: what is filled into it.
     ///   - query: items of the query.
-    public static func delete(_ location: String, path: Parameters = [:], query: Parameters = [:]) -> Self {
-        Self(location, method: .delete, path: path, query: query)
+    ///   - headerFields: they win over those of whoever asks.
+    ///   - body: the content, such as `.json(user)`; none by default.
+    public static func delete(
+        _ location: String,
+        path: Parameters = [:],
+        query: Parameters = [:],
+        headerFields: HTTPFields = HTTPFields(),
+        body: RequestBody? = nil
+    ) -> Self {
+        Self(location, method: .delete, path: path, query: query, headerFields: headerFields, body: body)
     }
 
     /// A POST.
     /// - Parameters:
     ///   - location: a URL, or a path below a base URL.
     ///   - path: what is filled into it.
-    ///   - body: the content, such as `.json(user)`.
-    public static func post(_ location: String, path: Parameters = [:], body: RequestBody? = nil) -> Self {
-        Self(location, method: .post, path: path, body: body)
+    ///   - query: items of the query.
+    ///   - headerFields: they win over those of whoever asks.
+    ///   - body: the content, such as `.json(user)`; none by default.
+    public static func post(
+        _ location: String,
+        path: Parameters = [:],
+        query: Parameters = [:],
+        headerFields: HTTPFields = HTTPFields(),
+        body: RequestBody? = nil
+    ) -> Self {
+        Self(location, method: .post, path: path, query: query, headerFields: headerFields, body: body)
     }
 
     /// A PUT.
     /// - Parameters:
     ///   - location: a URL, or a path below a base URL.
     ///   - path: what is filled into it.
-    ///   - body: the content.
-    public static func put(_ location: String, path: Parameters = [:], body: RequestBody? = nil) -> Self {
-        Self(location, method: .put, path: path, body: body)
+    ///   - query: items of the query.
+    ///   - headerFields: they win over those of whoever asks.
+    ///   - body: the content, such as `.json(user)`; none by default.
+    public static func put(
+        _ location: String,
+        path: Parameters = [:],
+        query: Parameters = [:],
+        headerFields: HTTPFields = HTTPFields(),
+        body: RequestBody? = nil
+    ) -> Self {
+        Self(location, method: .put, path: path, query: query, headerFields: headerFields, body: body)
     }
 
     /// A PATCH.
     /// - Parameters:
     ///   - location: a URL, or a path below a base URL.
     ///   - path: what is filled into it.
-    ///   - body: the content.
-    public static func patch(_ location: String, path: Parameters = [:], body: RequestBody? = nil) -> Self {
-        Self(location, method: .patch, path: path, body: body)
+    ///   - query: items of the query.
+    ///   - headerFields: they win over those of whoever asks.
+    ///   - body: the content, such as `.json(user)`; none by default.
+    public static func patch(
+        _ location: String,
+        path: Parameters = [:],
+        query: Parameters = [:],
+        headerFields: HTTPFields = HTTPFields(),
+        body: RequestBody? = nil
+    ) -> Self {
+        Self(location, method: .patch, path: path, query: query, headerFields: headerFields, body: body)
+    }
+
+    /// A text with values in it, as a location.
+    public struct StringInterpolation: StringInterpolationProtocol {
+        fileprivate var location = ""
+        fileprivate var fault: String?
+
+        /// An empty text.
+        public init(literalCapacity: Int, interpolationCount: Int) { location.reserveCapacity(literalCapacity) }
+
+        /// Appends a text of the program as it stands.
+        public mutating func appendLiteral(_ literal: String) { location += literal }
+
+        /// Appends a URL, whose path has nothing that is filled in.
+        public mutating func appendInterpolation(_ url: URL) { location += PathTemplate.escaped(url.absoluteString) }
+
+        /// Appends a value, percent-encoded; one at the very beginning stays as it is.
+        public mutating func appendInterpolation(_ value: some CustomStringConvertible) {
+            let text = value.description
+            if location.isEmpty {
+                location = text
+            } else {
+                if fault == nil, !location.contains("?"), PathTemplate.mayLeadElsewhere(text) {
+                    fault = "'\(location.withoutUser)' cannot be continued: '\(text)' would lead to another path"
+                }
+                location += PercentEncoding.encode(text)
+            }
+        }
     }
 }
 
@@ -198,6 +271,7 @@ struct EndpointTarget {
     ///   - defaults: items of a query; those whose name the endpoint has itself are left out.
     /// - Throws: `ServiceError.missingParameter`, `.invalidRequest`.
     init(_ endpoint: Endpoint, base: URL?, defaults: Parameters) throws(ServiceError) {
+        if let fault = endpoint.fault { throw .invalidRequest(fault) }
         let location = endpoint.location.prefix { $0 != "#" }
         let own = location.prefix { $0 != "?" }
         var place = try PathTemplate(own).filled(from: endpoint.pathParameters)
@@ -341,7 +415,11 @@ struct PathTemplate {
         return path
     }
 
-    private static func mayLeadElsewhere(_ value: String) -> Bool {
+    /// A text in which no name is filled in.
+    static func escaped(_ text: String) -> String { text.replacing("/:", with: "/\\:") }
+
+    /// Whether a value within a path may be taken for `..`.
+    static func mayLeadElsewhere(_ value: String) -> Bool {
         var path = "/" + PercentEncoding.encode(value)
         return path.withUTF8 { DotSegments.mayOccur(in: UnsafeRawBufferPointer($0)) }
     }

@@ -4,30 +4,9 @@ public import FoundationEssentials
 
 /// The format and the size of an image, read from its header.
 public struct ImageHeader: Sendable, Hashable {
-    /// A format of images; the raw value is its media type.
-    public enum Format: String, Sendable, Hashable, CaseIterable {
-        /// Portable Network Graphics.
-        case png = "image/png"
-        /// Joint Photographic Experts Group.
-        case jpeg = "image/jpeg"
-        /// Graphics Interchange Format.
-        case gif = "image/gif"
-        /// WebP.
-        case webp = "image/webp"
-        /// Windows bitmap.
-        case bmp = "image/bmp"
-        /// Icon of Windows.
-        case icon = "image/vnd.microsoft.icon"
-        /// AV1 in a container of HEIF.
-        case avif = "image/avif"
-        /// HEVC in a container of HEIF.
-        case heic = "image/heic"
-        /// Tagged Image File Format.
-        case tiff = "image/tiff"
-    }
-
-    /// What the image is written in.
-    public var format: Format
+    /// The media type of the format that the image is written in: `image/png`, `image/jpeg`, `image/gif`, `image/webp`,
+    /// `image/bmp`, `image/vnd.microsoft.icon`, `image/avif`, `image/heic` or `image/tiff`.
+    public var mediaType: String
     /// Pixels; nil where the header does not say so in a way that is read here, as of an image of which only the
     /// beginning is there. A TIFF may say it at its end, and of several pictures in it the first one counts.
     public var width: Int?
@@ -35,8 +14,8 @@ public struct ImageHeader: Sendable, Hashable {
     public var height: Int?
 
     /// A header with these values.
-    public init(format: Format, width: Int? = nil, height: Int? = nil) {
-        self.format = format
+    public init(mediaType: String, width: Int? = nil, height: Int? = nil) {
+        self.mediaType = mediaType
         self.width = width
         self.height = height
     }
@@ -47,7 +26,7 @@ public struct ImageHeader: Sendable, Hashable {
     public init(_ data: Data) throws(MappingError) {
         let bytes = ImageBytes(data)
         guard let (format, size) = bytes.header else { throw .invalidImage }
-        self.init(format: format, width: size?.width, height: size?.height)
+        self.init(mediaType: format.rawValue, width: size?.width, height: size?.height)
     }
 }
 
@@ -59,7 +38,7 @@ private struct ImageBytes {
 
     init(_ data: Data) { self.data = data }
 
-    var header: (ImageHeader.Format, Size?)? {
+    var header: (ImageFormat, Size?)? {
         if has([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return (.png, size(big: 16, 20, bytes: 4)) }
         if has("GIF87a") || has("GIF89a") { return (.gif, size(little: 6, 8, bytes: 2)) }
         if has([0xFF, 0xD8, 0xFF]) { return (.jpeg, jpeg) }
@@ -201,4 +180,26 @@ private struct ImageBytes {
         }
         return found
     }
+}
+
+/// A format of images; the raw value is its media type.
+enum ImageFormat: String {
+    /// Portable Network Graphics.
+    case png = "image/png"
+    /// Joint Photographic Experts Group.
+    case jpeg = "image/jpeg"
+    /// Graphics Interchange Format.
+    case gif = "image/gif"
+    /// WebP.
+    case webp = "image/webp"
+    /// Windows bitmap.
+    case bmp = "image/bmp"
+    /// Icon of Windows.
+    case icon = "image/vnd.microsoft.icon"
+    /// AV1 in a container of HEIF.
+    case avif = "image/avif"
+    /// HEVC in a container of HEIF.
+    case heic = "image/heic"
+    /// Tagged Image File Format.
+    case tiff = "image/tiff"
 }

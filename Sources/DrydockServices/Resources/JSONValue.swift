@@ -13,20 +13,6 @@ public import FoundationEssentials
 ///
 /// Two are equal where they are written alike: `1` is not `1.0`, and the order of members counts.
 public struct JSONValue: Sendable, Hashable {
-    /// A name with its value.
-    public struct Member: Sendable, Hashable {
-        /// The name of the member.
-        public var name: String
-        /// What it is.
-        public var value: JSONValue
-
-        /// A member of this name.
-        public init(_ name: String, _ value: JSONValue) {
-            self.name = name
-            self.value = value
-        }
-    }
-
     let tree: ContentTree
 
     init(_ tree: ContentTree) { self.tree = tree }
@@ -53,7 +39,7 @@ public struct JSONValue: Sendable, Hashable {
     public init(_ values: [JSONValue]) { self.init(.array(values.map(\.tree))) }
 
     /// An object. Of members with one name the last one counts.
-    public init(_ members: [Member]) {
+    public init(_ members: [(name: String, value: JSONValue)]) {
         var result: [ContentTree.Member] = []
         var places: [MemberName: Int] = [:]
         for member in members {
@@ -108,7 +94,9 @@ public struct JSONValue: Sendable, Hashable {
     public var array: [JSONValue]? { if case .array(let values) = tree { values.map { JSONValue($0) } } else { nil } }
 
     /// The members of an object; nil if the value is none.
-    public var members: [Member]? { tree.members?.map { Member($0.name, JSONValue($0.value)) } }
+    public var members: [(name: String, value: JSONValue)]? {
+        tree.members?.map { (name: $0.name, value: JSONValue($0.value)) }
+    }
 
     /// The member of this name; nil where there is none.
     public subscript(name: String) -> JSONValue? { tree[name].map { JSONValue($0) } }
@@ -155,7 +143,9 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     /// A list.
     public init(arrayLiteral elements: JSONValue...) { self.init(elements) }
     /// An object.
-    public init(dictionaryLiteral elements: (String, JSONValue)...) { self.init(elements.map { Member($0.0, $0.1) }) }
+    public init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self.init(elements.map { (name: $0.0, value: $0.1) })
+    }
 }
 
 // MARK: - Decoding and encoding
@@ -177,7 +167,9 @@ extension JSONValue: Codable {
     public init(from decoder: any Decoder) throws {
         if let container = try? decoder.container(keyedBy: AnyKey.self) {
             self.init(
-                try container.allKeys.map { Member($0.stringValue, try container.decode(JSONValue.self, forKey: $0)) }
+                try container.allKeys.map {
+                    (name: $0.stringValue, value: try container.decode(JSONValue.self, forKey: $0))
+                }
             )
             return
         }

@@ -14,14 +14,18 @@ import Policies
 /// query["filter"] = ["city": "London"]
 /// ```
 public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
-    private(set) var members: [JSONValue.Member]
+    private(set) var members: [ParameterMember]
 
     /// These, in this order. A name may occur several times, which a query and a form can say.
-    public init(_ members: [JSONValue.Member] = []) { self.members = members }
+    public init(_ members: [(name: String, value: JSONValue)] = []) {
+        self.members = members.map { ParameterMember($0.name, $0.value) }
+    }
+
+    init(members: [ParameterMember]) { self.members = members }
 
     /// These, in this order.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
-        members = elements.map { JSONValue.Member($0.0, $0.1) }
+        members = elements.map { ParameterMember($0.0, $0.1) }
     }
 
     /// The properties of a value, packed as a style says.
@@ -32,7 +36,7 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     public init(encoding value: some Encodable, style: ParameterStyle = ParameterStyle()) throws(ServiceError) {
         let tree = try style.pack(value)
         guard let members = tree.members else { throw .encoding(ParameterFault.noObject("\(type(of: value))")) }
-        self.init(members.map { JSONValue.Member($0.name, JSONValue($0.value)) })
+        self.init(members: members.map { ParameterMember($0.name, JSONValue($0.value)) })
     }
 
     /// The value of a name, the last one where there are several; setting replaces all of them in the place of the
@@ -43,12 +47,12 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
             let place = members.firstIndex { $0.name.isSameName(as: name) }
             members.removeAll { $0.name.isSameName(as: name) }
             guard let newValue else { return }
-            members.insert(JSONValue.Member(name, newValue), at: place ?? members.count)
+            members.insert(ParameterMember(name, newValue), at: place ?? members.count)
         }
     }
 
     /// Adds a value, whatever is there with its name.
-    public mutating func append(_ value: JSONValue, name: String) { members.append(JSONValue.Member(name, value)) }
+    public mutating func append(_ value: JSONValue, name: String) { members.append(ParameterMember(name, value)) }
 
     /// These parameters with others, which win over those of the same name.
     public func merging(_ others: Parameters) -> Parameters {
@@ -68,7 +72,7 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// The parameters without those that are null, and without the objects that have no members left, at every depth.
     public func removingNulls() -> Parameters {
         let tree = ContentTree.object(members.map { ContentTree.Member($0.name, $0.value.tree) }).strippingNulls()
-        return Parameters((tree.members ?? []).map { JSONValue.Member($0.name, JSONValue($0.value)) })
+        return Parameters(members: (tree.members ?? []).map { ParameterMember($0.name, JSONValue($0.value)) })
     }
 
     /// Whether there are none.
@@ -78,7 +82,9 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     public var names: [String] { members.map(\.name) }
 
     /// The parameters whose names a rule lets through.
-    func filter(_ isIncluded: (String) -> Bool) -> Parameters { Parameters(members.filter { isIncluded($0.name) }) }
+    func filter(_ isIncluded: (String) -> Bool) -> Parameters {
+        Parameters(members: members.filter { isIncluded($0.name) })
+    }
 
     /// The parameters as an object.
     /// - Throws: `ServiceError.encoding` where a name occurs twice.
@@ -91,6 +97,14 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
             return .object(members.map { ContentTree.Member($0.name, $0.value.tree) })
         }
     }
+}
+
+/// A name with its value.
+struct ParameterMember: Sendable, Hashable {
+    var name: String
+    var value: JSONValue
+
+    init(_ name: String, _ value: JSONValue) { (self.name, self.value) = (name, value) }
 }
 
 /// Why parameters cannot be sent.
@@ -118,7 +132,7 @@ enum ParameterFault: Error, Sendable, CustomStringConvertible {
 /// How parameters are written into a query or a form. An object within is `a[b]=1`, and null is a name alone.
 public struct FormEncoding: Sendable, Hashable {
     /// How a list is written.
-    public enum Lists: String, Sendable, Hashable, CaseIterable {
+    public enum Lists: Sendable, Hashable, CaseIterable {
         /// `a[]=1&a[]=2`
         case brackets
         /// `a=1&a=2`
@@ -127,16 +141,8 @@ public struct FormEncoding: Sendable, Hashable {
         case commas
     }
 
-    /// How true and false are written.
-    public enum Booleans: String, Sendable, Hashable, CaseIterable {
-        /// `true` and `false`
-        case words
-        /// `1` and `0`
-        case digits
-    }
-
     /// Which characters are percent-encoded.
-    public enum Escaping: String, Sendable, Hashable, CaseIterable {
+    public enum Escaping: Sendable, Hashable, CaseIterable {
         /// All but the unreserved ones of RFC 3986: letters, digits, `-`, `.`, `_` and `~`. A plus sign is `%2B`.
         case rfc3986
         /// As in RFC 3986, but a space is `+`, as forms of web pages have it.
@@ -148,8 +154,8 @@ public struct FormEncoding: Sendable, Hashable {
 
     /// How lists are written; with brackets by default.
     public var lists: Lists
-    /// Words by default.
-    public var booleans: Booleans
+    /// True and false are `1` and `0`, in place of `true` and `false`. False by default.
+    public var writesBooleansAsDigits: Bool
     /// Which characters are encoded; those of RFC 3986 by default.
     public var escaping: Escaping
     /// Items go out by the bytes of their names, not in the order that is given. False by default.
@@ -158,12 +164,12 @@ public struct FormEncoding: Sendable, Hashable {
     /// An encoding; what is left out is the default.
     public init(
         lists: Lists = .brackets,
-        booleans: Booleans = .words,
+        writesBooleansAsDigits: Bool = false,
         escaping: Escaping = .rfc3986,
         isSorted: Bool = false
     ) {
         self.lists = lists
-        self.booleans = booleans
+        self.writesBooleansAsDigits = writesBooleansAsDigits
         self.escaping = escaping
         self.isSorted = isSorted
     }
@@ -172,10 +178,10 @@ public struct FormEncoding: Sendable, Hashable {
     public static let rfc3986 = FormEncoding()
     /// The encoding of forms of web pages, which contents have if nothing else is said.
     public static let form = FormEncoding(escaping: .form)
-    /// The encoding of the library Docker: sorted, lists with brackets, 1 and 0.
-    public static let docker = FormEncoding(booleans: .digits, isSorted: true)
-    /// The encoding of the library MMNetworkingKit: lists as repeated names, 1 and 0.
-    public static let mm = FormEncoding(lists: .repeated, booleans: .digits)
+    /// Items by the bytes of their names, lists with brackets, 1 and 0.
+    public static let sorted = FormEncoding(writesBooleansAsDigits: true, isSorted: true)
+    /// Lists as repeated names, 1 and 0.
+    public static let repeatedNames = FormEncoding(lists: .repeated, writesBooleansAsDigits: true)
 }
 
 extension FormEncoding {
@@ -190,7 +196,7 @@ extension FormEncoding {
     func items(_ parameters: Parameters) -> [FormItem] {
         let style = FormStyle(
             arrays: lists == .repeated ? .repeated : .brackets,
-            booleans: booleans == .digits ? .digits : .words
+            booleans: writesBooleansAsDigits ? .digits : .words
         )
         let items = parameters.members.filter { !$0.name.isEmpty }.flatMap { member in
             FormItems.items(.object([ContentTree.Member(member.name, joined(member.value.tree))]), style)
@@ -209,7 +215,7 @@ extension FormEncoding {
         switch tree {
         case .array(let values):
             let texts = values.map { value in
-                if case .bool(let value) = value, booleans == .digits { value ? "1" : "0" } else { value.scalar }
+                if case .bool(let value) = value, writesBooleansAsDigits { value ? "1" : "0" } else { value.scalar }
             }
             let known = texts.compactMap(\.self)
             return known.count == values.count
@@ -247,7 +253,7 @@ extension FormEncoding {
 /// How the properties of a value become parameters, or members of a content.
 public struct ParameterStyle: Sendable {
     /// How properties are named.
-    public enum Names: String, Sendable, Hashable, CaseIterable {
+    public enum Names: Sendable, Hashable, CaseIterable {
         /// Names stay as they are.
         case asTheyAre
         /// `userID`, `URLString` and `HTTPServer2` are `user_id`, `url_string` and `http_server2`.
@@ -257,7 +263,7 @@ public struct ParameterStyle: Sendable {
     }
 
     /// How a `Date` is written.
-    public enum Dates: String, Sendable, Hashable, CaseIterable {
+    public enum Dates: Sendable, Hashable, CaseIterable {
         /// `2024-05-06T07:08:09Z`, to the second; a property list has a type for it.
         case iso8601
         /// Seconds since 1970, as a number.
@@ -265,9 +271,6 @@ public struct ParameterStyle: Sendable {
         /// Milliseconds since 1970, as a whole number.
         case milliseconds
     }
-
-    /// Changes a value: it has the path of the property, such as `address.street`, and nil leaves the property out.
-    public typealias Transform = @Sendable (_ path: String, _ value: JSONValue) -> JSONValue?
 
     /// How the names of all properties are written, also within others and in lists; as they are by default.
     public var names: Names
@@ -278,8 +281,9 @@ public struct ParameterStyle: Sendable {
     /// Leaves out what is null, and objects that have no members left, at every depth; lists stay as they are. False by
     /// default. A property that is nil is mostly left out in any case, as the compiler's `encode(to:)` does.
     public var removesNulls: Bool
-    /// Asked about each property before it is renamed; it is not asked again about what it makes. None by default.
-    public var transform: Transform?
+    /// Changes each property before it is renamed: it has the path of the property, such as `address.street`, and its
+    /// value, and nil leaves the property out. It is not asked again about what it makes. None by default.
+    public var transform: (@Sendable (_ path: String, _ value: JSONValue) -> JSONValue?)?
 
     /// A style; what is left out is the default.
     public init(
@@ -287,7 +291,7 @@ public struct ParameterStyle: Sendable {
         ignoring ignored: Set<String> = [],
         dates: Dates = .iso8601,
         removesNulls: Bool = false,
-        transform: Transform? = nil
+        transform: (@Sendable (_ path: String, _ value: JSONValue) -> JSONValue?)? = nil
     ) {
         self.names = names
         self.ignored = ignored

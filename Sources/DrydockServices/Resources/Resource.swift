@@ -14,7 +14,9 @@ public import HTTPTypes
 /// }
 /// ```
 ///
-/// A model that is `Decodable` is read as JSON unless the resource has a ``format`` of its own.
+/// A model that is `Decodable` is read as JSON unless the resource has a ``format`` of its own. One that is `Void` is
+/// nothing, whatever the body is, and one that is a `DownloadResult` is the response itself. A resource has to name its
+/// model, so that no body is thrown away by oversight.
 public protocol Resource<Model>: Sendable {
     /// What the body becomes.
     associatedtype Model: Sendable
@@ -39,9 +41,18 @@ public protocol Resource<Model>: Sendable {
     /// equal bytes. A resource that is `Hashable` is its own key by default, and any other has none: its models are not
     /// kept.
     var modelKey: (any Hashable & Sendable)? { get }
+
+    /// What hooks and logs call it, and what ``ServiceManager/cancelCalls(named:)`` looks for; the name of the type by
+    /// default.
+    var serviceName: String { get }
+
+    /// The rules for its calls; the defaults unless a resource says otherwise.
+    var policy: ServicePolicy { get }
 }
 
 extension Resource {
+    public var serviceName: String { "\(Self.self)" }
+    public var policy: ServicePolicy { ServicePolicy() }
     public func failure(from result: DownloadResult) -> (any Error)? { nil }
     public func accepts(_ response: HTTPResponse) -> Bool {
         response.status.kind == .successful || Model.self == Void.self && response.status == .notModified
@@ -60,6 +71,11 @@ extension Resource where Model: Decodable {
 
 extension Resource where Model == Void {
     public var format: ResponseFormat<Model> { .nothing }
+}
+
+// Two formats that name their models: the compiler takes neither for the model of a resource that names none.
+extension Resource where Model == DownloadResult {
+    public var format: ResponseFormat<Model> { .raw }
 }
 
 /// A resource without a type of its own: an endpoint, and how its body is read.

@@ -1,99 +1,24 @@
 // Asks a transport for resources, with what it adds to their requests, and makes their models, once or twice where what
 // is stored comes first.
 
-public import Drydock
-public import FoundationEssentials
+import Drydock
+import FoundationEssentials
 public import HTTPTypes
 import Synchronization
 
-/// Asks a transport for resources, and makes their models.
-///
-/// ```swift
-/// let loader = ResourceLoader(base: URL(string: "https://api.example"))
-/// let users = try await loader.load([User].self, from: "/users").model
-/// let ada = try await loader.load(User.self, from: .post("/users", body: .json(NewUser(name: "Ada")))).model
-/// ```
-public struct ResourceLoader: Sendable {
-    /// Who carries the requests.
-    public var transport: any Transport
-    /// What the paths of endpoints are appended to; nil: endpoints have whole URLs. `user:password@` in it becomes
-    /// `Authorization: Basic`, and a query is kept. A file URL reads files below a folder.
-    public var base: URL?
-    /// What every request gets that does not bring it itself.
-    public var defaults: RequestDefaults
-    /// What the requests of one resource get; it wins over ``defaults``. None by default.
-    public var defaultsForResource: (@Sendable (any Resource) -> RequestDefaults)?
-    /// Models that were decoded already; nil, the default, decodes each response.
-    public var models: DecodedModels?
-    /// Bytes that a body may have; 256 MiB by default.
-    public var maximumBody = 256 << 20
+/// The way of a manager to a resource: its request, with what the manager adds, and the model of its response.
+struct ResourceLoader: Sendable {
+    private let transport: any Transport
+    private let configuration: ServiceManager.Configuration
 
-    /// A loader with these parts.
-    /// - Parameters:
-    ///   - transport: who carries the requests; `DownloadManager.shared` by default.
-    ///   - base: what the paths of endpoints are appended to.
-    ///   - headerFields: of every request that does not bring them itself.
-    ///   - query: items of the query of every request that does not bring them itself.
-    ///   - models: keeps what was decoded already; nil, the default, keeps nothing.
-    public init(
-        transport: any Transport = DownloadManager.shared,
-        base: URL? = nil,
-        headerFields: HTTPFields = HTTPFields(),
-        query: Parameters = [:],
-        models: DecodedModels? = nil
-    ) {
+    init(_ transport: any Transport, _ configuration: ServiceManager.Configuration) {
         self.transport = transport
-        self.base = base
-        defaults = RequestDefaults(headerFields: headerFields, query: query)
-        self.models = models
+        self.configuration = configuration
     }
-
-    /// Asks for a resource, and makes its model.
-    /// - Throws: `ServiceError`.
-    public func load<R: Resource>(_ resource: R) async throws(ServiceError) -> Loaded<R.Model> {
-        let request = try request(for: resource)
-        return try loaded(resource, request.head, try await response(to: request))
-    }
-
-    /// Asks for an endpoint, and reads JSON.
-    /// - Parameters:
-    ///   - type: what the body becomes.
-    ///   - endpoint: where it is; a text is a GET.
-    ///   - options: how the cache is used.
-    /// - Throws: `ServiceError`.
-    public func load<Model: Decodable & Sendable>(
-        _ type: Model.Type,
-        from endpoint: Endpoint,
-        options: DownloadOptions = DownloadOptions()
-    ) async throws(ServiceError) -> Loaded<Model> {
-        try await load(HTTPResource(endpoint, .json, options: options))
-    }
-
-    /// Asks for an endpoint, and reads the body as a format says.
-    /// - Parameters:
-    ///   - format: how the body is read, such as `.text`, or `.nothing` where it does not matter.
-    ///   - endpoint: where it is; a text is a GET.
-    ///   - options: how the cache is used.
-    /// - Throws: `ServiceError`.
-    @discardableResult
-    public func load<Model>(
-        _ format: ResponseFormat<Model>,
-        from endpoint: Endpoint,
-        options: DownloadOptions = DownloadOptions()
-    ) async throws(ServiceError) -> Loaded<Model> {
-        try await load(HTTPResource(endpoint, format, options: options))
-    }
-
-    /// A resource as it is stored, where that is no longer valid, and then as its origin has it. Each iteration asks anew.
-    ///
-    /// ```swift
-    /// for try await users in loader.values(of: userList) { show(users.model, isFinal: !users.isStale) }
-    /// ```
-    public func values<R: Resource>(of resource: R) -> LoadedValues<R> { LoadedValues(self, resource) }
 }
 
 extension ResourceLoader {
-    /// The request of a resource, with what this loader adds.
+    /// The request of a resource, with what the manager adds.
     func request(for resource: some Resource) throws(ServiceError) -> TransportRequest {
         let endpoint: Endpoint
         do {
@@ -107,8 +32,9 @@ extension ResourceLoader {
         if let fault = format.fault {
             throw .invalidRequest("the format of '\(endpoint.shownLocation)' cannot be: \(fault)")
         }
-        let defaults = defaultsForResource.map { self.defaults.merging($0(resource)) } ?? defaults
-        let target = try EndpointTarget(endpoint, base: base, defaults: defaults.query)
+        var defaults = configuration.defaults
+        if let own = configuration.defaultsForResource?(resource) { defaults = defaults.merging(own) }
+        let target = try EndpointTarget(endpoint, base: configuration.base, defaults: defaults.query)
         var head = HTTPRequest(target.text)
         head.method = endpoint.method
         head.headerFields = endpoint.headerFields
@@ -151,7 +77,7 @@ extension ResourceLoader {
     @inline(never)
     private func file(_ request: HTTPRequest) async throws(DownloadError) -> WholeResponse {
         guard let file = try FileResource(request) else { throw .invalidRequest("'\(request.text)' is no file") }
-        return WholeResponse(result: try await file.result(upTo: maximumBody))
+        return WholeResponse(result: try await file.result(upTo: configuration.maximumBody))
     }
 
     @inline(never)
@@ -185,7 +111,7 @@ extension ResourceLoader {
             url: url,
             outcome: response.outcome,
             response: response.head,
-            data: try await response.body.collect(upTo: maximumBody, onBody),
+            data: try await response.body.collect(upTo: configuration.maximumBody, onBody),
             age: response.age,
             validity: response.validity
         )
@@ -207,7 +133,7 @@ extension ResourceLoader {
         let model: R.Model
         do {
             let format = resource.format
-            if let models, let key = resource.modelKey {
+            if let models = configuration.models, let key = resource.modelKey {
                 model = try models.model(of: key, request, response) { try format.read(result) }
             } else {
                 model = try format.read(result)
@@ -279,9 +205,8 @@ public struct RequestDefaults: Sendable {
 /// The values of a resource: the stored one, where it is no longer valid, and then the final one.
 ///
 /// A stored response that cannot be read is left out. An error ends the sequence, also behind a stored value.
-public struct LoadedValues<R: Resource>: AsyncSequence, Sendable {
-    public typealias Element = Loaded<R.Model>
-    public typealias Failure = ServiceError
+struct LoadedValues<R: Resource>: AsyncSequence, Sendable {
+    typealias Failure = ServiceError
 
     private let loader: ResourceLoader
     private let resource: R
@@ -292,10 +217,9 @@ public struct LoadedValues<R: Resource>: AsyncSequence, Sendable {
     }
 
     /// Asks anew.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(loader: loader, resource: resource) }
+    func makeAsyncIterator() -> Iterator { Iterator(loader: loader, resource: resource) }
 
-    /// The values of a resource that is asked for.
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    struct Iterator: AsyncIteratorProtocol {
         private enum Step {
             case first
             case final(TransportRequest)
@@ -312,7 +236,7 @@ public struct LoadedValues<R: Resource>: AsyncSequence, Sendable {
         }
 
         /// The next value; nil behind the final one, and behind an error.
-        public mutating func next(
+        mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(ServiceError) -> Loaded<R.Model>? {
             do throws(ServiceError) {
@@ -353,13 +277,14 @@ extension ResourceLoader {
 /// again.
 ///
 /// ```swift
-/// let loader = ResourceLoader(transport: manager, base: base, models: DecodedModels(costLimit: 16 << 20))
+/// var configuration = ServiceManager.Configuration()
+/// configuration.models = DecodedModels(costLimit: 16 << 20)
 /// ```
 ///
 /// A model is found by the request and ``Resource/modelKey``, and is used where the response has the very same bytes and
 /// media type. A model that was made of what a `DownloadManager` has asked with credentials or cookies is for those
 /// alone: another user, and another manager, gets one of its own, also of the same bytes. Of the responses of a program's
-/// own transport only fields of the request say whose they are. Any thread may use it, and several loaders may share it.
+/// own transport only fields of the request say whose they are. Any thread may use it, and several managers may share it.
 public final class DecodedModels: Sendable {
     private struct Key: Hashable, Sendable {
         let resource: any Hashable & Sendable

@@ -11,6 +11,7 @@ import HTTPTypes
 /// ```swift
 /// .json                                       // a Decodable, and the decoder may be the program's own
 /// .json(at: "data.users")                     // what stands there
+/// .jsonObject.map { Settings($0) }            // what a closure makes of what is read
 /// ResponseFormat(accept: "text/csv") { result in try Table(csv: result.data) }
 /// ```
 public struct ResponseFormat<Model: Sendable>: Sendable {
@@ -104,27 +105,23 @@ struct FormatIdentity: Hashable, Sendable {
     func with(_ more: String) -> FormatIdentity { FormatIdentity(model: model, name: "\(name), \(more)") }
 }
 
-extension ResponseFormat where Model == Data {
+// In an extension of every format, and not of those with their model alone, so that `.jsonObject.map { … }` is a format
+// of what the closure makes.
+extension ResponseFormat {
     /// The bytes as they came.
-    public static var data: Self { Self(nil, identity: nil) { $0.data } }
-}
+    public static var data: ResponseFormat<Data> { ResponseFormat<Data>(nil, identity: nil) { $0.data } }
 
-extension ResponseFormat where Model == DownloadResult {
     /// The response with its bytes, and where it came from.
-    public static var raw: Self { Self(nil, identity: nil) { $0 } }
-}
+    public static var raw: ResponseFormat<DownloadResult> { ResponseFormat<DownloadResult>(nil, identity: nil) { $0 } }
 
-extension ResponseFormat where Model == Void {
     /// Nothing: whatever came is no matter, as with 204, 205, 304 and HEAD.
-    public static var nothing: Self { Self(nil, identity: nil) { _ in } }
-}
+    public static var nothing: ResponseFormat<Void> { ResponseFormat<Void>(nil, identity: nil) { _ in } }
 
-extension ResponseFormat where Model == String {
     /// A text in the character set that Content-Type names: UTF-8, where it names none, or ISO 8859-1. No body is an
     /// empty text.
     /// - Throws: ``MappingError/invalidText(_:)``.
-    public static var text: Self {
-        Self("text/*, */*;q=0.5", identity: FormatIdentity(String.self, "text")) { result in
+    public static var text: ResponseFormat<String> {
+        ResponseFormat<String>("text/*, */*;q=0.5", identity: FormatIdentity(String.self, "text")) { result in
             let type = result.response.headerFields[.contentType] ?? ""
             let parameter = type.split(separator: ";").dropFirst().map { $0.lowercased().filter { $0 != " " } }
                 .first { $0.hasPrefix("charset=") }
@@ -141,13 +138,11 @@ extension ResponseFormat where Model == String {
             }
         }
     }
-}
 
-extension ResponseFormat where Model == ImageHeader {
     /// The format and the size of an image, by its header; the pixels are not decoded.
     /// - Throws: ``MappingError/invalidImage``.
-    public static var imageHeader: Self {
-        Self("image/*", .image, identity: FormatIdentity(ImageHeader.self, "image")) { result in
+    public static var imageHeader: ResponseFormat<ImageHeader> {
+        ResponseFormat<ImageHeader>("image/*", .image, identity: FormatIdentity(ImageHeader.self, "image")) { result in
             try ImageHeader(result.data)
         }
     }
@@ -200,13 +195,12 @@ extension ResponseFormat where Model: Decodable {
             return try decoder.decode(DecodedPart<Model>.self, from: result.data, configuration: keys).value
         }
     }
-}
 
-extension ResponseFormat where Model == JSONValue {
     /// Any JSON.
     /// - Throws: ``MappingError/invalidJSON(_:)``.
-    public static var jsonValue: Self {
-        Self("application/json, */*;q=0.5", .json, identity: FormatIdentity(JSONValue.self, "any")) { result in
+    public static var jsonValue: ResponseFormat<JSONValue> {
+        ResponseFormat<JSONValue>("application/json, */*;q=0.5", .json, identity: FormatIdentity(JSONValue.self, "any"))
+        { result in
             guard !result.data.isEmpty else { throw MappingError.empty }
             return try JSONValue(result.data)
         }
@@ -214,20 +208,26 @@ extension ResponseFormat where Model == JSONValue {
 
     /// A JSON object.
     /// - Throws: ``MappingError/invalidJSON(_:)``, ``MappingError/notAnObject``.
-    public static var jsonObject: Self {
-        Self("application/json, */*;q=0.5", .jsonObject, identity: FormatIdentity(JSONValue.self, "object")) { result in
-            let value = try jsonValue.read(result)
+    public static var jsonObject: ResponseFormat<JSONValue> {
+        ResponseFormat<JSONValue>(
+            "application/json, */*;q=0.5",
+            .jsonObject,
+            identity: FormatIdentity(JSONValue.self, "object")
+        ) { result in
+            let value = try ResponseFormat<JSONValue>.jsonValue.read(result)
             guard value.members != nil else { throw MappingError.notAnObject }
             return value
         }
     }
-}
 
-extension ResponseFormat where Model == [JSONValue] {
     /// A JSON array.
     /// - Throws: ``MappingError/invalidJSON(_:)``, ``MappingError/notAnArray``.
-    public static var jsonArray: Self {
-        Self("application/json, */*;q=0.5", .jsonArray, identity: FormatIdentity([JSONValue].self, "array")) { result in
+    public static var jsonArray: ResponseFormat<[JSONValue]> {
+        ResponseFormat<[JSONValue]>(
+            "application/json, */*;q=0.5",
+            .jsonArray,
+            identity: FormatIdentity([JSONValue].self, "array")
+        ) { result in
             guard let values = try ResponseFormat<JSONValue>.jsonValue.read(result).array else {
                 throw MappingError.notAnArray
             }

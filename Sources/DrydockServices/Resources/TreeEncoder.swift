@@ -24,7 +24,7 @@ private final class EncodedNode {
         case .array(let nodes): .array(nodes.map(\.tree))
         case .object(let members):
             // A name that is encoded again has its last value.
-            JSONValue(members.map { JSONValue.Member($0.name, JSONValue($0.node.tree)) }).tree
+            JSONValue(members.map { (name: $0.name, value: JSONValue($0.node.tree)) }).tree
         }
     }
 

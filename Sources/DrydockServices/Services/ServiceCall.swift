@@ -73,7 +73,7 @@ public final class ServiceCall<Model: Sendable>: Sendable, Identifiable {
 public struct CallInfo: Sendable, Hashable, Identifiable {
     /// No two calls of a program have the same.
     public let id: UInt64
-    /// The name of the service, or the name of the type of a resource that is no service.
+    /// The ``Resource/serviceName`` of what is asked for.
     public let name: String
     /// On whose behalf it was made; nil: nobody's.
     public let owner: CallOwner?

@@ -44,23 +44,12 @@ public struct ServiceHooks: Sendable {
 
 // MARK: - Entries of a log
 
-/// A request, a response or a failure, as a log may show it. What its name calls secret is `***`: fields, items of the
-/// query, and members of JSON and forms.
+/// A request before it is sent, one for each attempt; a success; or what ended a call without a model, as a log may show
+/// it. A failure has an ``error``, a success a ``status`` alone, and a request neither. What its name calls secret is
+/// `***`: fields, items of the query, and members of JSON and forms.
 public struct ServiceLogEntry: Sendable, Hashable, CustomStringConvertible {
-    /// What is told.
-    public enum Kind: String, Sendable, Hashable, CaseIterable {
-        /// A request before it is sent; one for each attempt.
-        case request
-        /// A success.
-        case response
-        /// What ended a call without a model.
-        case failure
-    }
-
     /// The call.
     public let call: CallInfo
-    /// What is told.
-    public let kind: Kind
     /// The URL of the request.
     public let url: String
     /// The status of the response; nil if none came, and for a request.
@@ -75,7 +64,8 @@ public struct ServiceLogEntry: Sendable, Hashable, CustomStringConvertible {
 
     /// The entry in one line.
     public var description: String {
-        var text = "\(call.name) #\(call.id) \(kind.rawValue): \(call.method) \(url)"
+        let kind = error != nil ? "failure" : status != nil ? "response" : "request"
+        var text = "\(call.name) #\(call.id) \(kind): \(call.method) \(url)"
         if let status { text += " \(status)" }
         for field in headerFields { text += "; \(field.name): \(field.value)" }
         if !body.isEmpty { text += "; \(body)" }
@@ -97,7 +87,6 @@ extension ServiceLogEntry {
         }
         self.init(
             call: call,
-            kind: .request,
             url: Self.shown(request.head),
             status: nil,
             headerFields: Self.shown(request.head.headerFields),
@@ -120,7 +109,6 @@ extension ServiceLogEntry {
         let fields = result?.response.headerFields ?? HTTPFields()
         self.init(
             call: call,
-            kind: error == nil ? .response : .failure,
             url: request.map(Self.shown) ?? call.location,
             status: result?.response.status.code,
             headerFields: Self.shown(fields),

@@ -5,7 +5,7 @@ public import FoundationEssentials
 import HTTPTypes
 public import Logging
 
-/// Calls services through a transport: it adds what they share, repeats and keeps what failed, counts and cancels calls
+/// Calls resources through a transport: it adds what they share, repeats and keeps what failed, counts and cancels calls
 /// by their owners, and tells of all of it.
 ///
 /// ```swift
@@ -14,14 +14,16 @@ public import Logging
 /// configuration.retry = .docker(count: 2)
 /// let manager = ServiceManager(configuration: configuration)
 /// let user = try await manager.call(GetUser(id: 7)).model
+/// let users = try await manager.load([User].self, from: "/users").model
 /// ```
 ///
 /// Any task may use it. Calls go on when nobody holds the manager any more, but for those that are parked, which nobody
 /// could repeat: they end with ``ServiceError/cancelled``.
-public final class ServiceManager: Sendable, ActivitySource {
+public final class ServiceManager: Sendable {
     /// What all calls of a manager share.
     public struct Configuration: Sendable {
-        /// What the paths of endpoints are appended to, as ``ResourceLoader/base``.
+        /// What the paths of endpoints are appended to; nil, the default: endpoints have whole URLs. `user:password@` in
+        /// it becomes `Authorization: Basic`, and a query is kept. A file URL reads files below a folder.
         public var base: URL?
         /// Fields and query items of every call whose service does not bring them itself.
         public var defaults: RequestDefaults
@@ -78,15 +80,21 @@ public final class ServiceManager: Sendable, ActivitySource {
         self.init(transport: transport, configuration: configuration, logger: logger, RefusedRetries(of: .calls))
     }
 
+    /// Makes a manager that differs from others in its base URL alone.
+    /// - Parameters:
+    ///   - transport: who carries the requests; `DownloadManager.shared` by default.
+    ///   - base: as ``Configuration/base``.
+    public convenience init(transport: any Transport = DownloadManager.shared, base: URL?) {
+        var configuration = Configuration()
+        configuration.base = base
+        self.init(transport: transport, configuration: configuration)
+    }
+
     init(transport: any Transport, configuration: Configuration, logger: Logger, _ metric: RefusedRetries) {
         table = CallTable(metric)
         self.configuration = configuration
         self.logger = logger
-        var loader = ResourceLoader(transport: transport, base: configuration.base, models: configuration.models)
-        loader.defaults = configuration.defaults
-        loader.defaultsForResource = configuration.defaultsForResource
-        loader.maximumBody = configuration.maximumBody
-        self.loader = loader
+        loader = ResourceLoader(transport, configuration)
     }
 
     deinit {
@@ -98,7 +106,7 @@ public final class ServiceManager: Sendable, ActivitySource {
 
     /// Calls a service, and waits for its model. Where the task is cancelled, so is the call.
     /// - Parameters:
-    ///   - resource: a ``WebService``, or any other resource.
+    ///   - resource: what is asked for.
     ///   - owner: on whose behalf; nobody's by default.
     /// - Throws: `ServiceError`.
     @discardableResult
@@ -111,10 +119,57 @@ public final class ServiceManager: Sendable, ActivitySource {
 
     /// Begins a call that goes on by itself, and tells of what happens.
     /// - Parameters:
-    ///   - resource: a ``WebService``, or any other resource.
+    ///   - resource: what is asked for.
     ///   - owner: on whose behalf; nobody's by default.
     public func start<R: Resource>(_ resource: R, for owner: CallOwner? = nil) -> ServiceCall<R.Model> {
         start(resource, for: owner, isUnheard: false)
+    }
+
+    /// Calls an endpoint, and reads JSON.
+    /// - Parameters:
+    ///   - type: what the body becomes.
+    ///   - endpoint: where it is; a text is a GET.
+    ///   - options: how the cache is used.
+    ///   - owner: on whose behalf; nobody's by default.
+    /// - Throws: `ServiceError`.
+    public func load<Model: Decodable & Sendable>(
+        _ type: Model.Type,
+        from endpoint: Endpoint,
+        options: DownloadOptions = DownloadOptions(),
+        for owner: CallOwner? = nil
+    ) async throws(ServiceError) -> Loaded<Model> {
+        try await call(HTTPResource(endpoint, .json, options: options), for: owner)
+    }
+
+    /// Calls an endpoint, and reads the body as a format says.
+    /// - Parameters:
+    ///   - format: how the body is read, such as `.text`, or `.nothing` where it does not matter.
+    ///   - endpoint: where it is; a text is a GET.
+    ///   - options: how the cache is used.
+    ///   - owner: on whose behalf; nobody's by default.
+    /// - Throws: `ServiceError`.
+    @discardableResult
+    public func load<Model>(
+        _ format: ResponseFormat<Model>,
+        from endpoint: Endpoint,
+        options: DownloadOptions = DownloadOptions(),
+        for owner: CallOwner? = nil
+    ) async throws(ServiceError) -> Loaded<Model> {
+        try await call(HTTPResource(endpoint, format, options: options), for: owner)
+    }
+
+    /// A resource as it is stored, where that is no longer valid, and then as its origin has it. Each iteration asks
+    /// anew; it is no call: no hook is told of it, and the transport alone makes retries.
+    ///
+    /// ```swift
+    /// for try await users in manager.values(of: userList) { show(users.model, isFinal: !users.isStale) }
+    /// ```
+    ///
+    /// A stored response that cannot be read is left out. An error ends the sequence, also behind a stored value.
+    public func values<R: Resource>(
+        of resource: R
+    ) -> some AsyncSequence<Loaded<R.Model>, ServiceError> & Sendable {
+        LoadedValues(loader, resource)
     }
 
     /// - Parameter isUnheard: nobody gets the events.
@@ -123,11 +178,10 @@ public final class ServiceManager: Sendable, ActivitySource {
         for owner: CallOwner?,
         isUnheard: Bool
     ) -> ServiceCall<R.Model> {
-        let service = resource as? any WebService
         let endpoint = try? resource.endpoint
         let info = CallInfo(
             id: CallTable.nextNumber,
-            name: service?.name ?? "\(R.self)",
+            name: resource.serviceName,
             owner: owner,
             method: endpoint?.method ?? .get,
             location: endpoint?.shownLocation ?? ""
@@ -137,7 +191,7 @@ public final class ServiceManager: Sendable, ActivitySource {
         let mailbox = CallMailbox<R.Model>(isUnheard: isUnheard)
         let run = ServiceRun(
             resource: resource,
-            policy: service?.policy ?? ServicePolicy(),
+            policy: resource.policy,
             info: info,
             configuration: configuration,
             loader: loader,
@@ -160,7 +214,7 @@ public final class ServiceManager: Sendable, ActivitySource {
     public var callCount: Int { table.count }
 
     /// Counts the calls that have not ended, for an `ActivityStream`.
-    public var activity: ActivityCounter { table.activity }
+    public var activity: ActivityStream { ActivityStream(counters: [table.activity]) }
 
     /// How many of an owner have not ended.
     public func callCount(of owner: CallOwner) -> Int { table.entries { $0.info.owner == owner }.count }
@@ -180,17 +234,17 @@ public final class ServiceManager: Sendable, ActivitySource {
     /// Ends all calls of an owner with ``ServiceError/cancelled``.
     /// - Returns: how many there were.
     @discardableResult
-    public func cancel(of owner: CallOwner) -> Int { cancel { $0.info.owner == owner } }
+    public func cancelCalls(of owner: CallOwner) -> Int { cancel { $0.info.owner == owner } }
 
     /// Ends all calls of a service with ``ServiceError/cancelled``.
     /// - Returns: how many there were.
     @discardableResult
-    public func cancel<R: Resource>(_ type: R.Type) -> Int { cancel { $0.type == ObjectIdentifier(type) } }
+    public func cancelCalls<R: Resource>(to type: R.Type) -> Int { cancel { $0.type == ObjectIdentifier(type) } }
 
     /// Ends all calls of services with exactly this name with ``ServiceError/cancelled``.
     /// - Returns: how many there were.
     @discardableResult
-    public func cancel(named name: String) -> Int { cancel { $0.info.name == name } }
+    public func cancelCalls(named name: String) -> Int { cancel { $0.info.name == name } }
 
     /// Ends all calls of this manager with ``ServiceError/cancelled``; those of other managers go on, also over the same
     /// transport.

@@ -107,11 +107,11 @@ final class ServiceRun<R: Resource>: Sendable {
     private func prepare() throws(ServiceError) -> PreparedRequest {
         var request = try loader.request(for: resource)
         var options = request.options
-        switch policy.storing {
-        case []: options.bypassesStore = true
-        case .write: options.forcesDownload = true
-        case .read: request.head.headerFields.append(HTTPField(name: .cacheControl, value: "no-store"))
-        default: break
+        switch (policy.readsStore, policy.writesStore) {
+        case (false, false): options.bypassesStore = true
+        case (false, true): options.forcesDownload = true
+        case (true, false): request.head.headerFields.append(HTTPField(name: .cacheControl, value: "no-store"))
+        case (true, true): break
         }
         if retry != nil { options.retry = .never }
         request.options = options

@@ -257,18 +257,18 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
     @Test func answersAreMappedAsLiveOnes() async throws {
         let (folder, files) = try demoFiles(["user.json": #"{"name": "Ada"}"#, "no.json": #"{"reason": "tired"}"#])
         var endpoint = Self.user
-        let loader = ResourceLoader(
+        let loader = ServiceManager(
             transport: try DemoTransport([endpoint], files: files),
             base: URL(string: "http://a.test")
         )
-        let loaded = try await loader.load(aUser)
+        let loaded = try await loader.call(aUser)
         #expect(loaded.model == User(name: "Ada") && loaded.response.status == .ok)
         endpoint.failure = .init(chance: 1, status: 400, file: "no.json")
-        let failing = ResourceLoader(
+        let failing = ServiceManager(
             transport: try DemoTransport([endpoint], files: files),
             base: URL(string: "http://a.test")
         )
-        let error = await #expect(throws: ServiceError.self) { try await failing.load(aUser) }
+        let error = await #expect(throws: ServiceError.self) { try await failing.call(aUser) }
         guard case .status(let result, let refusal) = error else { return #expect(Bool(false), "\(error as Any)") }
         #expect(result.response.status.code == 400 && refusal as? Refusal == Refusal(reason: "tired"))
         _ = folder
@@ -298,14 +298,14 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         var endpoint = Self.user
         endpoint.failure = .init(chance: 0.5)
         let demo = try DemoTransport([endpoint], files: files, seed: try #require(seed(of: [true, true, false])))
-        let loader = ResourceLoader(transport: demo, base: URL(string: "http://demo.test"))
-        let task = TaskQueue().add(Work(aUser, from: loader, retry: .mm(count: 5)))
+        let loader = ServiceManager(transport: demo, base: URL(string: "http://demo.test"))
+        let task = WorkQueue().add(Work(aUser, from: loader, retry: .mm(count: 5)))
         #expect(try await task.value.model.name == "Ada")
         #expect(task.state.attempts == 3)
         demo.restart()
         // Docker's rule repeats only what brought no answer.
-        let other = TaskQueue().add(Work(aUser, from: loader, retry: .docker(count: 5)))
-        await #expect(throws: TaskQueueError.self) { try await other.value }
+        let other = WorkQueue().add(Work(aUser, from: loader, retry: .docker(count: 5)))
+        await #expect(throws: WorkError.self) { try await other.value }
         #expect(other.state.attempts == 1)
         _ = folder
     }

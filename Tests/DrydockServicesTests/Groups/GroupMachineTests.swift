@@ -6,33 +6,33 @@ import Testing
 @testable import DrydockServices
 
 @Suite struct GroupMachineTests {
-    @Test(arguments: WorkGroupMode.allCases, WorkGroupFailureRule.allCases)
-    func anEmptyGroupHasEndedAtOnce(mode: WorkGroupMode, rule: WorkGroupFailureRule) {
-        var machine = GroupMachine(mode, rule)
+    @Test(arguments: [true, false], [true, false])
+    func anEmptyGroupHasEndedAtOnce(isInOrder: Bool, stops: Bool) {
+        var machine = GroupMachine(inOrder: isInOrder, stopsOnFailure: stops)
         #expect(machine.begin(0) == [.finish])
-        #expect(machine.state == .finished && machine.isOver)
+        #expect(machine.state == .done && machine.isOver)
         #expect(machine.add() == nil && machine.cancel() == [])
     }
 
     @Test func membersOfASerialGroupBeginOneAfterTheOther() {
-        var machine = GroupMachine(.serial, .stop)
+        var machine = GroupMachine(inOrder: true, stopsOnFailure: true)
         #expect(machine.begin(3) == [.submit(0)])
         #expect(machine.ended(0, hasFailed: false) == [.submit(1)])
         #expect(machine.ended(1, hasFailed: false) == [.submit(2)])
         #expect(machine.state == .running)
         #expect(machine.ended(2, hasFailed: false) == [.finish])
-        #expect(machine.state == .finished && machine.firstFailure == nil)
+        #expect(machine.state == .done && machine.firstFailure == nil)
     }
 
     @Test func theFirstErrorEndsASerialGroup() {
-        var machine = GroupMachine(.serial, .stop)
+        var machine = GroupMachine(inOrder: true, stopsOnFailure: true)
         _ = machine.begin(3)
         #expect(machine.ended(0, hasFailed: true) == [.finish])
         #expect(machine.state == .failed && machine.firstFailure == 0)
     }
 
     @Test func aSerialGroupMayGoOn() {
-        var machine = GroupMachine(.serial, .continue)
+        var machine = GroupMachine(inOrder: true, stopsOnFailure: false)
         _ = machine.begin(2)
         #expect(machine.ended(0, hasFailed: true) == [.submit(1)])
         #expect(machine.state == .failed && !machine.isOver)
@@ -41,16 +41,16 @@ import Testing
     }
 
     @Test func membersOfAConcurrentGroupBeginAtOnce() {
-        var machine = GroupMachine(.concurrent, .stop)
+        var machine = GroupMachine(inOrder: false, stopsOnFailure: true)
         #expect(machine.begin(3) == [.submit(0), .submit(1), .submit(2)])
         #expect(machine.ended(1, hasFailed: false) == [])
         #expect(machine.ended(0, hasFailed: false) == [])
         #expect(machine.ended(2, hasFailed: false) == [.finish])
-        #expect(machine.state == .finished)
+        #expect(machine.state == .done)
     }
 
     @Test func theFirstErrorCancelsTheRestOfAConcurrentGroup() {
-        var machine = GroupMachine(.concurrent, .stop)
+        var machine = GroupMachine(inOrder: false, stopsOnFailure: true)
         _ = machine.begin(3)
         _ = machine.ended(0, hasFailed: false)
         #expect(machine.ended(2, hasFailed: true) == [.cancel(1)])
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test func aConcurrentGroupMayGoOn() {
-        var machine = GroupMachine(.concurrent, .continue)
+        var machine = GroupMachine(inOrder: false, stopsOnFailure: false)
         _ = machine.begin(2)
         #expect(machine.ended(1, hasFailed: true) == [])
         #expect(machine.ended(0, hasFailed: false) == [.finish])
@@ -70,27 +70,27 @@ import Testing
     }
 
     @Test func membersMayBeAddedWhileItRuns() {
-        var serial = GroupMachine(.serial, .stop)
+        var serial = GroupMachine(inOrder: true, stopsOnFailure: true)
         _ = serial.begin(1)
         #expect(serial.add() == [] && serial.count == 2)
         #expect(serial.ended(0, hasFailed: false) == [.submit(1)])
         #expect(serial.ended(1, hasFailed: false) == [.finish])
         #expect(serial.add() == nil && serial.count == 2)
-        var concurrent = GroupMachine(.concurrent, .stop)
+        var concurrent = GroupMachine(inOrder: false, stopsOnFailure: true)
         _ = concurrent.begin(1)
         #expect(concurrent.add() == [.submit(1)])
         #expect(concurrent.ended(0, hasFailed: false) == [])
         #expect(concurrent.ended(1, hasFailed: false) == [.finish])
     }
 
-    @Test(arguments: WorkGroupFailureRule.allCases) func cancellingEndsIt(rule: WorkGroupFailureRule) {
-        var serial = GroupMachine(.serial, rule)
+    @Test(arguments: [true, false]) func cancellingEndsIt(stops: Bool) {
+        var serial = GroupMachine(inOrder: true, stopsOnFailure: stops)
         _ = serial.begin(3)
         #expect(serial.cancel() == [.cancel(0)])
         #expect(serial.state == .cancelled && serial.cancel() == [])
         #expect(serial.ended(0, hasFailed: true) == [.finish])
         #expect(serial.state == .cancelled && serial.isOver)
-        var concurrent = GroupMachine(.concurrent, rule)
+        var concurrent = GroupMachine(inOrder: false, stopsOnFailure: stops)
         _ = concurrent.begin(3)
         _ = concurrent.ended(1, hasFailed: false)
         #expect(concurrent.cancel() == [.cancel(0), .cancel(2)])
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test func whatIsToldTwiceChangesNothing() {
-        var machine = GroupMachine(.concurrent, .continue)
+        var machine = GroupMachine(inOrder: false, stopsOnFailure: false)
         _ = machine.begin(2)
         _ = machine.ended(0, hasFailed: false)
         #expect(machine.ended(0, hasFailed: true) == [])

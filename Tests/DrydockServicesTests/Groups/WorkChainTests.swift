@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct WorkChainTests {
     @Test func eachStepIsMadeOfTheOneBefore() async throws {
-        let queue = TaskQueue(maximumRunning: 1)
+        let queue = WorkQueue(maximumRunning: 1)
         let ends = queue.ends()
         let chain = WorkChain(Work("login") { "token" })
             .then { token in Work("profile") { token.count } }
@@ -36,7 +36,7 @@ import Testing
                     #expect(number == (isNeeded ? 2 : 1))
                     return step(4)
                 }
-            #expect(try await chain.run(on: TaskQueue()) == 4)
+            #expect(try await chain.run(on: WorkQueue()) == 4)
             #expect(journal.all == expected.map(String.init))
         }
     }
@@ -44,7 +44,7 @@ import Testing
     @Test func theFirstErrorEndsIt() async throws {
         let journal = Journal()
         let chain = WorkChain(Work<Int> { throw Broken() }).then { _ in Work { journal.note("second") } }
-        let error = await #expect(throws: TaskQueueError.self) { try await chain.run(on: TaskQueue()) }
+        let error = await #expect(throws: WorkError.self) { try await chain.run(on: WorkQueue()) }
         guard case .failed(let reason) = error, reason is Broken else { return #expect(Bool(false), "\(error as Any)") }
         #expect(journal.all.isEmpty)
     }
@@ -55,14 +55,14 @@ import Testing
             WorkChain(Work { 1 }).thenIfNeeded { _ throws -> Work<Int>? in throw Broken() },
         ]
         for chain in chains {
-            let error = await #expect(throws: TaskQueueError.self) { try await chain.run(on: TaskQueue()) }
+            let error = await #expect(throws: WorkError.self) { try await chain.run(on: WorkQueue()) }
             guard case .failed(let reason) = error else { return #expect(Bool(false), "\(error as Any)") }
             #expect(reason is Broken)
         }
     }
 
     @Test func itIsCancelledWithTheTaskThatRunsIt() async throws {
-        let (queue, work) = (TaskQueue(), ManualClock())
+        let (queue, work) = (WorkQueue(), ManualClock())
         let running = Task {
             try await WorkChain(Work { 1 })
                 .then { _ in Work { try await work.sleep(for: .seconds(1)) } }
@@ -70,7 +70,7 @@ import Testing
         }
         try await work.waitForSleepers(1)
         running.cancel()
-        let error = await #expect(throws: TaskQueueError.self) { try await running.value }
+        let error = await #expect(throws: WorkError.self) { try await running.value }
         guard case .cancelled = error else { return #expect(Bool(false), "\(error as Any)") }
         #expect(await eventually { queue.count == 0 && work.sleeperCount == 0 })
     }

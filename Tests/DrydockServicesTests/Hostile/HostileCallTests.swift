@@ -29,7 +29,7 @@ import Testing
         let calls = (0..<10).map { _ in manager.start(Greeting(), for: CallOwner("page")) }
         let waiting = Task { await serviceError { () throws(ServiceError) in try await manager.call(Greeting()) } }
         #expect(await eventually { asked.value == 11 })
-        #expect(manager.cancel(of: CallOwner("page")) == 10)
+        #expect(manager.cancelCalls(of: CallOwner("page")) == 10)
         for call in calls { #expect(await kinds(call) == ["failed cancelled", "ended"]) }
         waiting.cancel()
         #expect(await waiting.value?.name == "cancelled")
@@ -102,7 +102,7 @@ import Testing
         let calls = (0..<count).map { manager.start(Greeting(path: "/\($0)"), for: CallOwner($0 % 10)) }
         #expect(Set(calls.map(\.id)).count == count)
         // In the middle of it, the calls of some owners go.
-        let cancelled = manager.cancel(of: CallOwner(3))
+        let cancelled = manager.cancelCalls(of: CallOwner(3))
         var (models, failures) = (0, [String: Int]())
         for (number, call) in calls.enumerated() {
             do throws(ServiceError) {

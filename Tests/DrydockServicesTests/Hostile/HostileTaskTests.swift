@@ -14,7 +14,7 @@ import Testing
 
     @Test func aClosureThatNeverReturnsHasNoSlotOnceItIsCancelled() async throws {
         let (gate, running) = (Gate(), Counter())
-        let queue = TaskQueue(maximumRunning: 1)
+        let queue = WorkQueue(maximumRunning: 1)
         let stuck = queue.add(
             Work<Int>("stuck") {
                 running.add()
@@ -36,15 +36,15 @@ import Testing
         #expect(queue.count == 0)
     }
 
-    @Test("Members come while a group ends: each runs, or was refused", arguments: [WorkGroupMode.serial, .concurrent])
-    func membersComeAtTheEnd(mode: WorkGroupMode) async throws {
+    @Test("Members come while a group ends: each runs, or was refused", arguments: [true, false])
+    func membersComeAtTheEnd(isInOrder: Bool) async throws {
         for round in 0..<100 {
-            let queue = TaskQueue(maximumRunning: 3)
+            let queue = WorkQueue(maximumRunning: 3)
             let ran = Counter()
             let group = WorkGroup(
                 (0..<3).map { _ in Work<Int> { if round % 4 == 3 { throw Broken() } else { 0 } } },
-                mode: mode,
-                onFailure: round % 2 == 0 ? .stop : .continue,
+                inOrder: isInOrder,
+                stopsOnFailure: round % 2 == 0,
                 queue: queue
             )
             let added = await withTaskGroup(of: Int.self) { adders in
@@ -70,11 +70,11 @@ import Testing
                 }
                 return await adders.reduce(0, +)
             }
-            let report = await group.report
-            #expect(report.results.count == 3 + added && group.count == 3 + added)
-            let succeeded = report.results.dropFirst(3).count { (try? $0?.get()) != nil }
+            let results = await group.results
+            #expect(results.count == 3 + added && group.count == 3 + added)
+            let succeeded = results.dropFirst(3).count { (try? $0?.get()) != nil }
             #expect(succeeded <= ran.value && ran.value <= added)
-            if report.state == .finished { #expect(ran.value == added) }
+            if group.state == .done { #expect(ran.value == added) }
             #expect(!group.add(Work { 2 }), "it has ended")
             #expect(await eventually { queue.count == 0 && queue.runningCount == 0 })
         }
@@ -82,19 +82,19 @@ import Testing
 
     @Test("Tasks are cancelled at every moment, and each ends once", arguments: 0..<4)
     func cancelledAtEveryMoment(seed: Int) async throws {
-        let queue = TaskQueue(maximumRunning: 4)
+        let queue = WorkQueue(maximumRunning: 4)
         let ends = Counter()
         let counting = Task { for await _ in queue.ends() { ends.add() } }
         let retry = DownloadConfiguration.Retry(count: 3, delay: .milliseconds(1), causes: [.content])
-        struct Again: RetryableError { var retryCause: DownloadConfiguration.Retry.Cause? { .content } }
+        struct Again: Error {}
         let tasks = (0..<400).map { number in
-            queue.add(
-                Work<Int>("\(number)", priority: number % 3 == 0 ? .high : .low, retry: retry) {
-                    await Task.yield()
-                    if number % 4 == 0 { throw Again() }
-                    return number
-                }
-            )
+            var work = Work<Int>("\(number)", priority: number % 3 == 0 ? .high : .low, retry: retry) {
+                await Task.yield()
+                if number % 4 == 0 { throw Again() }
+                return number
+            }
+            work.retryCause = { $0 is Again ? .content : nil }
+            return queue.add(work)
         }
         for (number, task) in tasks.enumerated() {
             if (number + seed) % 2 == 0 { task.cancel() }

@@ -14,20 +14,58 @@ import Testing
         _ endpoint: Endpoint,
         base: String? = "https://api.test/v1"
     ) async throws -> RecordedRequest {
-        let (plain, transport) = makeLoader()
-        var loader = plain
-        loader.base = base.flatMap { URL(string: $0) }
+        let (loader, transport) = makeLoader { $0.base = base.flatMap { URL(string: $0) } }
         try await loader.load(.nothing, from: endpoint)
         return try #require(transport.requests.first)
     }
 
     private func refusal(_ endpoint: Endpoint, base: URL? = base) async throws -> ServiceError? {
-        let (plain, transport) = makeLoader()
-        var loader = plain
-        loader.base = base
+        let (loader, transport) = makeLoader { $0.base = base }
         let error = await serviceError { () throws(ServiceError) in try await loader.load(.nothing, from: endpoint) }
         #expect(transport.requests.isEmpty)
         return error
+    }
+
+    // MARK: - What an endpoint is made of
+
+    @Test func aTextWithValuesIsAnEndpoint() async throws {
+        let (id, name, flag) = (7, "a/b c?d:e", true)
+        #expect(try await asked("/users/\(id)").target == "/v1/users/7")
+        #expect(try await asked("/users/\(name)/x-\(flag)").target == "/v1/users/a%2Fb%20c%3Fd%3Ae/x-true")
+        #expect(try await asked("/users?name=\(name)&up=\("..")").target == "/v1/users?name=a%2Fb%20c%3Fd%3Ae&up=..")
+        // The beginning is a base, or a path, of the program's own; a URL is one wherever it stands.
+        let root = "https://other.test/w1"
+        #expect(try await asked("\(root)/users/\(id)").url == "https://other.test/w1/users/7")
+        let url = try #require(URL(string: "https://other.test/w1"))
+        #expect(try await asked("\(url)/users/\(id)").url == "https://other.test/w1/users/7")
+        let error = try await refusal("/users/\("..")/x")
+        #expect(error?.name == "invalidRequest" && error?.description.contains("'..' would lead") == true)
+    }
+
+    @Test func aURLIsAnEndpoint() async throws {
+        let url = try #require(URL(string: "https://other.test/a/:b?c=d"))
+        #expect(try await asked(Endpoint(url)).url == "https://other.test/a/:b?c=d")
+        let text = "/users"
+        #expect(try await asked(Endpoint(text)).target == "/v1/users")
+    }
+
+    @Test(arguments: [HTTPRequest.Method.get, .head, .delete, .post, .put, .patch])
+    func everyMethodTakesEveryPart(method: HTTPRequest.Method) async throws {
+        let (path, query, fields): (Parameters, Parameters, HTTPFields) = (["id": 7], ["q": 1], [.userAgent: "own"])
+        let body: RequestBody? = method == .get || method == .head ? nil : .form(["a": 1])
+        let endpoint: Endpoint =
+            switch method {
+            case .get: .get("/users/:id", path: path, query: query, headerFields: fields)
+            case .head: .head("/users/:id", path: path, query: query, headerFields: fields)
+            case .delete: .delete("/users/:id", path: path, query: query, headerFields: fields, body: body)
+            case .post: .post("/users/:id", path: path, query: query, headerFields: fields, body: body)
+            case .put: .put("/users/:id", path: path, query: query, headerFields: fields, body: body)
+            default: .patch("/users/:id", path: path, query: query, headerFields: fields, body: body)
+            }
+        let request = try await asked(endpoint)
+        #expect(request.method == method && request.target == "/v1/users/7?q=1")
+        #expect(request.head.headerFields[values: .userAgent] == ["own"])
+        #expect(request.text == (body == nil ? "" : "a=1"))
     }
 
     // MARK: - Paths
@@ -132,14 +170,14 @@ import Testing
         (FormEncoding(lists: .repeated), "z=1&z=true&q=a%2Bb%20c%3A"),
         (FormEncoding(lists: .commas), "z=1%2Ctrue&q=a%2Bb%20c%3A"), (.form, "z%5B%5D=1&z%5B%5D=true&q=a%2Bb+c%3A"),
         (FormEncoding(escaping: .readable), "z%5B%5D=1&z%5B%5D=true&q=a+b%20c:"),
-        (.docker, "q=a%2Bb%20c%3A&z%5B%5D=1&z%5B%5D=1"), (.mm, "z=1&z=1&q=a%2Bb%20c%3A"),
+        (.sorted, "q=a%2Bb%20c%3A&z%5B%5D=1&z%5B%5D=1"), (.repeatedNames, "z=1&z=1&q=a%2Bb%20c%3A"),
     ]) func anEncodingIsChosen(encoding: FormEncoding, text: String) async throws {
         let query: Parameters = ["z": [1, true], "q": "a+b c:"]
         #expect(try await asked(Endpoint("/a", query: query, queryEncoding: encoding)).query == text)
     }
 
     @Test func listsOfListsAreNotWrittenWithCommas() async throws {
-        let encoding = FormEncoding(lists: .commas, booleans: .digits, escaping: .readable)
+        let encoding = FormEncoding(lists: .commas, writesBooleansAsDigits: true, escaping: .readable)
         let query: Parameters = ["a": [[1, 2], [true]], "b": ["c": [false, "d"]]]
         let text = try await asked(Endpoint("/a", query: query, queryEncoding: encoding)).query
         #expect(text == "a%5B%5D=1,2&a%5B%5D=1&b%5Bc%5D=0,d")
@@ -163,13 +201,15 @@ import Testing
         let form = try await asked(Endpoint("/users/:id", method: method, parameters: parameters))
         #expect(form.target == "/v1/users/7" && form.text == "b=x%26y&c%5B%5D=true&c%5B%5D")
         #expect(form.contentType == "application/x-www-form-urlencoded")
-        let json = try await asked(Endpoint("/users/:id", method: method, parameters: parameters, as: .json))
+        let json = try await asked(Endpoint("/users/:id", method: method, parameters: parameters) { try .json($0) })
         #expect(json.text == #"{"b":"x&y","c":[true,null]}"# && json.contentType == "application/json")
-        let parts = try await asked(Endpoint("/users/:id", method: method, parameters: parameters, as: .multipart))
+        let parts = try await asked(
+            Endpoint("/users/:id", method: method, parameters: parameters) { .multipart(MultipartForm($0)) }
+        )
         #expect(parts.contentType?.hasPrefix("multipart/form-data; boundary=") == true)
         #expect(parts.text.contains("name=\"b\"\r\n\r\nx&y\r\n") && parts.text.contains("name=\"c[]\"\r\n\r\ntrue\r\n"))
         let list = try await asked(
-            Endpoint("/users/:id", method: method, parameters: ["id": 7, "b": "x&y"], as: .propertyList)
+            Endpoint("/users/:id", method: method, parameters: ["id": 7, "b": "x&y"]) { try .propertyList($0) }
         )
         #expect(list.contentType == "application/x-plist")
         #expect(try PropertyListDecoder().decode([String: String].self, from: list.body ?? Data()) == ["b": "x&y"])

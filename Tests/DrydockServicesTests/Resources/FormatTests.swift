@@ -1,12 +1,13 @@
 // What bodies become: text, JSON of every kind, property lists, images, mapped documents.
 
 import Drydock
-import DrydockServices
 import DrydockTesting
 import Foundation
 import HTTPTypes
 import LibrarySupport
 import Testing
+
+@testable import DrydockServices
 
 @Suite struct FormatTests {
     private func read<Model>(
@@ -257,19 +258,19 @@ import Testing
                 4_294_967_295
             ),
             ("00000018 'ftyp' 'heic' 00000000", .heic, nil, nil), ("89504E470D0A1A0A 0000", .png, nil, nil),
-        ] as [(String, ImageHeader.Format, Int?, Int?)]
+        ] as [(String, ImageFormat, Int?, Int?)]
     ) func headersOfImagesAreRead(
         text: String,
-        format: ImageHeader.Format,
+        format: ImageFormat,
         width: Int?,
         height: Int?
     ) throws {
-        let header = ImageHeader(format: format, width: width, height: height)
+        let header = ImageHeader(mediaType: format.rawValue, width: width, height: height)
         #expect(try read(.imageHeader, Self.bytes(text)) == header)
         // Wherever it is cut, it is the same format or none, and no size is made up.
         for length in 0..<Self.bytes(text).count {
             guard let cut = try? ImageHeader(Self.bytes(text).prefix(length)) else { continue }
-            #expect(cut.format == format)
+            #expect(cut.mediaType == format.rawValue)
             if format != .avif { #expect(cut.width == nil || cut == header) }
         }
     }
@@ -278,15 +279,49 @@ import Testing
         #expect(throws: MappingError.invalidImage) { try read(.imageHeader, text) }
     }
 
+    // MARK: - Formats of resources
+
+    /// Each of them is a format that is changed where it is named.
+    private struct Counted: DrydockServices.Resource {
+        let endpoint: Endpoint = "/x"
+        var format: ResponseFormat<Int> { .jsonObject.map { $0.members?.count ?? 0 } }
+    }
+
+    @Test func aFormatIsChangedWhereItIsNamed() async throws {
+        let (loader, _) = makeLoader(.json(#"{"a": 1, "b": 2}"#))
+        #expect(try await loader.call(Counted()).model == 2)
+        #expect(try await loader.load(.text.map { $0.count }, from: "/x").model == 16)
+        #expect(try await loader.load(.data.map { $0.isEmpty }, from: "/x").model == false)
+        let list: ResponseFormat<Bool> = .jsonArray.map { $0.isEmpty }
+        #expect(throws: MappingError.notAnArray) { try read(list, "{}") }
+    }
+
+    private struct Nothing: DrydockServices.Resource {
+        typealias Model = Void
+        let endpoint: Endpoint = .delete("/x")
+    }
+
+    private struct Whole: DrydockServices.Resource {
+        typealias Model = DownloadResult
+        let endpoint: Endpoint = "/x"
+    }
+
+    @Test func nothingAndTheWholeNeedNoFormat() async throws {
+        let (loader, transport) = makeLoader(.text("hello"))
+        try await loader.call(Nothing())
+        #expect(try await loader.call(Whole()).model.data == Data("hello".utf8))
+        #expect(transport.requests.map(\.method) == [.delete, .get])
+    }
+
     // MARK: - Mappings
 
     @Test func aMappingChangesTheShape() throws {
         let person: ContentMapping = [
-            "name": .value("names[0].first", missing: .error),
-            "city": .value("home.town", default: "nowhere"),
-            "born": .value("birthday", as: .date, format: "dd.MM.yyyy", missing: .omit),
+            "name": .value("names[0].first").required,
+            "city": .value("home.town").or("nowhere"),
+            "born": .date("birthday", format: "dd.MM.yyyy").omittedIfMissing,
             "tags": .each("tags", .value("t")),
-            "id": .value("id", as: .number),
+            "id": .number("id"),
         ]
         let mapping = ContentMapping.each("result.people", person)
         let text = #"""
@@ -306,7 +341,7 @@ import Testing
         )
         #expect(try read(users, text) == [User(name: "Ada"), User(name: "Bob", city: "Rome")])
         let error = #expect(throws: MappingError.self) {
-            try read(users.mapped(by: .value("result", as: .number)), text)
+            try read(users.mapped(by: .number("result")), text)
         }
         guard case .unmapped = error else { return #expect(Bool(false), "\(error as Any)") }
         let missing = #expect(throws: MappingError.self) {
@@ -327,9 +362,9 @@ import Testing
             #expect(text.contains(reason) && transport.requests.isEmpty, "\(text)")
         }
         #expect(throws: MappingError.self) {
-            try ContentMapping.value("a", as: .date, format: "xyz").map(Data("{}".utf8))
+            try ContentMapping.date("a", format: "xyz").map(Data("{}".utf8))
         }
-        #expect(throws: MappingError.self) { try ContentMapping.value("a", format: "unix").map(Data("{}".utf8)) }
+        #expect(throws: MappingError.self) { try ContentMapping.data("a", format: "unix").map(Data("{}".utf8)) }
         #expect(throws: MappingError.self) { try ([:] as ContentMapping).map(Data("{}".utf8)) }
     }
 }

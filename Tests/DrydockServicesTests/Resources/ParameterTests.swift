@@ -150,7 +150,7 @@ private struct Query: Encodable {
         #expect(throws: ServiceError.self) { try RequestBody.propertyList(["a": nil] as JSONValue) }
         #expect(throws: ServiceError.self) { try RequestBody.propertyList(["a": "\u{1}"]) }
         #expect(throws: ServiceError.self) { try Parameters(encoding: [1, 2]) }
-        #expect(throws: ServiceError.self) { try RequestBody.json(Parameters([.init("a", 1), .init("a", 2)])) }
+        #expect(throws: ServiceError.self) { try RequestBody.json(Parameters([("a", 1), ("a", 2)])) }
         #expect(throws: ServiceError.self) { try RequestBody.json(["a": Date.distantFuture + 1e15]) }
         let error = #expect(throws: ServiceError.self) { try RequestBody.propertyList(["b": ["a": nil]] as JSONValue) }
         #expect(error?.name == "encoding" && error?.description.contains("'a' is null") == true)

@@ -1,4 +1,4 @@
-// A scripted transport behind a loader, and the errors of loads.
+// A scripted transport behind a manager, and the errors of loads.
 
 import Drydock
 import DrydockServices
@@ -9,11 +9,26 @@ import Testing
 
 let base = URL(string: "https://api.test/v1")
 
-/// A loader whose transport answers everything alike.
-func makeLoader(_ answer: ScriptedAnswer = .json("{}")) -> (ResourceLoader, ScriptedTransport) {
+/// A manager whose transport answers everything alike.
+func makeLoader(
+    _ answer: ScriptedAnswer = .json("{}"),
+    _ change: (inout ServiceManager.Configuration) -> Void = { _ in }
+) -> (ServiceManager, ScriptedTransport) {
     let transport = ScriptedTransport()
     transport.answerAll { _ in answer }
-    return (ResourceLoader(transport: transport, base: base), transport)
+    return (makeLoader(over: transport, base, change), transport)
+}
+
+/// A manager over a transport.
+func makeLoader(
+    over transport: any Transport,
+    _ base: URL?,
+    _ change: (inout ServiceManager.Configuration) -> Void
+) -> ServiceManager {
+    var configuration = ServiceManager.Configuration()
+    configuration.base = base
+    change(&configuration)
+    return ServiceManager(transport: transport, configuration: configuration)
 }
 
 /// The error that a load ends with.

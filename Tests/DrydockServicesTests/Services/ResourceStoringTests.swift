@@ -29,11 +29,11 @@ enum Asker: String, CaseIterable, Sendable {
         options: DownloadOptions = DownloadOptions()
     ) async throws -> Loaded<String> {
         let resource = HTTPResource(endpoint, .text, options: options)
-        let loader = ResourceLoader(transport: manager)
+        let loader = ServiceManager(transport: manager)
         switch self {
         case .service: return try await ServiceManager(transport: manager).call(resource)
-        case .resource: return try await loader.load(resource)
-        case .task: return try await TaskQueue().run(Work(resource, from: loader))
+        case .resource: return try await loader.call(resource)
+        case .task: return try await WorkQueue().run(Work(resource, from: loader))
         }
     }
 }

@@ -189,7 +189,7 @@ import struct ServiceCore.RetryBudget
         transport.answer(.get, "/hello", with: await .noResponse)
         let call = manager.start(Greeting(policy: parking), for: CallOwner("page"))
         #expect(await eventually { manager.parkedCount == 1 })
-        #expect(manager.cancel(of: CallOwner("page")) == 1)
+        #expect(manager.cancelCalls(of: CallOwner("page")) == 1)
         #expect(await kinds(call) == ["started 1", "parked", "failed cancelled", "ended"])
         #expect(manager.parkedCount == 0 && manager.callCount == 0)
     }

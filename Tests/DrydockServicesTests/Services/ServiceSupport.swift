@@ -10,7 +10,7 @@ import TestSupport
 import Testing
 
 /// A service that reads a text.
-struct Greeting: WebService {
+struct Greeting: Resource {
     typealias Model = String
     var path = "/hello"
     var method = HTTPRequest.Method.get
@@ -22,7 +22,7 @@ struct Greeting: WebService {
 }
 
 /// Another one, whose name begins with that of the first.
-struct GreetingOfMany: WebService {
+struct GreetingOfMany: Resource {
     typealias Model = String
     var endpoint: Endpoint { "/hello" }
     var format: ResponseFormat<String> { .text }

@@ -143,19 +143,20 @@ import Testing
 
     @Test(
         arguments: [
-            (ServicePolicy.Storing([.read, .write]), false, false, nil), ([], true, false, nil),
-            ([.write], false, true, nil),
-            ([.read], false, false, "no-store"),
-        ] as [(ServicePolicy.Storing, Bool, Bool, String?)]
+            (ServicePolicy(), false, false, nil),
+            (ServicePolicy(readsStore: false, writesStore: false), true, false, nil),
+            (ServicePolicy(readsStore: false), false, true, nil),
+            (ServicePolicy(writesStore: false), false, false, "no-store"),
+        ] as [(ServicePolicy, Bool, Bool, String?)]
     ) func aServiceSaysWhatMayBeStored(
-        storing: ServicePolicy.Storing,
+        policy: ServicePolicy,
         bypasses: Bool,
         forces: Bool,
         control: String?
     ) async throws {
         let (manager, transport) = makeServices()
         transport.answerAll { _ in .text("hi") }
-        try await manager.call(Greeting(policy: ServicePolicy(storing: storing)))
+        try await manager.call(Greeting(policy: policy))
         let asked = try #require(transport.requests.first)
         #expect(asked.options.bypassesStore == bypasses && asked.options.forcesDownload == forces)
         #expect(asked.head.headerFields[.cacheControl] == control)
@@ -168,17 +169,19 @@ import Testing
             var configuration = ServiceManager.Configuration()
             configuration.base = origin.url("")
             let manager = ServiceManager(transport: transport, configuration: configuration)
-            for storing: ServicePolicy.Storing in [.read, []] {
+            for reads in [true, false] {
                 for _ in 0..<2 {
-                    let loaded = try await manager.call(Greeting(policy: ServicePolicy(storing: storing)))
+                    let loaded = try await manager.call(
+                        Greeting(policy: ServicePolicy(readsStore: reads, writesStore: false))
+                    )
                     #expect(loaded.outcome == .downloaded)
                 }
             }
             #expect(origin.server.requests() == 4)
-            for _ in 0..<2 { try await manager.call(Greeting(policy: ServicePolicy(storing: .write))) }
+            for _ in 0..<2 { try await manager.call(Greeting(policy: ServicePolicy(readsStore: false))) }
             #expect(origin.server.requests() == 6)
             #expect(try await manager.call(Greeting()).outcome == .stillValid)
-            #expect(try await manager.call(Greeting(policy: ServicePolicy(storing: .read))).outcome == .stillValid)
+            #expect(try await manager.call(Greeting(policy: ServicePolicy(writesStore: false))).outcome == .stillValid)
         }
     }
 
@@ -207,7 +210,7 @@ import Testing
         #expect(manager.callCount(of: CallOwner("li" + "st")) == 1 && manager.callCount(of: CallOwner("other")) == 0)
         #expect(manager.calls.map(\.id) == (own + others).map(\.id))
         try await clock.waitForSleepers(6)
-        #expect(manager.cancel(of: CallOwner(page)) == 3)
+        #expect(manager.cancelCalls(of: CallOwner(page)) == 3)
         for call in own { #expect(await kinds(call) == ["started 1", "failed cancelled", "ended"]) }
         #expect(manager.callCount == 3)
         clock.advance(by: .seconds(1))
@@ -227,7 +230,7 @@ import Testing
             #expect(await origin.isAsked(4))
             #expect(manager.callCount(of: CallOwner("page")) == 3 && manager.callCount(of: CallOwner("list")) == 1)
             #expect(transport.statistics.running == 4)
-            #expect(manager.cancel(of: CallOwner("page")) == 3)
+            #expect(manager.cancelCalls(of: CallOwner("page")) == 3)
             for call in own { #expect(await kinds(call).suffix(2) == ["failed cancelled", "ended"]) }
             #expect(manager.callCount(of: CallOwner("page")) == 0 && manager.callCount(of: CallOwner("list")) == 1)
             #expect(await eventually { transport.statistics.running == 1 }, "their transfers have ended with them")
@@ -250,7 +253,7 @@ import Testing
             Issue.record("a page that was made later has the calls of one that has gone")
             break
         }
-        #expect(manager.cancel(of: owner) == 1)
+        #expect(manager.cancelCalls(of: owner) == 1)
         #expect(await kinds(call).suffix(2) == ["failed cancelled", "ended"])
     }
 
@@ -259,7 +262,7 @@ import Testing
             let manager: ServiceManager
             init(_ manager: ServiceManager) { self.manager = manager }
             func load() -> ServiceCall<String> { manager.start(Greeting(), for: CallOwner(self)) }
-            deinit { manager.cancel(of: CallOwner(self)) }
+            deinit { manager.cancelCalls(of: CallOwner(self)) }
         }
         let (manager, _, clock) = waiting()
         let call = Page(manager).load()
@@ -281,7 +284,7 @@ import Testing
             let calls = [manager.start(Greeting(path: "/own")), other.start(Greeting(path: "/other"))]
             // The same fetch as that of a download, and a load without a manager of its own.
             let shared = other.start(Greeting(path: "/both"))
-            let loader = ResourceLoader(transport: transport, base: origin.url(""))
+            let loader = ServiceManager(transport: transport, base: origin.url(""))
             let load = Task { try await loader.load(.text, from: "/loaded").model }
             #expect(await origin.isAsked(4))
             let downloads = ["/both", "/alone"].map { path in
@@ -309,14 +312,14 @@ import Testing
         let calls = (manager.start(Greeting(path: "/a")), manager.start(Greeting(path: "/ab")))
         let many = manager.start(GreetingOfMany())
         try await clock.waitForSleepers(3)
-        #expect(manager.cancel(named: "Greet") == 0 && manager.cancel(named: "greeting") == 0)
-        #expect(manager.cancel(Greeting.self) == 2)
+        #expect(manager.cancelCalls(named: "Greet") == 0 && manager.cancelCalls(named: "greeting") == 0)
+        #expect(manager.cancelCalls(to: Greeting.self) == 2)
         for call in [calls.0, calls.1] {
             let error = await serviceError { () throws(ServiceError) in try await call.value }
             #expect(error?.name == "cancelled")
         }
         #expect(manager.calls.map(\.name) == ["GreetingOfMany"])
-        #expect(manager.cancel(named: "GreetingOfMany") == 1)
+        #expect(manager.cancelCalls(named: "GreetingOfMany") == 1)
         #expect(await kinds(many).suffix(2) == ["failed cancelled", "ended"])
     }
 
@@ -354,7 +357,7 @@ import Testing
             let manager = ServiceManager(transport: transport, configuration: configuration)
             let call = manager.start(Greeting(), for: CallOwner("page"))
             #expect(await origin.isAsked(1))
-            #expect(manager.cancel(of: CallOwner("page")) == 1)
+            #expect(manager.cancelCalls(of: CallOwner("page")) == 1)
             #expect(await kinds(call) == ["started 1", "failed cancelled", "ended"])
             #expect(await eventually { transport.downloadCount == 0 })
             gate.open()
@@ -364,7 +367,7 @@ import Testing
     // MARK: - Logs
 
     @Test func logsAreRedactedAndBounded() async throws {
-        struct Login: WebService {
+        struct Login: Resource {
             struct Body: Encodable {
                 var user = "ada"
                 var password = "hunter2"
@@ -397,7 +400,8 @@ import Testing
             try await manager.call(Login(policy: ServicePolicy(logsBodies: false)))
         }
         let all = entries.read { $0 }
-        #expect(all.map(\.kind) == [.request, .response, .request, .response, .request, .failure])
+        #expect(all.map { $0.error != nil } == [false, false, false, false, false, true])
+        #expect(all.map(\.status) == [nil, 200, nil, 200, nil, 403])
         #expect(all[0].url == "https://api.test/login?api_key=***&page=2")
         #expect(all[0].headerFields[.authorization] == "***" && all[0].headerFields[.accept] == "*/*")
         #expect(all[0].body == #"{"user":"ada","password":"***"}"#)
@@ -412,7 +416,7 @@ import Testing
     }
 
     @Test func aUserInALocationIsShownNowhere() async throws {
-        struct Secret: WebService {
+        struct Secret: Resource {
             typealias Model = String
             var endpoint: Endpoint { Endpoint("https://ada:pw@api.test/:id") }
             var format: ResponseFormat<String> { .text }

@@ -16,8 +16,8 @@ import Testing
     @Test func aQueueLogsAndCounts() async throws {
         struct Refusal: Error {}
         let (metrics, log) = (TestMetrics(), RecordedLog())
-        let queue = TaskQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
-        #expect(queue.statistics == TaskQueueStatistics())
+        let queue = WorkQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
+        #expect(queue.statistics == WorkStatistics())
         let failed = ServiceError.status(
             DownloadResult(
                 url: try #require(URL(string: "https://api.test/a?key=secret")),
@@ -53,15 +53,15 @@ import Testing
 
     private static let timeout = DownloadError.origin(OriginFailure(kind: .timeout, detail: "too late"))
 
-    private func phases(_ states: some AsyncSequence<TaskState, Never>) async -> [String] {
+    private func phases(_ states: some AsyncSequence<WorkState, Never>) async -> [String] {
         var phases: [String] = []
-        for await state in states { phases.append("\(state.phase.rawValue) \(state.attempts)") }
+        for await state in states { phases.append("\(state.phase) \(state.attempts)") }
         return phases
     }
 
     @Test func theStatesOfATaskAreToldInTheirOrder() async throws {
         let (clock, work) = (ManualClock(), ManualClock())
-        let queue = TaskQueue(maximumRunning: 0, clock: clock)
+        let queue = WorkQueue(maximumRunning: 0, clock: clock)
         let task = queue.add(
             Work(retry: .docker(count: 1)) {
                 try await work.sleep(for: .seconds(1))
@@ -79,13 +79,13 @@ import Testing
         work.advance(by: .seconds(1))
         try await task.value
         var told: [String] = []
-        while let state = await states.next(isolation: nil) { told.append("\(state.phase.rawValue) \(state.attempts)") }
+        while let state = await states.next(isolation: nil) { told.append("\(state.phase) \(state.attempts)") }
         #expect(told == ["queued 0", "running 1", "waitingForRetry 1", "queued 1", "running 2", "done 2"])
         #expect(task.state.error == nil)
     }
 
     @Test func whoComesLateIsToldTheLatestState() async throws {
-        let (queue, work) = (TaskQueue(), ManualClock())
+        let (queue, work) = (WorkQueue(), ManualClock())
         let task = queue.add(Work { try await work.sleep(for: .seconds(1)) })
         try await work.waitForSleepers(1)
         #expect(await task.states.first { _ in true }?.phase == .running)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func manyListenToOneTask() async throws {
-        let (queue, work) = (TaskQueue(), ManualClock())
+        let (queue, work) = (WorkQueue(), ManualClock())
         let task = queue.add(Work { try await work.sleep(for: .seconds(1)) })
         try await work.waitForSleepers(1)
         await withTaskGroup(of: String?.self) { group in
@@ -106,19 +106,19 @@ import Testing
     }
 
     @Test func whoIsSlowHearsTheEndAllTheSame() async throws {
-        let queue = TaskQueue(clock: ManualClock())
+        let queue = WorkQueue(clock: ManualClock())
         let retry = DownloadConfiguration.Retry(count: 9, delay: .zero)
         let task = queue.add(Work<Void>(retry: retry) { throw Self.timeout })
         var states = task.states.makeAsyncIterator()
         _ = await states.next(isolation: nil)
-        await #expect(throws: TaskQueueError.self) { try await task.value }
-        var last: TaskState?
+        await #expect(throws: WorkError.self) { try await task.value }
+        var last: WorkState?
         while let state = await states.next(isolation: nil) { last = state }
         #expect(last?.phase == .failed && last?.attempts == 10)
     }
 
     @Test func theEndsOfAQueueAreToldByName() async throws {
-        let queue = TaskQueue(maximumRunning: 1)
+        let queue = WorkQueue(maximumRunning: 1)
         let (all, users) = (queue.ends(), queue.ends(named: "users"))
         for name in ["users", "photos", "users"] { try await queue.run(Work(name) {}) }
         _ = try? await queue.run(Work<Void>("users") { throw Broken() })
@@ -126,10 +126,10 @@ import Testing
         queue.add(Work("photos") {}).cancel()
         await queue.close()
         var told: [String] = []
-        for await end in users { told.append("\(end.name) \(end.state.phase.rawValue)") }
+        for await end in users { told.append("\(end.name) \(end.state.phase)") }
         #expect(told == ["users done", "users done", "users failed"])
         told = []
-        for await end in all { told.append("\(end.name) \(end.state.phase.rawValue)") }
+        for await end in all { told.append("\(end.name) \(end.state.phase)") }
         #expect(told == ["users done", "photos done", "users done", "users failed", "photos cancelled"])
     }
 
@@ -137,8 +137,8 @@ import Testing
     @Test func theEndsOfAQueueAreToldByEndpoint() async throws {
         let transport = ScriptedTransport()
         transport.answerAll { _ in .text("x") }
-        let loader = ResourceLoader(transport: transport, base: URL(string: "https://api.test"))
-        let queue = TaskQueue(maximumRunning: 1)
+        let loader = ServiceManager(transport: transport, base: URL(string: "https://api.test"))
+        let queue = WorkQueue(maximumRunning: 1)
         let users = queue.ends(at: "/users/:id?full=1")
         let created = queue.ends(at: .post("/users"))
         for endpoint: Endpoint in [
@@ -149,7 +149,7 @@ import Testing
         }
         await queue.close()
         var told: [String] = []
-        for await end in users { told.append("\(end.method.rawValue) \(end.name) \(end.state.phase.rawValue)") }
+        for await end in users { told.append("\(end.method.rawValue) \(end.name) \(end.state.phase)") }
         #expect(told == ["GET /users/:id done", "GET /users/:id done"])
         told = []
         for await end in created { told.append("\(end.method.rawValue) \(end.name)") }
@@ -162,7 +162,7 @@ import Testing
     }
 
     @Test func theEndsOfAQueueAreToldByType() async throws {
-        let queue = TaskQueue()
+        let queue = WorkQueue()
         let (numbers, named) = (queue.ends(of: Int.self), queue.ends(of: Int.self, named: "b"))
         let untyped = queue.ends(named: "text")
         _ = try await queue.run(Work("text") { "a" })
@@ -180,7 +180,7 @@ import Testing
     }
 
     @Test func whoHasLeftIsToldNothingAndTakesNoMemory() async throws {
-        let queue = TaskQueue()
+        let queue = WorkQueue()
         for _ in 0..<1000 { _ = queue.ends() }
         let ends = queue.ends()
         try await queue.run(Work("a") {})
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test func whoIsSlowMissesTheOldestEnds() async throws {
-        let queue = TaskQueue()
+        let queue = WorkQueue()
         let ends = queue.ends(of: Int.self)
         for number in 0..<300 { _ = try await queue.run(Work { number }) }
         await queue.close()
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test func aTaskThatListensEndsWhereItIsCancelled() async throws {
-        let queue = TaskQueue()
+        let queue = WorkQueue()
         let listening = Task {
             for await _ in queue.ends() {}
             return true
@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test func endsAreToldInTheirOrderThoughOneTaskBeginsWithTheEndOfAnother() async throws {
-        let queue = TaskQueue(maximumRunning: 1)
+        let queue = WorkQueue(maximumRunning: 1)
         let ends = queue.ends(of: Int.self)
         let tasks = (0..<2000).map { number in queue.add(Work { number }) }
         for task in tasks { _ = try await task.value }

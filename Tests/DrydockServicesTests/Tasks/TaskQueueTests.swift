@@ -23,7 +23,7 @@ final class Journal: Sendable {
 
 @Suite struct TaskQueueTests {
     @Test func workRunsAndHasAValue() async throws {
-        let task = TaskQueue().add(Work("answer") { 42 })
+        let task = WorkQueue().add(Work("answer") { 42 })
         #expect(try await task.value == 42)
         #expect(task.name == "answer")
         #expect(task.state.phase == .done && task.state.attempts == 1 && task.state.error == nil)
@@ -31,20 +31,20 @@ final class Journal: Sendable {
     }
 
     @Test func whatItThrowsIsItsFailure() async throws {
-        let task = TaskQueue().add(Work<Int> { throw Broken() })
-        let error = await #expect(throws: TaskQueueError.self) { try await task.value }
+        let task = WorkQueue().add(Work<Int> { throw Broken() })
+        let error = await #expect(throws: WorkError.self) { try await task.value }
         guard case .failed(let reason) = error else { return #expect(Bool(false), "\(error as Any)") }
         #expect(reason is Broken)
         #expect(task.state.phase == .failed && task.state.error is Broken)
     }
 
     @Test func theSharedQueueHasNoLimit() async throws {
-        #expect(TaskQueue.shared.maximumRunning == nil)
-        #expect(try await TaskQueue.shared.run(Work { "done" }) == "done")
+        #expect(WorkQueue.shared.maximumRunning == nil)
+        #expect(try await WorkQueue.shared.run(Work { "done" }) == "done")
     }
 
     @Test func soManyRunAndNoMore() async throws {
-        let queue = TaskQueue(maximumRunning: 3)
+        let queue = WorkQueue(maximumRunning: 3)
         let load = Mutex((now: 0, most: 0))
         let tasks = (0..<50).map { number in
             queue.add(
@@ -62,7 +62,7 @@ final class Journal: Sendable {
     }
 
     @Test func theLimitChangesWhileItRuns() async throws {
-        let (queue, work) = (TaskQueue(maximumRunning: 1), ManualClock())
+        let (queue, work) = (WorkQueue(maximumRunning: 1), ManualClock())
         let tasks = (0..<4).map { _ in queue.add(Work { try await work.sleep(for: .seconds(1)) }) }
         try await work.waitForSleepers(1)
         #expect(queue.runningCount == 1 && queue.queuedCount == 3)
@@ -76,7 +76,7 @@ final class Journal: Sendable {
     }
 
     @Test func withALimitOfZeroNothingBegins() async throws {
-        let queue = TaskQueue(maximumRunning: 0)
+        let queue = WorkQueue(maximumRunning: 0)
         let task = queue.add(Work { 1 })
         #expect(task.state.phase == .queued && task.state.attempts == 0)
         queue.maximumRunning = 1
@@ -84,8 +84,8 @@ final class Journal: Sendable {
     }
 
     @Test func theUrgentComeFirstAndInTheirOrder() async throws {
-        let (queue, journal) = (TaskQueue(maximumRunning: 0), Journal())
-        let priorities: [(String, TaskQueue.Priority)] = [
+        let (queue, journal) = (WorkQueue(maximumRunning: 0), Journal())
+        let priorities: [(String, DownloadOptions.Priority)] = [
             ("low 1", .low), ("normal 1", .normal), ("high 1", .high), ("low 2", .low), ("high 2", .high),
             ("normal 2", .normal),
         ]
@@ -99,7 +99,7 @@ final class Journal: Sendable {
     }
 
     @Test func nobodyStarves() async throws {
-        let (queue, journal) = (TaskQueue(maximumRunning: 0), Journal())
+        let (queue, journal) = (WorkQueue(maximumRunning: 0), Journal())
         var tasks = [queue.add(Work("low", priority: .low) { journal.note("low") })]
         tasks += (0..<20).map { _ in queue.add(Work("high", priority: .high) { journal.note("high") }) }
         queue.maximumRunning = 1
@@ -110,11 +110,11 @@ final class Journal: Sendable {
     // MARK: - Cancelling
 
     @Test func oneThatWaitsNeverRuns() async throws {
-        let (queue, journal) = (TaskQueue(maximumRunning: 0), Journal())
+        let (queue, journal) = (WorkQueue(maximumRunning: 0), Journal())
         let task = queue.add(Work { journal.note("ran") })
         #expect(task.cancel())
         #expect(!task.cancel())
-        await #expect(throws: TaskQueueError.self) { try await task.value }
+        await #expect(throws: WorkError.self) { try await task.value }
         #expect(task.state.phase == .cancelled)
         queue.maximumRunning = 1
         _ = try await queue.run(Work { journal.note("another") })
@@ -122,7 +122,7 @@ final class Journal: Sendable {
     }
 
     @Test func oneThatRunsLeavesItsSlotAtOnce() async throws {
-        let (queue, work) = (TaskQueue(maximumRunning: 1), ManualClock())
+        let (queue, work) = (WorkQueue(maximumRunning: 1), ManualClock())
         let isStuck = Gate()
         defer { isStuck.open() }
         let first = queue.add(
@@ -138,31 +138,31 @@ final class Journal: Sendable {
         try await work.waitForSleepers(1)
         first.cancel()
         #expect(try await second.value == "second")
-        let error = await #expect(throws: TaskQueueError.self) { try await first.value }
+        let error = await #expect(throws: WorkError.self) { try await first.value }
         guard case .cancelled = error else { return #expect(Bool(false), "\(error as Any)") }
         #expect(first.state.phase == .cancelled && first.state.attempts == 1)
     }
 
     @Test func whatEndsByACancellationIsCancelled() async throws {
-        let queue = TaskQueue()
-        for error in [CancellationError(), DownloadError.cancelled, TaskQueueError.cancelled] as [any Error] {
+        let queue = WorkQueue()
+        for error in [CancellationError(), DownloadError.cancelled, WorkError.cancelled] as [any Error] {
             let task = queue.add(Work<Int>(retry: .mm(count: 3)) { throw error })
-            await #expect(throws: TaskQueueError.self) { try await task.value }
+            await #expect(throws: WorkError.self) { try await task.value }
             #expect(task.state.phase == .cancelled && task.state.attempts == 1)
         }
     }
 
     @Test func whoRunsAndIsCancelledCancelsIt() async throws {
-        let (queue, work) = (TaskQueue(), ManualClock())
+        let (queue, work) = (WorkQueue(), ManualClock())
         let caller = Task { try await queue.run(Work { try await work.sleep(for: .seconds(1)) }) }
         try await work.waitForSleepers(1)
         caller.cancel()
-        await #expect(throws: TaskQueueError.self) { try await caller.value }
+        await #expect(throws: WorkError.self) { try await caller.value }
         #expect(await eventually { queue.count == 0 && work.sleeperCount == 0 })
     }
 
     @Test func whoWaitsForAValueAndIsCancelledLeavesItAlone() async throws {
-        let (queue, work) = (TaskQueue(), ManualClock())
+        let (queue, work) = (WorkQueue(), ManualClock())
         let task = queue.add(
             Work {
                 try await work.sleep(for: .seconds(1))
@@ -172,13 +172,13 @@ final class Journal: Sendable {
         let waiting = Task { try await task.value }
         try await work.waitForSleepers(1)
         waiting.cancel()
-        await #expect(throws: TaskQueueError.self) { try await waiting.value }
+        await #expect(throws: WorkError.self) { try await waiting.value }
         work.advance(by: .seconds(1))
         #expect(try await task.value == 1)
     }
 
     @Test func cancelAllEndsThemAllAndNoneBegins() async throws {
-        let (queue, work, journal) = (TaskQueue(maximumRunning: 2), ManualClock(), Journal())
+        let (queue, work, journal) = (WorkQueue(maximumRunning: 2), ManualClock(), Journal())
         let tasks = (0..<10).map { number in
             queue.add(
                 Work {
@@ -189,7 +189,7 @@ final class Journal: Sendable {
         }
         try await work.waitForSleepers(2)
         #expect(queue.cancelAll() == 10)
-        for task in tasks { await #expect(throws: TaskQueueError.self) { try await task.value } }
+        for task in tasks { await #expect(throws: WorkError.self) { try await task.value } }
         #expect(Set(journal.all) == ["0", "1"])
         #expect(queue.count == 0)
         #expect(try await queue.run(Work { "goes on" }) == "goes on")
@@ -198,7 +198,7 @@ final class Journal: Sendable {
     // MARK: - Its end
 
     @Test func closingWaitsForTheLastClosure() async throws {
-        let (queue, work, journal) = (TaskQueue(maximumRunning: 1), ManualClock(), Journal())
+        let (queue, work, journal) = (WorkQueue(maximumRunning: 1), ManualClock(), Journal())
         let running = queue.add(
             Work {
                 try? await work.sleep(for: .seconds(1))
@@ -212,15 +212,15 @@ final class Journal: Sendable {
         #expect(journal.all == ["returned"])
         #expect(running.state.phase == .cancelled && waiting.state.phase == .cancelled)
         let late = queue.add(Work { 1 })
-        let error = await #expect(throws: TaskQueueError.self) { try await late.value }
+        let error = await #expect(throws: WorkError.self) { try await late.value }
         guard case .closed = error else { return #expect(Bool(false), "\(error as Any)") }
-        #expect(late.state.phase == .failed && "\(TaskQueueError.closed)".contains("another one"))
+        #expect(late.state.phase == .failed && "\(WorkError.closed)".contains("another one"))
         await queue.close()
     }
 
     @Test func aQueueThatNobodyHoldsGoesOnToItsEnd() async throws {
         let work = ManualClock()
-        var queue: TaskQueue? = TaskQueue(maximumRunning: 1)
+        var queue: WorkQueue? = WorkQueue(maximumRunning: 1)
         let first = queue?.add(Work { try await work.sleep(for: .seconds(1)) })
         let second = queue?.add(Work { "second" })
         queue = nil
@@ -232,7 +232,7 @@ final class Journal: Sendable {
 
     @Test func whatATaskHasHeldIsReleasedAtItsEnd() async throws {
         final class Payload: Sendable {}
-        let queue = TaskQueue()
+        let queue = WorkQueue()
         var payload: Payload? = Payload()
         weak let held = payload
         let task = queue.add(Work { [payload] in payload == nil })
@@ -249,12 +249,12 @@ final class Journal: Sendable {
         #else
             let count = 10_000
         #endif
-        let queue = TaskQueue(maximumRunning: 0)
+        let queue = WorkQueue(maximumRunning: 0)
         let runs = Atomic<Int>(0)
         let before = residentMemory()
         let tasks = (0..<count).map { number in
             queue.add(
-                Work("\(number)", priority: TaskQueue.Priority.allCases[number % 3]) {
+                Work("\(number)", priority: DownloadOptions.Priority.allCases[number % 3]) {
                     runs.wrappingAdd(1, ordering: .relaxed)
                     return number
                 }
@@ -282,7 +282,7 @@ final class Journal: Sendable {
     @Test func aWorkIsADescriptionThatMayBeUsedAgain() async throws {
         let runs = Atomic<Int>(0)
         let work = Work("again") { runs.wrappingAdd(1, ordering: .relaxed).newValue }
-        let queue = TaskQueue()
+        let queue = WorkQueue()
         #expect(try await queue.run(work) == 1)
         #expect(try await queue.run(work) == 2)
     }
@@ -290,19 +290,19 @@ final class Journal: Sendable {
     @Test func aWorkMayBecomeOneOfAnotherType() async throws {
         let work = Work("number", priority: .high, method: .post) { 41 }.map { "\($0 + 1)" }
         #expect(work.name == "number" && work.priority == .high && work.method == .post)
-        #expect(try await TaskQueue().run(work) == "42")
+        #expect(try await WorkQueue().run(work) == "42")
         let broken = Work { 1 }.map { _ -> Int in throw Broken() }
-        await #expect(throws: TaskQueueError.self) { try await TaskQueue().run(broken) }
+        await #expect(throws: WorkError.self) { try await WorkQueue().run(broken) }
     }
 
     @Test func aResourceIsLoadedByAQueue() async throws {
         try await withManager {
             .answer(to: $0, "of \($0.target)")
         } _: { manager, origin async throws in
-            let loader = ResourceLoader(transport: manager, base: origin.url("/api"))
+            let loader = ServiceManager(transport: manager, base: origin.url("/api"))
             let work = Work(HTTPResource(Endpoint("/a?b=1", method: .put), .text), from: loader, priority: .high)
             #expect(work.name == "/a" && work.method == .put && work.priority == .high)
-            #expect(try await TaskQueue().run(work).model == "of /api/a?b=1")
+            #expect(try await WorkQueue().run(work).model == "of /api/a?b=1")
         }
     }
 }

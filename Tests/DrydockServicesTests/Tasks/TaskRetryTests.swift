@@ -32,8 +32,18 @@ private final class Failing: Sendable {
     }
 }
 
-private struct Own: RetryableError {
-    var retryCause: DownloadConfiguration.Retry.Cause?
+/// An error of a program's own, to which it gives this cause.
+private struct Own: Error {
+    var cause: DownloadConfiguration.Retry.Cause?
+}
+
+extension Work {
+    /// The same work, with the causes of ``Own``.
+    fileprivate func withOwnCauses() -> Self {
+        var work = self
+        work.retryCause = { ($0 as? Own)?.cause }
+        return work
+    }
 }
 
 @Suite struct TaskRetryTests {
@@ -55,15 +65,15 @@ private struct Own: RetryableError {
 
     @Test func aTaskIsTriedUntilItSucceeds() async throws {
         let failing = Failing([Self.timeout, ServiceError.transport(Self.origin(.unreachable)), Self.timeout])
-        let task = TaskQueue().add(Work("a", retry: .mm(count: 3)) { try failing.run() })
+        let task = WorkQueue().add(Work("a", retry: .mm(count: 3)) { try failing.run() })
         #expect(try await task.value == 4)
         #expect(task.state.phase == .done && task.state.attempts == 4)
     }
 
     @Test func theCountIsThatOfTheAttemptsAfterTheFirst() async throws {
         let failing = Failing(Array(repeating: Self.timeout, count: 10))
-        let task = TaskQueue().add(Work(retry: .mm(count: 2)) { try failing.run() })
-        await #expect(throws: TaskQueueError.self) { try await task.value }
+        let task = WorkQueue().add(Work(retry: .mm(count: 2)) { try failing.run() })
+        await #expect(throws: WorkError.self) { try await task.value }
         #expect(failing.count == 3)
         #expect(task.state.phase == .failed && task.state.attempts == 3)
         #expect(task.state.error as? DownloadError == Self.timeout)
@@ -71,8 +81,8 @@ private struct Own: RetryableError {
 
     @Test func withoutARetryTheFirstFailureIsTheLast() async throws {
         let failing = Failing([Self.timeout])
-        let task = TaskQueue().add(Work { try failing.run() })
-        await #expect(throws: TaskQueueError.self) { try await task.value }
+        let task = WorkQueue().add(Work { try failing.run() })
+        await #expect(throws: WorkError.self) { try await task.value }
         #expect(failing.count == 1)
     }
 
@@ -104,11 +114,11 @@ private struct Own: RetryableError {
         Case("no model, mm", ServiceError.mapping(Broken(), failed), .mm(count: 1), true),
         Case("not decoded, mm", decoding, .mm(count: 1), true),
         Case("an error of the program's, mm", Broken(), .mm(count: 1), false),
-        Case("one that says so", Own(retryCause: .status(503)), .mm(count: 1), true),
-        Case("one that is like a timeout", Own(retryCause: .timeout), .docker(count: 1), true),
-        Case("one that is like no connection", Own(retryCause: .connect), .docker(count: 1), true),
-        Case("one that is like a parse error", Own(retryCause: .content), .docker(count: 1), false),
-        Case("one that says the contrary", Own(retryCause: nil), .mm(count: 1), false),
+        Case("one that says so", Own(cause: .status(503)), .mm(count: 1), true),
+        Case("one that is like a timeout", Own(cause: .timeout), .docker(count: 1), true),
+        Case("one that is like no connection", Own(cause: .connect), .docker(count: 1), true),
+        Case("one that is like a parse error", Own(cause: .content), .docker(count: 1), false),
+        Case("one that says the contrary", Own(cause: nil), .mm(count: 1), false),
         Case("a certificate, mm", origin(.untrusted), .mm(count: 1), false),
         Case("an origin that is left alone, mm", origin(.leftAlone), .mm(count: 1), false),
         Case("no request, mm", DownloadError.invalidRequest("no"), .mm(count: 1), false),
@@ -117,8 +127,8 @@ private struct Own: RetryableError {
 
     @Test(arguments: cases) func whatIsRepeated(_ one: Case) async throws {
         let (clock, failing) = (ManualClock(), Failing([one.error]))
-        let queue = TaskQueue(clock: clock)
-        let task = queue.add(Work(retry: one.retry) { try failing.run() })
+        let queue = WorkQueue(clock: clock)
+        let task = queue.add(Work(retry: one.retry) { try failing.run() }.withOwnCauses())
         if one.isRepeated {
             if one.retry.delay > .zero {
                 try await clock.waitForSleepers(1)
@@ -127,30 +137,37 @@ private struct Own: RetryableError {
             }
             #expect(try await task.value == 2)
         } else {
-            await #expect(throws: TaskQueueError.self) { try await task.value }
+            await #expect(throws: WorkError.self) { try await task.value }
             #expect(failing.count == 1)
         }
     }
 
     @Test func theErrorsSayTheirCause() {
-        #expect(Self.timeout.retryCause == .timeout)
-        #expect(Self.origin(.cutShort).retryCause == .connect)
-        #expect(ServiceError.status(Self.failed, failure: nil).retryCause == .status(500))
-        #expect(ServiceError.mapping(Broken(), Self.failed).retryCause == .content)
-        #expect(DownloadError.closed.retryCause == nil && ServiceError.cancelled.retryCause == nil)
+        func isRepeated(_ error: any Error, _ causes: Set<Retry.Cause>) -> Bool {
+            Retry(count: 1, causes: causes).delay(after: error, attempt: 1, method: .get, path: "/") != nil
+        }
+        for (error, cause) in [
+            (Self.timeout as any Error, Retry.Cause.timeout), (Self.origin(.cutShort), .connect),
+            (ServiceError.status(Self.failed, failure: nil), .status(500)),
+            (ServiceError.mapping(Broken(), Self.failed), .content),
+        ] {
+            #expect(isRepeated(error, [cause]) && !isRepeated(error, Retry.Cause.all.subtracting([cause])), "\(error)")
+        }
+        #expect(!isRepeated(DownloadError.closed, Retry.Cause.all))
+        #expect(!isRepeated(ServiceError.cancelled, Retry.Cause.all))
     }
 
     @Test func whatAnOriginMayHaveActedOnIsRepeatedWhereThatIsAllowed() async throws {
         for (methods, runs) in [(Retry.Methods.idempotent, 1), (.any, 2)] {
             let failing = Failing([Self.timeout])
             let retry = Retry(count: 1, delay: .zero, methods: methods)
-            let task = TaskQueue().add(Work("post", retry: retry, method: .post) { try failing.run() })
+            let task = WorkQueue().add(Work("post", retry: retry, method: .post) { try failing.run() })
             _ = try? await task.value
             #expect(failing.count == runs)
         }
         // Nothing of it was sent.
         let failing = Failing([Self.origin(.unreachable)])
-        _ = try await TaskQueue().run(Work(retry: Retry(count: 1, delay: .zero), method: .post) { try failing.run() })
+        _ = try await WorkQueue().run(Work(retry: Retry(count: 1, delay: .zero), method: .post) { try failing.run() })
         #expect(failing.count == 2)
     }
 
@@ -162,8 +179,8 @@ private struct Own: RetryableError {
             seen.withLock { $0.append(attempt) }
             return attempt.number < 2
         }
-        let task = TaskQueue().add(Work("users", retry: retry, method: .put) { try failing.run() })
-        await #expect(throws: TaskQueueError.self) { try await task.value }
+        let task = WorkQueue().add(Work("users", retry: retry, method: .put) { try failing.run() })
+        await #expect(throws: WorkError.self) { try await task.value }
         #expect(failing.count == 2)
         let attempts = seen.withLock { $0 }
         #expect(attempts.map(\.number) == [1, 2])
@@ -175,7 +192,7 @@ private struct Own: RetryableError {
         let clock = ManualClock()
         let failing = Failing(Array(repeating: Self.timeout, count: 3))
         let retry = Retry(count: 3, delay: .seconds(1), backoff: 3, jitter: 0)
-        let task = TaskQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
+        let task = WorkQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
         for (attempt, seconds) in [1, 3, 9].enumerated() {
             try await clock.waitForSleepers(1)
             #expect(task.state.attempts == attempt + 1)
@@ -190,7 +207,7 @@ private struct Own: RetryableError {
     @Test func jitterMakesAWaitShorterAndNeverLonger() async throws {
         let clock = ManualClock()
         let retry = Retry(count: 1, delay: .seconds(10), jitter: 0.5)
-        let queue = TaskQueue(clock: clock)
+        let queue = WorkQueue(clock: clock)
         let tasks = (0..<8).map { _ in
             let failing = Failing([Self.timeout])
             return queue.add(Work(retry: retry) { try failing.run() })
@@ -211,20 +228,20 @@ private struct Own: RetryableError {
         for (longest, waits) in [(Duration.seconds(10), true), (.seconds(5), false)] {
             let failing = Failing([error])
             let retry = Retry(count: 1, delay: .seconds(1), longestRetryAfter: longest)
-            let task = TaskQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
+            let task = WorkQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
             if waits {
                 try await clock.waitForSleepers(1)
                 #expect(task.state.retryDelay == .seconds(7))
                 clock.advance(by: .seconds(7))
                 #expect(try await task.value == 2)
             } else {
-                await #expect(throws: TaskQueueError.self) { try await task.value }
+                await #expect(throws: WorkError.self) { try await task.value }
             }
         }
     }
 
     @Test func theBudgetOfAQueueEndsRetries() async throws {
-        let queue = TaskQueue(clock: ManualClock())
+        let queue = WorkQueue(clock: ManualClock())
         var runs = 0
         for _ in 0..<12 {
             let failing = Failing([Self.timeout])
@@ -240,23 +257,23 @@ private struct Own: RetryableError {
 
     @Test func aPresetHasNoBudget() async throws {
         let failing = Failing(Array(repeating: Self.timeout, count: 60))
-        let queue = TaskQueue(clock: ManualClock())
+        let queue = WorkQueue(clock: ManualClock())
         #expect(try await queue.run(Work(retry: .mm(count: 60), method: .post) { try failing.run() }) == 61)
         #expect(queue.statistics.retries == 60 && queue.statistics.refusedRetries == 0)
     }
 
     @Test func aBudgetThatIsUsedUpIsNamed() async throws {
         let (metrics, log) = (TestMetrics(), RecordedLog())
-        let queue = TaskQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
+        let queue = WorkQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
         var retry = Retry.mm(count: 100)
         retry.budget = 0
         for (count, error) in [
-            Self.timeout as any Error, ServiceError.transport(Self.timeout), Own(retryCause: .connect),
+            Self.timeout as any Error, ServiceError.transport(Self.timeout), Own(cause: .connect),
         ]
         .enumerated() {
             let failing = Failing(Array(repeating: error, count: 20))
-            let told = await #expect(throws: TaskQueueError.self) {
-                try await queue.run(Work("load", retry: retry) { try failing.run() })
+            let told = await #expect(throws: WorkError.self) {
+                try await queue.run(Work("load", retry: retry) { try failing.run() }.withOwnCauses())
             }
             // An error of the program's own stays what it is.
             let isNamed = told?.description.hasSuffix("it was not repeated: " + RetryBudget.refusal) == true
@@ -273,7 +290,7 @@ private struct Own: RetryableError {
 
     @Test func whoWaitsForARetryHasNoSlotAndComesBackToTheEnd() async throws {
         let (clock, journal) = (ManualClock(), Journal())
-        let queue = TaskQueue(maximumRunning: 1, clock: clock)
+        let queue = WorkQueue(maximumRunning: 1, clock: clock)
         let (failing, work) = (Failing([Self.timeout]), ManualClock())
         let first = queue.add(
             Work(retry: .docker(count: 1)) {
@@ -306,11 +323,11 @@ private struct Own: RetryableError {
     @Test func whoIsCancelledWhileItWaitsIsNotTriedAgain() async throws {
         let clock = ManualClock()
         let failing = Failing([Self.timeout])
-        let queue = TaskQueue(clock: clock)
+        let queue = WorkQueue(clock: clock)
         let task = queue.add(Work(retry: .docker(count: 5)) { try failing.run() })
         try await clock.waitForSleepers(1)
         task.cancel()
-        let error = await #expect(throws: TaskQueueError.self) { try await task.value }
+        let error = await #expect(throws: WorkError.self) { try await task.value }
         guard case .cancelled = error else { return #expect(Bool(false), "\(error as Any)") }
         #expect(await eventually { clock.sleeperCount == 0 })
         clock.advance(by: .seconds(60))

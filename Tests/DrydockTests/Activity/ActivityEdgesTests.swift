@@ -12,28 +12,28 @@ import Testing
     }
 
     @Test mutating func itBeginsWithWhatIs() {
-        #expect(look(false, 0, at: 0) == .tell(.idle))
+        #expect(look(false, 0, at: 0) == .tell(isBusy: false))
         edges = ActivityEdges(minimum: .seconds(3))
-        #expect(look(true, 5, at: 0) == .tell(.busy))
+        #expect(look(true, 5, at: 0) == .tell(isBusy: true))
     }
 
     @Test mutating func whatWasBeforeTheFirstLookIsNotTold() {
-        #expect(look(false, 7, at: 0) == .tell(.idle))
+        #expect(look(false, 7, at: 0) == .tell(isBusy: false))
         #expect(look(false, 7, at: 1) == .wait(until: nil))
     }
 
     @Test mutating func busyIsToldAtOnceAndIdleAfterTheMinimum() {
         _ = look(false, 0, at: 0)
-        #expect(look(true, 1, at: 10) == .tell(.busy))
+        #expect(look(true, 1, at: 10) == .tell(isBusy: true))
         #expect(look(true, 1, at: 11) == .wait(until: nil))
         #expect(look(false, 1, at: 12) == .wait(until: .seconds(13)))
-        #expect(look(false, 1, at: 13) == .tell(.idle))
+        #expect(look(false, 1, at: 13) == .tell(isBusy: false))
         #expect(look(false, 1, at: 14) == .wait(until: nil))
     }
 
     @Test mutating func idleIsToldAtOnceWhereTheMinimumIsOver() {
         _ = look(true, 1, at: 0)
-        #expect(look(false, 1, at: 9) == .tell(.idle))
+        #expect(look(false, 1, at: 9) == .tell(isBusy: false))
     }
 
     @Test mutating func workThatBeginsWithinTheMinimumLetsBusyGoOn() {
@@ -41,20 +41,20 @@ import Testing
         #expect(look(false, 1, at: 1) == .wait(until: .seconds(3)))
         #expect(look(true, 2, at: 2) == .wait(until: nil))
         #expect(look(true, 2, at: 3) == .wait(until: nil))
-        #expect(look(false, 2, at: 4) == .tell(.idle))
+        #expect(look(false, 2, at: 4) == .tell(isBusy: false))
     }
 
     @Test mutating func whatBeganAndEndedBetweenTwoLooksIsTold() {
         _ = look(false, 0, at: 0)
-        #expect(look(false, 1, at: 5) == .tell(.busy))
+        #expect(look(false, 1, at: 5) == .tell(isBusy: true))
         #expect(look(false, 1, at: 5) == .wait(until: .seconds(8)))
-        #expect(look(false, 1, at: 8) == .tell(.idle))
+        #expect(look(false, 1, at: 8) == .tell(isBusy: false))
     }
 
     @Test mutating func withoutAMinimumEachChangeIsTold() {
         edges = ActivityEdges(minimum: .zero)
         _ = look(false, 0, at: 0)
-        #expect(look(true, 1, at: 0) == .tell(.busy))
-        #expect(look(false, 1, at: 0) == .tell(.idle))
+        #expect(look(true, 1, at: 0) == .tell(isBusy: true))
+        #expect(look(false, 1, at: 0) == .tell(isBusy: false))
     }
 }

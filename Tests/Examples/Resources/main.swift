@@ -9,7 +9,7 @@ struct User: Decodable, Sendable {
     let city: String
 }
 
-let loader = ResourceLoader()
+let loader = ServiceManager()
 for location in CommandLine.arguments.dropFirst() {
     do {
         let users = try await loader.load([User].self, from: Endpoint(location))

@@ -1,8 +1,8 @@
 // Whether a failure in a program is one after which a request may be made again: the errors of the library, and those
-// that say so themselves, for the one place that decides it.
+// to which the program gives a cause, for the one place that decides it.
 
 import DownloadCore
-public import Drydock
+import Drydock
 import EventLoop
 import FoundationEssentials
 import HTTPTypes
@@ -11,21 +11,7 @@ import Policies
 import ServiceCore
 import Upstream
 
-/// An error that says for which cause a `DownloadConfiguration.Retry` may repeat what has failed with it.
-///
-/// `DownloadError` and ``ServiceError`` are, and so is a `DecodingError`, without this protocol, as
-/// `DownloadConfiguration.Retry.Cause.content`. Every other error is final.
-public protocol RetryableError: Error {
-    /// The cause that rules for retries know; nil if nothing repeats the failure.
-    var retryCause: DownloadConfiguration.Retry.Cause? { get }
-}
-
-extension DownloadError: RetryableError {
-    /// The cause of a failure of the origin, or of a status.
-    public var retryCause: DownloadConfiguration.Retry.Cause? {
-        attemptEnd?.cause.map(DownloadConfiguration.Retry.Cause.init)
-    }
-
+extension DownloadError {
     /// The end of the attempt as the modules below would have seen it.
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
@@ -38,12 +24,7 @@ extension DownloadError: RetryableError {
     }
 }
 
-extension ServiceError: RetryableError {
-    /// The cause of a transport that failed, of a status, or of a body that is no model.
-    public var retryCause: DownloadConfiguration.Retry.Cause? {
-        attemptEnd?.cause.map(DownloadConfiguration.Retry.Cause.init)
-    }
-
+extension ServiceError {
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
         case .transport(let error): error.attemptEnd
@@ -89,7 +70,7 @@ extension AttemptEnd {
         self = .head(status: response.status.code, retryAfter: response.headerFields[.retryAfter])
     }
 
-    /// The end of an attempt that an error tells of; nil for an error that no retry repeats.
+    /// The end of an attempt that an error of the library tells of; nil for an error that no retry repeats.
     fileprivate init?(_ error: any Error) {
         switch error {
         case let error as DownloadError:
@@ -98,16 +79,18 @@ extension AttemptEnd {
         case let error as ServiceError:
             guard let end = error.attemptEnd else { return nil }
             self = end
-        case let error as any RetryableError:
-            switch error.retryCause {
-            case .connect: self = .failed(.upstream(UpstreamError(.closed, detail: "\(error)")))
-            case .timeout: self = .failed(.upstream(UpstreamError(.timeout(.firstByte), detail: "\(error)")))
-            case .content: self = .content("\(error)")
-            case .status(let status): self = .head(status: status, retryAfter: nil)
-            case nil: return nil
-            }
         case let error as DecodingError: self = .content("could not be decoded: \(error)")
         default: return nil
+        }
+    }
+
+    /// The end of an attempt with an error of the program's own, which has this cause.
+    fileprivate init(_ error: any Error, _ cause: DownloadConfiguration.Retry.Cause) {
+        switch cause {
+        case .connect: self = .failed(.upstream(UpstreamError(.closed, detail: "\(error)")))
+        case .timeout: self = .failed(.upstream(UpstreamError(.timeout(.firstByte), detail: "\(error)")))
+        case .content: self = .content("\(error)")
+        case .status(let status): self = .head(status: status, retryAfter: nil)
         }
     }
 }
@@ -117,13 +100,16 @@ extension DownloadConfiguration.Retry {
     /// - Parameters:
     ///   - attempt: the number of the one that failed, 1 for the first.
     ///   - path: of the request, or the name of what failed.
+    ///   - cause: that of an error which is none of the library's; nil: the failure is final.
     func delay(
         after error: any Error,
         attempt: Int,
         method: HTTPRequest.Method,
-        path: String
+        path: String,
+        cause: DownloadConfiguration.Retry.Cause? = nil
     ) -> Duration? {
-        AttemptEnd(error).flatMap { delay(after: $0, attempt: attempt, method: method, path: path) }
+        let end = AttemptEnd(error) ?? cause.map { AttemptEnd(error, $0) }
+        return end.flatMap { delay(after: $0, attempt: attempt, method: method, path: path) }
     }
 
     /// How long to wait before another attempt after a response, as the function above says it after an error.

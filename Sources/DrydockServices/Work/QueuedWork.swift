@@ -4,17 +4,17 @@ public import Drydock
 import HTTPTypes
 import Synchronization
 
-/// A task of a ``TaskQueue``, which ``TaskQueue/add(_:)`` has made.
+/// A task of a ``WorkQueue``, which ``WorkQueue/add(_:)`` has made.
 ///
 /// It runs once: it has begun when the program gets it, and there is nothing that would begin it again. Any thread may
 /// use it.
-public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
+public final class QueuedWork<Success: Sendable>: Sendable, QueueMember {
     private struct Content {
-        var state = TaskState(.queued)
+        var state = WorkState(.queued)
         /// The work of the task; nil once it has ended.
         var work: Work<Success>?
-        var end: Result<Success, TaskQueueError>?
-        var onEnd: (@Sendable (Result<Success, TaskQueueError>) -> Void)?
+        var end: Result<Success, WorkError>?
+        var onEnd: (@Sendable (Result<Success, WorkError>) -> Void)?
         /// What runs for it: an attempt, or the wait for a retry.
         var running: Task<Void, Never>?
         /// The number of that one; a greater one began later.
@@ -24,19 +24,19 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
     /// Its ``Work/name``.
     public let name: String
     /// Who gets the next slot.
-    public let priority: TaskQueue.Priority
+    public let priority: DownloadOptions.Priority
     private let method: HTTPRequest.Method
     private let id: UInt64
-    private let queue: TaskQueue
+    private let queue: WorkQueue
     /// Protects what it holds; listeners are rung, and tasks cancelled, outside of it.
     private let content: Mutex<Content>
-    private let news = Broadcast(replaying: TaskState(.queued))
+    private let news = Broadcast(replaying: WorkState(.queued))
 
     init(
         _ work: Work<Success>,
         _ id: UInt64,
-        _ queue: TaskQueue,
-        _ onEnd: @escaping @Sendable (Result<Success, TaskQueueError>) -> Void
+        _ queue: WorkQueue,
+        _ onEnd: @escaping @Sendable (Result<Success, WorkError>) -> Void
     ) {
         (name, priority, method) = (work.name, work.priority, work.method)
         (self.id, self.queue) = (id, queue)
@@ -46,21 +46,21 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
     // MARK: - For programs
 
     /// The state that the task has.
-    public var state: TaskState { content.withLock { $0.state } }
+    public var state: WorkState { content.withLock { $0.state } }
 
     /// The states of the task: the one that it has, and then each that it comes to, up to its end. A listener that is
     /// slow misses the oldest of more than 64.
-    public var states: some AsyncSequence<TaskState, Never> & Sendable {
+    public var states: some AsyncSequence<WorkState, Never> & Sendable {
         let news = news
         return MailboxSequence { news.listen(limit: 64) }
     }
 
-    /// Waits for the end. A task that is cancelled meanwhile leaves this one alone; ``TaskQueue/run(_:)`` is for those
+    /// Waits for the end. A task that is cancelled meanwhile leaves this one alone; ``WorkQueue/run(_:)`` is for those
     /// who want the contrary.
-    /// - Throws: `TaskQueueError`: why there is no value; ``TaskQueueError/cancelled`` where it or the waiting task was
+    /// - Throws: `WorkError`: why there is no value; ``WorkError/cancelled`` where it or the waiting task was
     ///   cancelled.
     public var value: Success {
-        get async throws(TaskQueueError) {
+        get async throws(WorkError) {
             for await _ in states {}
             guard let end = content.withLock({ $0.end }) else { throw .cancelled }
             return try end.get()
@@ -76,12 +76,12 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
     // MARK: - Attempts
 
     func start() {
-        let begun = content.withLock { content -> (Work<Success>, Int, Broadcast<TaskState>.Delivery)? in
+        let begun = content.withLock { content -> (Work<Success>, Int, Broadcast<WorkState>.Delivery)? in
             guard content.end == nil, let work = content.work else { return nil }
             content.step += 1
             // The error of the last attempt goes on with it, so that nothing is released here.
             let old = content.state
-            content.state = TaskState(.running, attempts: old.attempts + 1, error: old.error)
+            content.state = WorkState(.running, attempts: old.attempts + 1, error: old.error)
             return (work, content.step, news.put(content.state))
         }
         guard let (work, step, delivery) = begun else { return queue.closureReturned() }
@@ -106,7 +106,8 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
             after: error,
             attempt: attempts,
             method: work.method,
-            path: work.name
+            path: work.name,
+            cause: work.retryCause?(error)
         ) {
             if work.retry.budget != nil, let refusal = queue.refusesRetry() {
                 queue.journal.refused(name, method, attempts: attempts, error, refusal)
@@ -122,11 +123,11 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
     /// Waits for a retry, without a slot.
     private func wait(_ delay: Duration, _ error: any Error) {
         let due = queue.time.now() + delay
-        let begun = content.withLock { content -> (Int, TaskState, Broadcast<TaskState>.Delivery)? in
+        let begun = content.withLock { content -> (Int, WorkState, Broadcast<WorkState>.Delivery)? in
             guard content.end == nil else { return nil }
             content.step += 1
             let old = content.state
-            content.state = TaskState(
+            content.state = WorkState(
                 .waitingForRetry,
                 attempts: old.attempts,
                 error: error,
@@ -146,10 +147,10 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
 
     /// Lets the task, which has waited for its retry, queue for a slot.
     private func isDue() {
-        let delivery = content.withLock { content -> Broadcast<TaskState>.Delivery? in
+        let delivery = content.withLock { content -> Broadcast<WorkState>.Delivery? in
             guard content.end == nil else { return nil }
             // The error goes on with it, so that nothing is released here.
-            content.state = TaskState(.queued, attempts: content.state.attempts, error: content.state.error)
+            content.state = WorkState(.queued, attempts: content.state.attempts, error: content.state.error)
             return news.put(content.state)
         }
         guard let delivery else { return }
@@ -171,8 +172,8 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
 
     /// Ends it once: its slot is free before anybody hears of it.
     @discardableResult
-    func end(_ result: Result<Success, TaskQueueError>) -> Bool {
-        let taken = content.withLock { content -> (Content, Broadcast<TaskState>.Delivery)? in
+    func end(_ result: Result<Success, WorkError>) -> Bool {
+        let taken = content.withLock { content -> (Content, Broadcast<WorkState>.Delivery)? in
             guard content.end == nil else { return nil }
             let old = content
             content = Content(state: old.state.end(result), end: result, step: old.step)
@@ -181,7 +182,7 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
         guard let (old, delivery) = taken else { return false }
         // Before the next task begins, and before whoever waits for this one goes on and ends another: the queue tells of
         // ends in their order.
-        queue.leave(id, telling: TaskEnd(name: name, method: method, state: old.state.end(result), result: result))
+        queue.leave(id, telling: WorkEnd(name: name, method: method, state: old.state.end(result), result: result))
         if case .failure(.cancelled) = result { old.running?.cancel() }
         delivery.carryOut()
         old.onEnd?(result)
@@ -189,14 +190,14 @@ public final class QueuedTask<Success: Sendable>: Sendable, QueueMember {
     }
 }
 
-extension TaskState {
+extension WorkState {
     /// The state of one that ends so.
-    fileprivate func end<Value>(_ result: Result<Value, TaskQueueError>) -> TaskState {
+    fileprivate func end<Value>(_ result: Result<Value, WorkError>) -> WorkState {
         switch result {
-        case .success: TaskState(.done, attempts: attempts)
-        case .failure(.cancelled): TaskState(.cancelled, attempts: attempts, error: error)
-        case .failure(.closed): TaskState(.failed, attempts: attempts, error: TaskQueueError.closed)
-        case .failure(.failed(let error)): TaskState(.failed, attempts: attempts, error: error)
+        case .success: WorkState(.done, attempts: attempts)
+        case .failure(.cancelled): WorkState(.cancelled, attempts: attempts, error: error)
+        case .failure(.closed): WorkState(.failed, attempts: attempts, error: WorkError.closed)
+        case .failure(.failed(let error)): WorkState(.failed, attempts: attempts, error: error)
         }
     }
 }
@@ -208,7 +209,7 @@ extension Error {
         case is CancellationError: true
         case let error as DownloadError: error == .cancelled
         case let error as ServiceError: if case .cancelled = error { true } else { false }
-        case let error as TaskQueueError: if case .cancelled = error { true } else { false }
+        case let error as WorkError: if case .cancelled = error { true } else { false }
         default: false
         }
     }

@@ -3,22 +3,30 @@
 import Drydock
 public import HTTPTypes
 
-/// Where a task of a ``TaskQueue`` is, and how often it was tried.
-public struct TaskState: Sendable {
-    /// Where it is.
-    public enum Phase: String, Sendable, Hashable, CaseIterable {
+/// Where a piece of work of a ``WorkQueue`` is, and how often it was tried.
+public struct WorkState: Sendable {
+    /// Where work of a ``WorkQueue`` is, or a ``WorkGroup``, which is never ``queued`` or ``waitingForRetry``.
+    public enum Phase: Sendable, Hashable, CaseIterable {
         /// It waits for its turn.
         case queued
-        /// It runs.
+        /// It runs; of a group, nothing has failed so far, and not all have ended.
         case running
         /// It has failed, and will be tried again; it has no slot meanwhile.
         case waitingForRetry
-        /// It has succeeded.
+        /// It has succeeded; so has a group without members.
         case done
-        /// It has failed, and is not tried again.
+        /// It has failed, and is not tried again. In a group that does not stop then, others may still be under way.
         case failed
         /// It was cancelled.
         case cancelled
+
+        /// Whether nothing follows.
+        public var isOver: Bool {
+            switch self {
+            case .queued, .running, .waitingForRetry: false
+            case .done, .failed, .cancelled: true
+            }
+        }
     }
 
     /// Where it is.
@@ -30,13 +38,8 @@ public struct TaskState: Sendable {
     /// How long it waits for its retry; nil in every other phase.
     public var retryDelay: Duration?
 
-    /// Whether the task has ended: no other state follows.
-    public var isOver: Bool {
-        switch phase {
-        case .queued, .running, .waitingForRetry: false
-        case .done, .failed, .cancelled: true
-        }
-    }
+    /// Whether the work has ended: no other state follows.
+    public var isOver: Bool { phase.isOver }
 
     /// Makes a state, for a program's own tests.
     public init(_ phase: Phase, attempts: Int = 0, error: (any Error)? = nil, retryDelay: Duration? = nil) {
@@ -48,7 +51,7 @@ public struct TaskState: Sendable {
 }
 
 /// Why a task of a queue has no value.
-public enum TaskQueueError: Error, Sendable, CustomStringConvertible {
+public enum WorkError: Error, Sendable, CustomStringConvertible {
     /// It was cancelled, or the task that waited for it was.
     case cancelled
     /// The queue was closed before.
@@ -69,43 +72,43 @@ public enum TaskQueueError: Error, Sendable, CustomStringConvertible {
 // MARK: - Ends
 
 /// The end of one task of a queue, as those hear of it who listen to the queue.
-public struct TaskEnd<Value: Sendable>: Sendable {
+public struct WorkEnd<Value: Sendable>: Sendable {
     /// The task's ``Work/name``.
     public let name: String
     /// The task's ``Work/method``.
     public let method: HTTPRequest.Method
-    /// How it ended: ``TaskState/Phase/done``, ``TaskState/Phase/failed`` or ``TaskState/Phase/cancelled``.
-    public let state: TaskState
+    /// How it ended: ``WorkState/Phase/done``, ``WorkState/Phase/failed`` or ``WorkState/Phase/cancelled``.
+    public let state: WorkState
     /// Its value, or why there is none.
-    public let result: Result<Value, TaskQueueError>
+    public let result: Result<Value, WorkError>
 }
 
 /// The end of a task of any type, with the type that it has.
-struct AnyTaskEnd: Sendable {
-    private let end: any TaskEndOfType
+struct AnyWorkEnd: Sendable {
+    private let end: any WorkEndOfType
     let name: String
     let method: HTTPRequest.Method
 
-    init<Value>(_ end: TaskEnd<Value>) {
+    init<Value>(_ end: WorkEnd<Value>) {
         self.end = end
         name = end.name
         method = end.method
     }
 
     /// The end with the type of the task; nil if the task has another type.
-    func typed<Value>(_ type: Value.Type) -> TaskEnd<Value>? { end as? TaskEnd<Value> }
+    func typed<Value>(_ type: Value.Type) -> WorkEnd<Value>? { end as? WorkEnd<Value> }
 
-    func isOf<Value: Sendable>(_ type: Value.Type) -> Bool { end is TaskEnd<Value> }
+    func isOf<Value: Sendable>(_ type: Value.Type) -> Bool { end is WorkEnd<Value> }
 
-    var untyped: TaskEnd<any Sendable> { end.untyped }
+    var untyped: WorkEnd<any Sendable> { end.untyped }
 }
 
-private protocol TaskEndOfType: Sendable {
-    var untyped: TaskEnd<any Sendable> { get }
+private protocol WorkEndOfType: Sendable {
+    var untyped: WorkEnd<any Sendable> { get }
 }
 
-extension TaskEnd: TaskEndOfType {
-    fileprivate var untyped: TaskEnd<any Sendable> {
-        TaskEnd<any Sendable>(name: name, method: method, state: state, result: result.map { $0 })
+extension WorkEnd: WorkEndOfType {
+    fileprivate var untyped: WorkEnd<any Sendable> {
+        WorkEnd<any Sendable>(name: name, method: method, state: state, result: result.map { $0 })
     }
 }

@@ -5,7 +5,7 @@ import Synchronization
 /// Work that belongs together: in a row, or at once, until all of it is done or a part of it fails.
 ///
 /// ```swift
-/// let group = WorkGroup([login, profile, photos], mode: .serial)
+/// let group = WorkGroup([login, profile, photos], inOrder: true)
 /// let values = try await group.values
 /// ```
 ///
@@ -15,8 +15,8 @@ public final class WorkGroup<Success: Sendable>: Sendable {
     private struct Member {
         /// The work of the member; nil once it is in the queue.
         var work: Work<Success>?
-        var task: QueuedTask<Success>?
-        var result: Result<Success, TaskQueueError>?
+        var task: QueuedWork<Success>?
+        var result: Result<Success, WorkError>?
     }
 
     private struct Content {
@@ -26,31 +26,39 @@ public final class WorkGroup<Success: Sendable>: Sendable {
         var actions: [GroupMachine.Action] = []
         var isBusy = false
         /// Where those who listen know it to be.
-        var told = WorkGroupState.running
+        var told = WorkState.Phase.running
     }
 
-    /// In which order members begin.
-    public let mode: WorkGroupMode
-    private let queue: TaskQueue
+    /// Whether each member begins once the one before it has succeeded; else all are given to the queue at once.
+    public let isInOrder: Bool
+    private let queue: WorkQueue
     /// Protects what it holds; the queue is told outside of it.
     private let content: Mutex<Content>
-    private let news = Broadcast(replaying: WorkGroupState.running)
+    private let news = Broadcast(replaying: WorkState.Phase.running)
 
     /// A group that begins at once. One without work has ended at once.
     /// - Parameters:
     ///   - works: the members, in their order.
-    ///   - mode: in which order they begin.
-    ///   - onFailure: what happens to the others when one fails; ``WorkGroupFailureRule/stop`` by default.
-    ///   - queue: who runs them; ``TaskQueue/shared`` by default.
+    ///   - isInOrder: each begins once the one before it has succeeded; else all are given to the queue at once, which has
+    ///     a limit of its own.
+    ///   - stopsOnFailure: a member that fails, or is cancelled from outside, ends the group: those that have begun are
+    ///     cancelled, and no other one begins. True by default; with false the others go on, and one that follows begins
+    ///     all the same.
+    ///   - queue: who runs them; ``WorkQueue/shared`` by default.
     public init(
         _ works: [Work<Success>],
-        mode: WorkGroupMode,
-        onFailure: WorkGroupFailureRule = .stop,
-        queue: TaskQueue = .shared
+        inOrder isInOrder: Bool,
+        stopsOnFailure: Bool = true,
+        queue: WorkQueue = .shared
     ) {
-        self.mode = mode
+        self.isInOrder = isInOrder
         self.queue = queue
-        content = Mutex(Content(machine: GroupMachine(mode, onFailure), members: works.map { Member(work: $0) }))
+        content = Mutex(
+            Content(
+                machine: GroupMachine(inOrder: isInOrder, stopsOnFailure: stopsOnFailure),
+                members: works.map { Member(work: $0) }
+            )
+        )
         perform { $0.begin(works.count) }
     }
 
@@ -74,10 +82,10 @@ public final class WorkGroup<Success: Sendable>: Sendable {
     public func cancel() { perform { $0.cancel() } }
 
     /// Where the group is.
-    public var state: WorkGroupState { content.withLock { $0.machine.state } }
+    public var state: WorkState.Phase { content.withLock { $0.machine.state } }
 
     /// Where the group is, and then where it comes to, up to its end: whoever listens late is told the latest state first.
-    public var states: some AsyncSequence<WorkGroupState, Never> & Sendable {
+    public var states: some AsyncSequence<WorkState.Phase, Never> & Sendable {
         let news = news
         return MailboxSequence { news.listen(limit: 8) }
     }
@@ -85,26 +93,23 @@ public final class WorkGroup<Success: Sendable>: Sendable {
     /// How many members there are.
     public var count: Int { content.withLock { $0.members.count } }
 
-    /// The members that are in the queue, in their order: of a serial group at most one.
-    public var tasks: [QueuedTask<Success>] { content.withLock { $0.members.compactMap(\.task) } }
+    /// The members that are in the queue, in their order: at most one where ``isInOrder`` is set.
+    public var tasks: [QueuedWork<Success>] { content.withLock { $0.members.compactMap(\.task) } }
 
-    /// Waits for the end, and says what has become of each member. A task that is cancelled meanwhile gets what has by
-    /// then.
-    public var report: WorkGroupReport<Success> {
+    /// Waits for the end, and says what has become of each member, in the order in which they were added; nil for one that
+    /// never began. A task that is cancelled meanwhile gets what has by then.
+    public var results: [Result<Success, WorkError>?] {
         get async {
             for await _ in states {}
-            return content.withLock { content in
-                WorkGroupReport(
-                    state: content.machine.state,
-                    results: content.members.map(\.result),
-                    firstError: Self.firstError(of: content)
-                )
-            }
+            return content.withLock { $0.members.map(\.result) }
         }
     }
 
+    /// The error of the member that failed first; nil where none has failed so far.
+    public var firstError: WorkError? { content.withLock { Self.firstError(of: $0) } }
+
     /// The error of the member that failed first.
-    private static func firstError(of content: Content) -> TaskQueueError? {
+    private static func firstError(of content: Content) -> WorkError? {
         let failed = content.machine.firstFailure.flatMap { content.members[$0].result }
         guard case .failure(let first) = failed else { return nil }
         return first
@@ -112,15 +117,15 @@ public final class WorkGroup<Success: Sendable>: Sendable {
 
     /// Waits for the end, and returns the values of all members in their order. A task that is cancelled meanwhile leaves
     /// the group alone.
-    /// - Throws: `TaskQueueError`: the error of the member that failed first; ``TaskQueueError/cancelled`` where the group
+    /// - Throws: `WorkError`: the error of the member that failed first; ``WorkError/cancelled`` where the group
     ///   or the waiting task was cancelled.
     public var values: [Success] {
-        get async throws(TaskQueueError) {
-            let report = await report
-            if report.state == .cancelled { throw .cancelled }
-            if let error = report.firstError { throw error }
+        get async throws(WorkError) {
+            let results = await results
+            if state == .cancelled { throw .cancelled }
+            if let firstError { throw firstError }
             var values: [Success] = []
-            for result in report.results {
+            for result in results {
                 guard let result else { throw .cancelled }
                 values.append(try result.get())
             }
@@ -130,7 +135,7 @@ public final class WorkGroup<Success: Sendable>: Sendable {
 
     // MARK: - Members
 
-    private func ended(_ index: Int, _ result: Result<Success, TaskQueueError>) {
+    private func ended(_ index: Int, _ result: Result<Success, WorkError>) {
         var hasFailed = false
         if case .failure = result { hasFailed = true }
         let old = content.withLock { content in
@@ -147,7 +152,7 @@ public final class WorkGroup<Success: Sendable>: Sendable {
     ///   - work: that of a member that comes with the event.
     ///   - event: nil where it is none.
     private func perform(adding work: Work<Success>? = nil, _ event: (inout GroupMachine) -> [GroupMachine.Action]?) {
-        let (isMine, delivery) = content.withLock { content -> (Bool, Broadcast<WorkGroupState>.Delivery?) in
+        let (isMine, delivery) = content.withLock { content -> (Bool, Broadcast<WorkState.Phase>.Delivery?) in
             guard let actions = event(&content.machine) else { return (false, nil) }
             if let work { content.members.append(Member(work: work)) }
             content.actions += actions
@@ -185,7 +190,7 @@ public final class WorkGroup<Success: Sendable>: Sendable {
             let (state, count, error) = content.withLock { content in
                 (content.machine.state, content.members.count, Self.firstError(of: content))
             }
-            queue.journal.ended(state, members: count, error)
+            queue.journal.groupEnded(state, members: count, error)
             news.finish()
         }
     }

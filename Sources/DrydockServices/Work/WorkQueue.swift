@@ -10,7 +10,7 @@ import Synchronization
 /// Runs asynchronous work, so much of it at a time.
 ///
 /// ```swift
-/// let queue = TaskQueue(maximumRunning: 4)
+/// let queue = WorkQueue(maximumRunning: 4)
 /// let task = queue.add(Work("users", retry: .mm(count: 2)) { try await manager.download(url) })
 /// for await state in task.states { print(state.phase, state.attempts) }
 /// let users = try await task.value
@@ -21,12 +21,9 @@ import Synchronization
 /// has no slot: the next one gets it, and the retry comes to the end of its priority.
 ///
 /// A queue lives as long as one of its tasks does, whether anybody holds it or not. Any thread may use it.
-public final class TaskQueue: Sendable, ActivitySource {
-    /// Who gets the next slot.
-    public typealias Priority = DownloadOptions.Priority
-
+public final class WorkQueue: Sendable {
     /// The queue for a whole program, without a limit. It should not be closed.
-    public static let shared = TaskQueue()
+    public static let shared = WorkQueue()
 
     private struct State {
         var machine: QueueMachine
@@ -49,12 +46,12 @@ public final class TaskQueue: Sendable, ActivitySource {
     /// Protects what it holds; members are told, and waiters resumed, outside of it.
     private let state: Mutex<State>
     private let budget = Mutex(RetryBudget())
-    private let ends = Broadcast<AnyTaskEnd>()
+    private let ends = Broadcast<AnyWorkEnd>()
     let time: Timepiece
     /// Counts and logs what becomes of tasks and groups.
-    let journal: TaskJournal
-    /// Counts the tasks that have not ended.
-    public let activity = ActivityCounter()
+    let journal: WorkJournal
+    /// The count of the tasks that have not ended.
+    private let counter = ActivityCounter()
 
     /// A queue without tasks.
     /// - Parameters:
@@ -71,7 +68,7 @@ public final class TaskQueue: Sendable, ActivitySource {
     }
 
     init(maximumRunning: Int?, clock: any Clock<Duration>, logger: Logger, _ factory: any MetricsFactory) {
-        journal = TaskJournal(logger, factory)
+        journal = WorkJournal(logger, factory)
         state = Mutex(State(machine: QueueMachine(limit: maximumRunning.map { max(0, $0) })))
         time = Timepiece(clock)
     }
@@ -80,25 +77,25 @@ public final class TaskQueue: Sendable, ActivitySource {
 
     /// Gives the queue something to do. It begins as soon as it has a slot.
     /// - Returns: the task that it has become. It runs whether anybody holds it or not. Of a queue that was closed it has
-    ///   failed with ``TaskQueueError/closed``.
+    ///   failed with ``WorkError/closed``.
     @discardableResult
-    public func add<Success>(_ work: Work<Success>) -> QueuedTask<Success> { add(work) { _ in } }
+    public func add<Success>(_ work: Work<Success>) -> QueuedWork<Success> { add(work) { _ in } }
 
     /// - Parameter onEnd: called once, on any thread.
     func add<Success>(
         _ work: Work<Success>,
-        onEnd: @escaping @Sendable (Result<Success, TaskQueueError>) -> Void
-    ) -> QueuedTask<Success> {
+        onEnd: @escaping @Sendable (Result<Success, WorkError>) -> Void
+    ) -> QueuedWork<Success> {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
         }
-        let task = QueuedTask(work, id, self, onEnd)
+        let task = QueuedWork(work, id, self, onEnd)
         let begun = state.withLock { state -> ([any QueueMember], ActivityCounter.Change)? in
             guard !state.isClosed else { return nil }
             state.members[id] = task
             let starts = state.machine.add(id, work.priority.urgency)
-            return (state.starting(starts), activity.change(by: 1))
+            return (state.starting(starts), counter.change(by: 1))
         }
         guard let (starts, change) = begun else {
             task.end(.failure(.closed))
@@ -110,11 +107,11 @@ public final class TaskQueue: Sendable, ActivitySource {
     }
 
     /// Does something, and waits for it. A task that is cancelled meanwhile cancels it.
-    /// - Throws: `TaskQueueError`.
-    public func run<Success>(_ work: Work<Success>) async throws(TaskQueueError) -> Success {
+    /// - Throws: `WorkError`.
+    public func run<Success>(_ work: Work<Success>) async throws(WorkError) -> Success {
         let task = add(work)
-        let result = await withTaskCancellationHandler { () -> Result<Success, TaskQueueError> in
-            do throws(TaskQueueError) { return .success(try await task.value) } catch { return .failure(error) }
+        let result = await withTaskCancellationHandler { () -> Result<Success, WorkError> in
+            do throws(WorkError) { return .success(try await task.value) } catch { return .failure(error) }
         } onCancel: {
             task.cancel()
         }
@@ -139,8 +136,11 @@ public final class TaskQueue: Sendable, ActivitySource {
     /// Tasks that wait for a slot. Those that wait for their retry are not among them.
     public var queuedCount: Int { state.withLock { $0.machine.queued } }
 
+    /// Whether it has tasks that have not ended.
+    public var activity: ActivityStream { ActivityStream(counters: [counter]) }
+
     /// What it has done so far.
-    public var statistics: TaskQueueStatistics { journal.statistics }
+    public var statistics: WorkStatistics { journal.statistics }
 
     /// Cancels every task that has not ended.
     /// - Returns: how many there were.
@@ -174,7 +174,7 @@ public final class TaskQueue: Sendable, ActivitySource {
     /// The ends of tasks, from now on, until the queue is closed; they are heard once.
     /// Whoever is slow misses the oldest of more than 256.
     /// - Parameter name: of the ones that are meant; nil, the default, means all of them.
-    public func ends(named name: String? = nil) -> some AsyncSequence<TaskEnd<any Sendable>, Never> & Sendable {
+    public func ends(named name: String? = nil) -> some AsyncSequence<WorkEnd<any Sendable>, Never> & Sendable {
         let mailbox = ends.listen(limit: Self.maximumUnheard) { name == nil || $0.name == name }
         return MailboxSequence { mailbox }.map { @Sendable end in end.untyped }
     }
@@ -182,7 +182,7 @@ public final class TaskQueue: Sendable, ActivitySource {
     /// As ``ends(named:)``, of the tasks that load an endpoint (``Work/init(_:from:priority:retry:)``).
     /// - Parameter endpoint: its location without a query, and its method, say which tasks are meant, whatever their
     ///   parameters are.
-    public func ends(at endpoint: Endpoint) -> some AsyncSequence<TaskEnd<any Sendable>, Never> & Sendable {
+    public func ends(at endpoint: Endpoint) -> some AsyncSequence<WorkEnd<any Sendable>, Never> & Sendable {
         let (name, method) = (String(endpoint.path), endpoint.method)
         let mailbox = ends.listen(limit: Self.maximumUnheard) { $0.name == name && $0.method == method }
         return MailboxSequence { mailbox }.map { @Sendable end in end.untyped }
@@ -195,7 +195,7 @@ public final class TaskQueue: Sendable, ActivitySource {
     public func ends<Value: Sendable>(
         of type: Value.Type,
         named name: String? = nil
-    ) -> some AsyncSequence<TaskEnd<Value>, Never> & Sendable {
+    ) -> some AsyncSequence<WorkEnd<Value>, Never> & Sendable {
         let mailbox = ends.listen(limit: Self.maximumUnheard) { end in
             end.isOf(type) && (name == nil || end.name == name)
         }
@@ -207,11 +207,11 @@ public final class TaskQueue: Sendable, ActivitySource {
     // MARK: - For tasks
 
     /// A task has ended.
-    func leave<Value>(_ id: UInt64, telling end: TaskEnd<Value>) {
+    func leave<Value>(_ id: UInt64, telling end: WorkEnd<Value>) {
         let (member, starts, change) = state.withLock { state in
             let member = state.members.removeValue(forKey: id)
             let starts = state.machine.leave(id)
-            return (member, state.starting(starts), member.map { _ in activity.change(by: -1) })
+            return (member, state.starting(starts), member.map { _ in counter.change(by: -1) })
         }
         tell(end)
         for member in starts { member.start() }
@@ -248,9 +248,9 @@ public final class TaskQueue: Sendable, ActivitySource {
         return budget.withLock { $0.refuses(now: now) }
     }
 
-    private func tell<Value>(_ end: TaskEnd<Value>) {
+    private func tell<Value>(_ end: WorkEnd<Value>) {
         journal.ended(end)
-        ends.put(AnyTaskEnd(end)).carryOut()
+        ends.put(AnyWorkEnd(end)).carryOut()
     }
 
     private func change(_ event: (inout QueueMachine) -> [UInt64]) {

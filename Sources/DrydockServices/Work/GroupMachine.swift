@@ -1,45 +1,4 @@
-// How a group goes about its members: its modes and states, which members are to begin, when it has ended, and what has
-// become of them.
-
-/// In which order the members of a ``WorkGroup`` begin.
-public enum WorkGroupMode: String, Sendable, Hashable, CaseIterable {
-    /// Each begins once the one before it has succeeded.
-    case serial
-    /// All are given to the queue at once, which has a limit of its own.
-    case concurrent
-}
-
-/// What a ``WorkGroup`` does when a member fails, or is cancelled from outside.
-public enum WorkGroupFailureRule: String, Sendable, Hashable, CaseIterable {
-    /// It ends: those that have begun are cancelled, and no other one begins.
-    case stop
-    /// The others go on; one that follows in a serial group begins all the same.
-    case `continue`
-}
-
-/// Where a ``WorkGroup`` is.
-public enum WorkGroupState: String, Sendable, Hashable, CaseIterable {
-    /// Nothing has failed so far, and not all have ended.
-    case running
-    /// All members have succeeded; so has a group without members.
-    case finished
-    /// A member has failed; with ``WorkGroupFailureRule/continue`` others may still be under way.
-    case failed
-    /// The group was cancelled.
-    case cancelled
-}
-
-/// What has become of the members of a ``WorkGroup``.
-public struct WorkGroupReport<Success: Sendable>: Sendable {
-    /// How the group ended.
-    public let state: WorkGroupState
-    /// The results of the members, in the order in which they were added; nil for one that never began.
-    public let results: [Result<Success, TaskQueueError>?]
-    /// The error of the member that failed first; nil where none has failed.
-    public let firstError: TaskQueueError?
-}
-
-// MARK: - Whose turn it is
+// Whose turn it is among the members of a group: which are to begin, which are to be cancelled, and when it has ended.
 
 /// A member waits, is in the queue, or has ended. What a group is told of a member that has ended changes nothing.
 struct GroupMachine {
@@ -54,20 +13,22 @@ struct GroupMachine {
 
     private enum Place { case waiting, submitted, ended }
 
-    private let mode: WorkGroupMode
-    private let rule: WorkGroupFailureRule
+    private let isInOrder: Bool
+    private let stopsOnFailure: Bool
     private var places: [Place] = []
     private var submitted = 0
     /// Members before this one do not wait.
     private var next = 0
-    private(set) var state = WorkGroupState.running
+    private(set) var state = WorkState.Phase.running
     /// No further member begins.
     private(set) var isEnding = false
     private(set) var isOver = false
     /// The first member that failed.
     private(set) var firstFailure: Int?
 
-    init(_ mode: WorkGroupMode, _ rule: WorkGroupFailureRule) { (self.mode, self.rule) = (mode, rule) }
+    init(inOrder isInOrder: Bool, stopsOnFailure: Bool) {
+        (self.isInOrder, self.stopsOnFailure) = (isInOrder, stopsOnFailure)
+    }
 
     var count: Int { places.count }
 
@@ -94,7 +55,7 @@ struct GroupMachine {
         if firstFailure == nil { firstFailure = member }
         // A group that was cancelled stays so, whatever its members say then.
         if state == .running { state = .failed }
-        guard rule == .stop, !isEnding else { return advance() }
+        guard stopsOnFailure, !isEnding else { return advance() }
         return end()
     }
 
@@ -113,7 +74,7 @@ struct GroupMachine {
 
     private mutating func advance() -> [Action] {
         var actions: [Action] = []
-        while !isEnding, next < places.count, mode == .concurrent || submitted == 0 {
+        while !isEnding, next < places.count, !isInOrder || submitted == 0 {
             places[next] = .submitted
             submitted += 1
             actions.append(.submit(next))
@@ -121,7 +82,7 @@ struct GroupMachine {
         }
         guard !isOver, submitted == 0 else { return actions }
         isOver = true
-        if state == .running { state = .finished }
+        if state == .running { state = .done }
         return actions + [.finish]
     }
 }

@@ -8,7 +8,7 @@ import ServiceCore
 import Synchronization
 
 /// What a queue has done since it was made.
-public struct TaskQueueStatistics: Sendable, Hashable {
+public struct WorkStatistics: Sendable, Hashable {
     /// Tasks that have a value.
     public internal(set) var done = 0
     /// Tasks that have failed, those among them that came to a closed queue.
@@ -24,21 +24,21 @@ public struct TaskQueueStatistics: Sendable, Hashable {
 }
 
 /// The record of one queue. Sendable: its numbers are under a mutex, and nobody is called under it.
-final class TaskJournal: Sendable {
-    private let numbers = Mutex(TaskQueueStatistics())
+final class WorkJournal: Sendable {
+    private let numbers = Mutex(WorkStatistics())
     private let logger: Logger
-    private let metrics: TaskMetrics?
+    private let metrics: WorkMetrics?
     private let refused: RefusedRetries
 
     init(_ logger: Logger, _ factory: any MetricsFactory) {
         self.logger = logger
-        metrics = TaskMetrics(factory)
+        metrics = WorkMetrics(factory)
         refused = RefusedRetries(of: .tasks, factory)
     }
 
-    var statistics: TaskQueueStatistics { numbers.withLock { $0 } }
+    var statistics: WorkStatistics { numbers.withLock { $0 } }
 
-    func ended<Value>(_ end: TaskEnd<Value>) {
+    func ended<Value>(_ end: WorkEnd<Value>) {
         numbers.withLock { numbers in
             switch end.state.phase {
             case .done: numbers.done += 1
@@ -50,7 +50,7 @@ final class TaskJournal: Sendable {
         logger.debug(
             "task ended",
             metadata: Self.metadata(end.name, end.method, end.state.attempts, end.state.error)
-                .merging(["end": "\(end.state.phase.rawValue)"]) { one, _ in one }
+                .merging(["end": "\(end.state.phase)"]) { one, _ in one }
         )
     }
 
@@ -81,12 +81,14 @@ final class TaskJournal: Sendable {
 
     /// A group has ended.
     /// - Parameter members: of the group.
-    func ended(_ state: WorkGroupState, members: Int, _ error: TaskQueueError?) {
+    func groupEnded(_ phase: WorkState.Phase, members: Int, _ error: WorkError?) {
         numbers.withLock { $0.groups += 1 }
-        metrics?.countEnd(state)
+        metrics?.countGroup(phase)
         logger.debug(
             "group ended",
-            metadata: ["end": "\(state.rawValue)", "members": "\(members)", "error": "\(error.map { "\($0)" } ?? "")"]
+            metadata: [
+                "end": "\(phase.nameOfGroup)", "members": "\(members)", "error": "\(error.map { "\($0)" } ?? "")",
+            ]
         )
     }
 

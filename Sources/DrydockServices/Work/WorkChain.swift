@@ -14,9 +14,9 @@
 /// chain. A chain is a description, and may be run as often as one likes. A queue whose only slot is taken by a closure
 /// that runs a chain on the same queue waits for ever.
 public struct WorkChain<Success: Sendable>: Sendable {
-    private let steps: @Sendable (TaskQueue) async -> Result<Success, TaskQueueError>
+    private let steps: @Sendable (WorkQueue) async -> Result<Success, WorkError>
 
-    private init(_ steps: @escaping @Sendable (TaskQueue) async -> Result<Success, TaskQueueError>) {
+    private init(_ steps: @escaping @Sendable (WorkQueue) async -> Result<Success, WorkError>) {
         self.steps = steps
     }
 
@@ -27,7 +27,7 @@ public struct WorkChain<Success: Sendable>: Sendable {
 
     /// The same chain with another step behind it.
     /// - Parameter next: makes the step of the value before it; what it throws ends the chain with
-    ///   ``TaskQueueError/failed(_:)``.
+    ///   ``WorkError/failed(_:)``.
     public func then<Next>(_ next: @escaping @Sendable (Success) async throws -> Work<Next>) -> WorkChain<Next> {
         let steps = steps
         return WorkChain<Next> { queue in
@@ -45,7 +45,7 @@ public struct WorkChain<Success: Sendable>: Sendable {
 
     /// The same chain with a step behind it that may be skipped.
     /// - Parameter next: makes the step of the value before it; nil skips it, and the value before it is the next one's.
-    ///   What it throws ends the chain with ``TaskQueueError/failed(_:)``.
+    ///   What it throws ends the chain with ``WorkError/failed(_:)``.
     public func thenIfNeeded(
         _ next: @escaping @Sendable (Success) async throws -> Work<Success>?
     ) -> WorkChain<Success> {
@@ -66,14 +66,14 @@ public struct WorkChain<Success: Sendable>: Sendable {
 
     /// Runs the chain, and waits for its last value. A task that is cancelled meanwhile cancels the step that is under
     /// way.
-    /// - Parameter queue: who runs the steps; ``TaskQueue/shared`` by default.
-    /// - Throws: `TaskQueueError`: that of the step that failed.
-    public func run(on queue: TaskQueue = .shared) async throws(TaskQueueError) -> Success {
+    /// - Parameter queue: who runs the steps; ``WorkQueue/shared`` by default.
+    /// - Throws: `WorkError`: that of the step that failed.
+    public func run(on queue: WorkQueue = .shared) async throws(WorkError) -> Success {
         try await steps(queue).get()
     }
 
-    private static func result(of work: Work<Success>, on queue: TaskQueue) async -> Result<Success, TaskQueueError> {
-        do throws(TaskQueueError) {
+    private static func result(of work: Work<Success>, on queue: WorkQueue) async -> Result<Success, WorkError> {
+        do throws(WorkError) {
             return .success(try await queue.run(work))
         } catch {
             return .failure(error)

@@ -3,20 +3,20 @@
 public import Drydock
 public import HTTPTypes
 
-/// Something to be done by a ``TaskQueue``: a name, a closure, how urgent it is, and when it is tried again.
+/// Something to be done by a ``WorkQueue``: a name, a closure, how urgent it is, and when it is tried again.
 ///
 /// It is a description, and runs nowhere by itself. Each time it is given to a queue, it becomes a task of its own, which
 /// runs once: so there is nothing to start twice, and repeating something by hand is giving it to the queue again.
 ///
 /// ```swift
 /// let work = Work("users", retry: .docker(count: 2)) { try await manager.download(url) }
-/// let result = try await TaskQueue.shared.run(work)
+/// let result = try await WorkQueue.shared.run(work)
 /// ```
 public struct Work<Success: Sendable>: Sendable {
     /// What those call it who listen to the queue; several may have one name.
     public var name: String
     /// Who gets the next slot.
-    public var priority: TaskQueue.Priority
+    public var priority: DownloadOptions.Priority
     /// After which failures it is tried again, how often, and after which waits; `DownloadConfiguration.Retry.never` by
     /// default.
     public var retry: DownloadConfiguration.Retry
@@ -24,6 +24,9 @@ public struct Work<Success: Sendable>: Sendable {
     /// not idempotent, such as POST, a failure after which the origin may have acted is final by default. GET, the
     /// default, is right for everything that may be repeated.
     public var method: HTTPRequest.Method
+    /// The cause of an error of the program's own, which makes ``retry`` repeat it: nil, and final, by default. The errors of
+    /// the library have their causes, and so has a `DecodingError`, which is `content`: nobody is asked about them.
+    public var retryCause: (@Sendable (any Error) -> DownloadConfiguration.Retry.Cause?)?
     let perform: @Sendable () async throws -> Success
 
     /// A piece of work.
@@ -36,7 +39,7 @@ public struct Work<Success: Sendable>: Sendable {
     ///     every Swift task is.
     public init(
         _ name: String = "",
-        priority: TaskQueue.Priority = .normal,
+        priority: DownloadOptions.Priority = .normal,
         retry: DownloadConfiguration.Retry = .never,
         method: HTTPRequest.Method = .get,
         perform: @escaping @Sendable () async throws -> Success
@@ -54,29 +57,31 @@ public struct Work<Success: Sendable>: Sendable {
         _ transform: @escaping @Sendable (Success) async throws -> Other
     ) -> Work<Other> {
         let perform = perform
-        return Work<Other>(name, priority: priority, retry: retry, method: method) {
+        var work = Work<Other>(name, priority: priority, retry: retry, method: method) {
             try await transform(try await perform())
         }
+        work.retryCause = retryCause
+        return work
     }
 }
 
 extension Work {
-    /// Loads a resource.
+    /// Calls a resource.
     /// - Parameters:
     ///   - resource: the location of its endpoint, without the query, is the name of the work; its method is that of the work.
-    ///   - loader: who loads it.
+    ///   - manager: who calls it.
     ///   - priority: who gets the next slot; normal by default.
     ///   - retry: when it is tried again; never by default. These retries come on top of those of the transport.
     public init<R: Resource>(
         _ resource: R,
-        from loader: ResourceLoader,
-        priority: TaskQueue.Priority = .normal,
+        from manager: ServiceManager,
+        priority: DownloadOptions.Priority = .normal,
         retry: DownloadConfiguration.Retry = .never
     ) where Success == Loaded<R.Model> {
         // One whose endpoint cannot be had says so when it is loaded.
         let endpoint = try? resource.endpoint
         self.init(String(endpoint?.path ?? ""), priority: priority, retry: retry, method: endpoint?.method ?? .get) {
-            try await loader.load(resource)
+            try await manager.call(resource)
         }
     }
 }
