@@ -42,7 +42,7 @@ struct RouteFacts {
 
     /// The fast ways that no feature of the route closes.
     var openWays: FastWays {
-        RouteFeature.all.reduce(.all) { $1.isPart(self) ? $0.intersection($1.ways) : $0 }
+        RouteFeature.table.reduce(.all) { $1.isPart(self) ? $0.intersection($1.ways) : $0 }
     }
 }
 
@@ -52,8 +52,8 @@ struct RouteFeature: Sendable {
     /// The member of ``RequestPlan``, ``ServicePlan``, ``ServiceRoute`` or ``EndpointRoute`` that is the feature, or,
     /// after a dot, a member of such a member. A test fails if a member has no row.
     let name: String
-    /// The fast ways that stay open to a route with the feature.
-    let ways: FastWays
+    /// Goes on although a route has the feature.
+    var ways: FastWays
     /// Whether a route has the feature; asked when the plan is made.
     let isPart: @Sendable (RouteFacts) -> Bool
 
@@ -70,10 +70,13 @@ struct RouteFeature: Sendable {
 
     static let all: [RouteFeature] = ofRequests + ofPolicies + ofServices + ofRoutes + ofDemo
 
-    /// The features that are members of ``RequestPlan``, and of its ``RoutePolicies``.
+    /// The table that plans are made by; a test makes some by one in which a row is wrong.
+    @TaskLocal static var table = all
+
+    /// The members of ``RequestPlan``, and of its ``RoutePolicies``.
     private static let ofRequests: [RouteFeature] =
         [
-            // With query items of its own, the request target is not the cache key.
+            // The target is not the key: nothing would be found.
             RouteFeature("query", goesOn: [.passThrough, .demo]) { !$0.request.query.isEmpty },
             // A seed is looked up if nothing is stored, and before anything is fetched.
             RouteFeature("seed", goesOn: [.stored, .demo]) { $0.request.seed != nil },
@@ -85,8 +88,7 @@ struct RouteFeature: Sendable {
             RouteFeature("redirects", goesOn: [.stored, .demo]) { $0.request.policies.redirects.limit > 0 },
             RouteFeature("recording", goesOn: [.stored, .demo]) { $0.request.recording != nil },
             RouteFeature("rungs", goesOn: []) { !$0.request.rungs.isEmpty },
-            RouteFeature("asksNobody", goesOn: .demo) { $0.request.asksNobody },
-            // Stored responses are mapped already, and so are the files of demo answers.
+            // What is stored is mapped, and so are the files of demo answers.
             RouteFeature("mapping", goesOn: [.stored, .demo]) { $0.request.mapping != nil },
             RouteFeature("errorMapping", goesOn: [.stored, .demo]) { $0.request.errorMapping != nil },
             // Faults are drawn together with a demo answer, and act when it is sent.
@@ -95,13 +97,16 @@ struct RouteFeature: Sendable {
         ]
         // The route's source, which all ways to the origin share, heeds these.
         + everywhere("rules", "authorization", "withholdsAuthorization", "timeouts", "learners", "onClientAbort")
-        // Only the waiting path fetches a response to store it.
+        // Of the stages of an order of sources, which only the waiting path sees: `rungs` closes all ways before them.
+        + everywhere("asksNobody")
+        // Only the waiting path fetches what is stored.
         + everywhere("collapse", "storeAs", "storesGet", "storesPost", "recordings")
 
     /// The features that are members of a request's ``CachePolicy`` and ``KeyRules``: a ready head is made under one
     /// policy, and a forwarded answer is judged by it.
     private static let ofPolicies: [RouteFeature] =
         [
+            // Nothing that is forwarded is stored, and what is a success decides about that alone: the way is closed for safety.
             RouteFeature("policy.success", goesOn: [.stored, .demo]) { $0.request.policy.success != nil },
             RouteFeature("key.fields", goesOn: [.unstored, .demo]) { !$0.request.key.fields.isEmpty },
         ]
@@ -116,6 +121,7 @@ struct RouteFeature: Sendable {
     /// The features that are members of ``ServicePlan``.
     private static let ofServices: [RouteFeature] =
         [
+            // There is no source to forward to.
             RouteFeature("origin", goesOn: [.stored, .demo]) { $0.service.origin == nil },
             // Calls may wait for the origin.
             RouteFeature("park", goesOn: [.stored, .demo]) { $0.service.park != nil },

@@ -1,9 +1,12 @@
-// Each key of services and endpoints, set alone: what a short way answers is what the waiting path answers.
+// Each key of services and endpoints, set alone: what a short way answers is what the waiting path answers; and no row of the
+// table that closes ways could be left out.
 
 import Configuration
+import EventLoop
 import Foundation
 import KeySupport
 import Logging
+import Plans
 import TestSupport
 import Testing
 
@@ -14,15 +17,30 @@ import Testing
 private enum Base: CaseIterable {
     /// Hits from memory, and answers that could not be stored.
     case stored
+    /// Hits of what was stored before the key was set.
+    case kept
     case unstored
     case readyDemo
     case earlyDraw
 
     var playsDemo: Bool { self == .readyDemo || self == .earlyDraw }
+
+    /// The ways that are open to its requests, if no key closes them.
+    var ways: FastWays {
+        switch self {
+        case .stored: [.stored, .uncacheable]
+        case .kept: .stored
+        case .unstored: .unstored
+        case .readyDemo: .readyDemo
+        case .earlyDraw: .earlyDraw
+        }
+    }
 }
 
 /// A service in which a key was set.
 private struct Case: Sendable {
+    /// Among all cases; its service is called by it.
+    let number: Int
     let key: String
     let base: Base
     var service: ServiceConfiguration
@@ -30,11 +48,17 @@ private struct Case: Sendable {
     var name: String { "'\(key)' over \(base)" }
 }
 
-/// What two daemons have to agree on, but for dates.
-private struct Seen: Sendable {
-    /// What clients got, and what the origin got, by case.
-    var answers: [[String]] = []
-    var asked: [[String]] = []
+/// What two daemons have to agree on for a case, but for dates.
+private struct Seen: Sendable, Equatable {
+    /// What clients got, and what the origin got.
+    var answers: [String] = []
+    var asked: [String] = []
+}
+
+private struct Run: Sendable {
+    /// By the number of the case.
+    var seen: [Int: Seen] = [:]
+    /// Of all cases: an answer that stalls is counted, and its body logged, when the next case has begun.
     var logged: [String] = []
     var counts: [UInt64] = []
     var direct = 0
@@ -94,25 +118,77 @@ private struct Seen: Sendable {
             Thoroughness.isFull || !known.contains("\($0)".replacing(".endpoints[]", with: "", maxReplacements: 1))
                 || !$0.isOfEndpoint
         }
+        var count = 0
         return keys.flatMap { one -> [Case] in
             let isOfDemo = one.way.contains { $0.name == "demo" }
             let found = Base.allCases.filter { $0.playsDemo || !isOfDemo }.compactMap { base in
-                service(one, base, folder).map { Case(key: "\(one)", base: base, service: $0) }
+                service(one, base, folder).map { service in
+                    count += 1
+                    return Case(number: count, key: "\(one)", base: base, service: service)
+                }
             }
             #expect(found.contains { $0.base == (isOfDemo ? .readyDemo : .stored) }, "'\(one)' has no sample value")
             return found
         }
     }
 
+    /// What is a matter of two keys, or of a value that is not the sample of its key.
+    private static func pairs(_ folder: KeyFolder, from first: Int) throws -> [Case] {
+        let origin = "base_url: \"http://127.0.0.1:9\""
+        let inner = "{ name: inner, match: { prefix: /inner }, \(origin) }"
+        let failing = "demo: { enabled: true, file: x.json, failure: { chance: 100%, status: 503 } }"
+        let texts: [(String, Base, String)] = [
+            ("base_url", .unstored, "base_url: \"service:inner\", cache: { mode: none }"),
+            ("demo.failure", .readyDemo, "\(origin), \(failing), retry: { count: 1, delay: 1ms }"),
+            (
+                "demo.status", .readyDemo,
+                "\(origin), demo: { enabled: true, file: x.json, status: 503 }, error: { map: { c: code } }"
+            ),
+            (
+                "demo", .earlyDraw,
+                "\(origin), demo: { enabled: true, file: x.json, latency: 1ms }, cache: { mode: none }"
+            ),
+            (
+                "demo.needsBody", .earlyDraw,
+                """
+                \(origin), demo: { enabled: true, file: x.json, latency: 1ms, rules: [
+                { name: none, when: { body: { text: { matches: "^$" } } }, file: y.json, status: 202 }] }
+                """
+            ),
+            ("key.fields", .stored, "\(origin), cache: { key: { fields: [X-Tenant] } }"),
+            ("from", .stored, "\(origin), from: [live]"),
+            ("from", .kept, "\(origin), from: [live]"),
+            ("from", .unstored, "\(origin), from: [demo], demo: { file: x.json }, cache: { mode: none }"),
+        ]
+        return try texts.enumerated().map { number, one in
+            let text = "services: [{ name: s, match: { prefix: /s }, \(one.2) }, \(inner)]"
+            let service = try #require(try folder.load(.leaf(text)).services.first)
+            return Case(number: first + number, key: one.0, base: one.1, service: service)
+        }
+    }
+
+    private static func all(_ folder: KeyFolder) throws -> [Case] {
+        let cases = cases(folder)
+        return cases + (try pairs(folder, from: cases.count + 1))
+    }
+
     /// All in one configuration.
-    private static func configuration(_ cases: [Case], _ origin: ScriptedOrigin, _ suffix: String) throws
-        -> Configuration
-    {
+    /// - Parameter isBefore: without their keys, as they are called alone.
+    private static func configuration(
+        _ cases: [Case],
+        _ origin: ScriptedOrigin,
+        _ suffix: String,
+        isBefore: Bool = false
+    ) throws -> Configuration {
         var whole = try Configuration.load(text: "{ name: drydock }", file: "/nowhere/drydock.yaml", environment: [:])
-        whole.services = cases.enumerated().map { number, one in
+        let own = OriginURL(scheme: "http", host: "127.0.0.1", port: UInt16(origin.port), path: "")
+        whole.services = cases.map { one in
             var service = one.service
-            service.name = "k\(number)"
-            service.match = service.match.host == nil ? .prefix("/k\(number)") : .host("k\(number).localhost")
+            let match =
+                service.match.host == nil ? ServiceMatch.prefix("/k\(one.number)") : .host("k\(one.number).localhost")
+            if isBefore { service = ServiceConfiguration(name: "", match: match, baseURL: service.baseURL) }
+            service.name = "k\(one.number)"
+            service.match = match
             if case .origin(let url)? = service.baseURL, url.scheme == "http", url.port == 9 {
                 service.baseURL = .origin(
                     OriginURL(scheme: "http", host: "127.0.0.1", port: UInt16(origin.port), path: url.path)
@@ -122,25 +198,40 @@ private struct Seen: Sendable {
             for place in service.endpoints.indices { service.endpoints[place].recording.folder? += suffix }
             return service
         }
+        let asksInner = cases.contains { if case .service? = $0.service.baseURL { true } else { false } }
+        if asksInner, !isBefore {
+            whole.services.append(ServiceConfiguration(name: "inner", match: .prefix("/inner"), baseURL: .origin(own)))
+        }
         return whole
     }
 
     // MARK: - The requests
 
-    private static func requests(_ one: Case, _ number: Int) -> [(
-        method: String, target: String, fields: [(String, String)]
-    )] {
-        let error = "/error?\(number)"
-        let targets =
-            one.base.playsDemo
-            ? ["/e", "/e", "/e", "/a"]
-            : [
-                "/a", "/a", "/a?q=1", "/a?q=1", "/private", "/private", "/private", error, error, error, "/moved",
-                "/moved", "/missing", "/missing", "/e", "/e",
-            ]
-        let plain = targets.map { ("GET", $0, [(String, String)]()) }
-        return plain + [("HEAD", targets[0], []), ("GET", targets[0], [("If-None-Match", "\"v\"")])]
+    private typealias Asked = (method: String, target: String, fields: [(String, String)], body: [UInt8]?)
+
+    private static func requests(_ one: Case) -> [Asked] {
+        let error = "/error?\(one.number)"
+        let targets: [String] =
+            switch one.base {
+            case .readyDemo, .earlyDraw: ["/e", "/e", "/e", "/a"]
+            case .kept: kept
+            case .stored, .unstored:
+                [
+                    "/a", "/a", "/a?q=1", "/a?q=1", "/private", "/private", "/private", error, error, error, "/moved",
+                    "/moved", "/missing", "/missing", "/e", "/e",
+                ]
+            }
+        var requests: [Asked] = targets.map { ("GET", $0, [], nil) }
+        requests += [("HEAD", targets[0], [], nil), ("GET", targets[0], [("If-None-Match", "\"v\"")], nil)]
+        // Where the field is a part of the key, nothing is stored for it.
+        guard one.base.playsDemo else { return requests + [("GET", targets[0], [("X-Tenant", "t")], nil)] }
+        return requests + [
+            ("GET", "/e", [("Drydock-Override", "status=418")], nil), ("POST", "/e", [], Array(#"{"x":{"y":1}}"#.utf8)),
+        ]
     }
+
+    /// What is stored before a key is set.
+    private static let kept = ["/a", "/a?q=1", "/e"]
 
     private static func origin() throws -> ScriptedOrigin {
         let failed = Monitor(Set<String>())
@@ -177,20 +268,32 @@ private struct Seen: Sendable {
         }
     }
 
-    private static func ask(_ cases: [Case], _ level: Logger.Level) async throws -> Seen {
+    private static func ask(_ cases: [Case], _ level: Logger.Level) async throws -> Run {
         let origin = try origin()
         let log = KeptLines()
         let configuration = try configuration(cases, origin, "-\(level)")
-        let seen = Monitor(Seen())
+        let run = Monitor(Run())
         try await HandlerHarness.run("name: drydock", daemonLog: ServerLog(log.logger(level))) { harness throws in
-            try harness.reload(configuration)
             var client = try harness.client()
-            for (number, one) in cases.enumerated() {
+            let before = cases.filter { $0.base == .kept }
+            if !before.isEmpty {
+                try harness.reload(try Self.configuration(before, origin, "", isBefore: true))
+                for one in before {
+                    let host = one.service.match.host == nil ? nil : "k\(one.number).localhost"
+                    for target in kept {
+                        let path = (host == nil ? "/k\(one.number)" : "") + target
+                        _ = try client.exchange("GET", path, host: host ?? "localhost")
+                    }
+                }
+                try harness.settle()
+            }
+            try harness.reload(configuration)
+            for (place, one) in cases.enumerated() {
                 let before = origin.log.count
                 var answers: [String] = []
-                let host = configuration.services[number].match.host
-                let prefix = host == nil ? "/k\(number)" : ""
-                for request in requests(one, number) {
+                let host = configuration.services[place].match.host
+                let prefix = host == nil ? "/k\(one.number)" : ""
+                for request in requests(one) {
                     // An answer that is spoilt may end a connection, or leave bytes in it.
                     if one.key.contains("fault") { client = try harness.client() }
                     do {
@@ -198,13 +301,14 @@ private struct Seen: Sendable {
                             request.method,
                             prefix + request.target,
                             host: host ?? "localhost",
-                            fields: request.fields
+                            fields: request.fields,
+                            body: request.body
                         )
                         let names = got.head.fields.map(\.name)
                         if let length = names.firstIndex(of: "Content-Length"),
                             let draw = names.firstIndex(of: "Drydock-Demo"), length < draw
                         {
-                            seen.update { $0.ready += 1 }
+                            run.update { $0.ready += 1 }
                         }
                         let lines = got.head.fields.map { "\($0.name): \($0.value)" }.sorted()
                         answers +=
@@ -224,40 +328,96 @@ private struct Seen: Sendable {
                     let fields = still(request.fields.map { "\($0.name): \($0.value)" }.sorted(), origin)
                     return "\(request.method) \(request.target) \(fields)"
                 }
-                seen.update { seen in
-                    seen.answers.append(answers)
-                    seen.asked.append(asked)
-                }
+                run.update { $0.seen[one.number] = Seen(answers: answers, asked: asked) }
             }
             try harness.turn()
             let counts = try harness.counters()
             let direct = try harness.ask { $0.directRequests }
-            seen.update { seen in
-                seen.direct = direct
-                seen.logged = still(log.lines.read { $0 }, origin).sorted()
-                seen.counts = [Counter.cacheDemo, .cacheHit, .answers2xx, .answers5xx, .answers4xx].map { counts[$0] }
+            run.update { run in
+                run.direct = direct
+                run.logged = still(log.lines.read { $0 }, origin).sorted()
+                run.counts = [Counter.cacheDemo, .cacheHit, .answers2xx, .answers5xx, .answers4xx].map { counts[$0] }
             }
         }
-        return seen.read { $0 }
+        return run.read { $0 }
     }
 
     // MARK: - The tests
 
     @Test func `whatever key is set, each way gives the answer of the waiting path`() async throws {
         let folder = try KeyFolder()
-        let cases = Self.cases(folder)
+        let cases = try Self.all(folder)
         // Who logs each decision answers nothing on a short way.
         async let waited = Self.ask(cases, .debug)
         let short = try await Self.ask(cases, .info)
         let waiting = try await waited
-        for (number, one) in cases.enumerated() {
-            #expect(short.answers[number] == waiting.answers[number], "\(one.name)")
-            #expect(short.asked[number] == waiting.asked[number], "the origin, \(one.name)")
-        }
+        #expect(short.seen.count == cases.count)
+        for one in cases { #expect(short.seen[one.number] == waiting.seen[one.number], "\(one.name)") }
         #expect(short.counts == waiting.counts)
         #expect(short.logged == waiting.logged && !short.logged.isEmpty)
         #expect(short.direct > 1000 && waiting.direct == 0)
         #expect(short.ready > waiting.ready + 500)
+    }
+
+    // MARK: - The rows of the table
+
+    /// Rows that close ways on which nothing would be found, or what is found would be the same: each spares its requests
+    /// the look. The key of what is stored has the items that a route adds to the query, and a target has them not; the
+    /// direct way finds no source where a service has no origin; and an answer that is forwarded is judged by the policy
+    /// of its route, which knows what is a success.
+    private static let sparing: Set<String> = ["query", "origin", "policy.success"]
+
+    /// The table with a row that closes nothing.
+    private struct Mutant {
+        let feature: String
+        let table: [RouteFeature]
+        /// Some of the cases to which that opens a way.
+        let cases: [Case]
+    }
+
+    /// The ways that are open to a case by a table.
+    private static func openWays(_ cases: [Case], _ table: [RouteFeature], _ origin: ScriptedOrigin, _ pool: IOPool)
+        throws -> [[FastWays]]
+    {
+        let configuration = try configuration(cases, origin, "-ways")
+        return try RouteFeature.$table.withValue(table) {
+            let seeds = SeedOpener(pool: pool) { _ in }
+            let plan = try RoutePlan.compile(configuration, registry: PlanRegistry(), seeds: seeds)
+            return plan.services.prefix(cases.count).map { ([$0.itself] + $0.endpoints).map(\.openWays) }
+        }
+    }
+
+    /// A mutant for each row that closes a way.
+    /// - Parameter most: how many cases it has of each base, those of two keys first.
+    private static func mutants(_ cases: [Case], _ most: Int) throws -> [Mutant] {
+        let (origin, pool) = (try origin(), try IOPool(threads: 1))
+        defer { pool.stop() }
+        let before = try openWays(cases, RouteFeature.all, origin, pool)
+        return try RouteFeature.all.indices.filter { RouteFeature.all[$0].ways != .all }.map { place in
+            var table = RouteFeature.all
+            table[place].ways = .all
+            let after = try openWays(cases, table, origin, pool)
+            let opened = zip(cases, zip(before, after)).filter { $1.0 != $1.1 }.map(\.0).reversed()
+            let chosen = Base.allCases.flatMap { base in opened.filter { $0.base == base }.prefix(most) }
+            return Mutant(feature: table[place].name, table: table, cases: chosen)
+        }
+    }
+
+    @Test func `each row of the table is needed`() async throws {
+        let folder = try KeyFolder()
+        let mutants = try Self.mutants(try Self.all(folder), Thoroughness.isFull ? 6 : 2)
+        var asked: [Int: Case] = [:]
+        for one in mutants.flatMap(\.cases) { asked[one.number] = one }
+        let waiting = try await Self.ask(asked.values.sorted { $0.number < $1.number }, .debug)
+        var unnoticed: Set<String> = []
+        for mutant in mutants {
+            let short = try await RouteFeature.$table.withValue(mutant.table) {
+                try await Self.ask(mutant.cases, .info)
+            }
+            let differs = mutant.cases.contains { short.seen[$0.number] != waiting.seen[$0.number] }
+            if !differs { unnoticed.insert(mutant.feature) }
+        }
+        #expect(unnoticed.subtracting(Self.sparing).sorted() == [])
     }
 }
 
