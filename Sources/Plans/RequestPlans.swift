@@ -73,7 +73,7 @@ extension RoutePlan {
         plan.storesPost = storesPost(cache)
         plan.seed = try seeds.folder(cache.seed)
         plan.onClientAbort = cache.onClientAbort
-        plan.rungs = settings.recording.from
+        plan.sources = settings.recording.from
         plan.faults = try faults(settings.faults, at: place.name, latencies, files)
         plan.learners = learners(place, latencies)
         return plan

@@ -92,7 +92,7 @@ extension KeyEffect {
         "response.type": .request { "\($0.phases?.types?.description ?? "any") \($0.policy)" },
         "response.success": policy,
         "log.bodies": .request { "\($0.policies.logBodies ?? 0)" },
-        "from": .request { "\($0.rungs)" },
+        "from": .request { "\($0.sources)" },
         "source": recording, "recordings.dir": recording, "recordings.match.fields": recording,
         "recordings.match.body": recording, "recordings.match.credentials": recording,
         "recordings.match.vary": recording, "recordings.match.ignore_query": recording,

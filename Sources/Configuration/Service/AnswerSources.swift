@@ -116,7 +116,7 @@ extension KeyTable {
         ),
         KeyDescriptor(
             "from",
-            .list(.choice(AnswerRung.allCases.map(\.rawValue))),
+            .list(.choice(AnswerSource.allCases.map(\.rawValue))),
             "The places that answers come from, in the order in which they are asked, and no others; instead of 'source'.",
             inherited: .endpoints
         ),
@@ -134,7 +134,7 @@ package struct RecordingConfiguration: Sendable, Equatable {
     /// The source of answers, if ``from`` is empty. Default: live.
     package var source: AnswerSource
     /// The sources of answers in their order, each once; empty if ``source`` decides.
-    package var from: [AnswerRung]
+    package var from: [AnswerSource]
     /// The absolute path of the folder of recordings; nil only if the source is live.
     package var folder: String?
     package var rules: RecordingRules
@@ -153,7 +153,7 @@ extension RecordingConfiguration {
         let (match, redact) = (section.section("match"), section.section("redact"))
         // Demo answers, if they are on, come before the origin.
         source = Self.isDemo(reader) ? .live : reader.choice(always: "source")
-        from = reader.texts("from").compactMap(AnswerRung.init)
+        from = reader.texts("from").compactMap(AnswerSource.init)
         folder = section.text("dir")
         rules = RecordingRules(
             fields: match.texts("fields"),
@@ -226,7 +226,7 @@ extension Resolver {
 }
 
 /// The properties of a service that the sources of answers depend on.
-struct RungNeeds {
+struct SourceNeeds {
     /// Whether the service has a `base_url`.
     var hasOrigin: Bool
     /// Whether calls of the service wait for its origin if it is away.
@@ -238,11 +238,11 @@ extension Resolver {
     /// - Parameters:
     ///   - reader: a service or an endpoint, with inherited keys.
     ///   - settings: the settings of the route; demo answers are on if they are among the sources.
-    mutating func check(rungs reader: SectionReader, _ needs: RungNeeds, _ settings: inout RouteSettings) {
+    mutating func check(sources reader: SectionReader, _ needs: SourceNeeds, _ settings: inout RouteSettings) {
         guard let here = reader.place("from") else { return }
         let recording = settings.recording
-        let rungs = recording.from
-        guard !rungs.isEmpty else {
+        let sources = recording.from
+        guard !sources.isEmpty else {
             return fail(
                 here,
                 "'from' is empty, so that nothing would answer; name places, such as [fresh, live, stale]"
@@ -254,27 +254,27 @@ extension Resolver {
                 "'from' and 'source: \(recording.source.rawValue)' both say where answers come from; remove one of them"
             )
         }
-        var seen: Set<AnswerRung> = []
-        for rung in rungs where !seen.insert(rung).inserted {
-            fail(here, "'from' names '\(rung.rawValue)' twice, and each place is asked once; remove one of the two")
+        var seen: Set<AnswerSource> = []
+        for source in sources where !seen.insert(source).inserted {
+            fail(here, "'from' names '\(source.rawValue)' twice, and each place is asked once; remove one of the two")
         }
-        if seen.count == rungs.count { checkOrder(rungs, here) }
-        checkNeeds(rungs, here, needs, settings)
-        let isOrigin = rungs.firstIndex(of: .live)
-        if needs.isParked, let isOrigin, isOrigin + 1 < rungs.count {
+        if seen.count == sources.count { checkOrder(sources, here) }
+        checkNeeds(sources, here, needs, settings)
+        let isOrigin = sources.firstIndex(of: .live)
+        if needs.isParked, let isOrigin, isOrigin + 1 < sources.count {
             fail(
                 here,
-                "'from' names '\(rungs[isOrigin + 1].rawValue)' behind live, and with 'park' a request waits for its origin instead; remove 'park', or what is behind live"
+                "'from' names '\(sources[isOrigin + 1].rawValue)' behind live, and with 'park' a request waits for its origin instead; remove 'park', or what is behind live"
             )
         }
-        settings.demo.enabled = rungs.contains(.demo) && settings.demo.hasAnswer
-        if rungs.count > 1 { settings.demo.unmatched = .pass }
+        settings.demo.enabled = sources.contains(.demo) && settings.demo.hasAnswer
+        if sources.count > 1 { settings.demo.unmatched = .pass }
     }
 
     /// Checks the order of the sources: those of the cache have a fixed order, and a fallback is the last one.
-    private mutating func checkOrder(_ rungs: [AnswerRung], _ here: SourcePosition) {
-        let order = AnswerRung.ofCache
-        let own = rungs.filter { order.contains($0) }
+    private mutating func checkOrder(_ sources: [AnswerSource], _ here: SourcePosition) {
+        let order = AnswerSource.ofCache
+        let own = sources.filter { order.contains($0) }
         for (first, second) in zip(own, own.dropFirst()) {
             guard let place = order.firstIndex(of: first), let other = order.firstIndex(of: second), other < place
             else {
@@ -293,23 +293,23 @@ extension Resolver {
                 "'from' names '\(second.rawValue)' behind '\(first.rawValue)', which cannot be had: \(why); write '\(second.rawValue)' before '\(first.rawValue)'"
             )
         }
-        if let place = rungs.firstIndex(of: .fallback), place + 1 < rungs.count {
+        if let place = sources.firstIndex(of: .fallback), place + 1 < sources.count {
             fail(
                 here,
-                "'from' names '\(rungs[place + 1].rawValue)' behind 'fallback', which answers whatever comes so far, so that it is never asked; put fallback at the end"
+                "'from' names '\(sources[place + 1].rawValue)' behind 'fallback', which answers whatever comes so far, so that it is never asked; put fallback at the end"
             )
         }
     }
 
     private mutating func checkNeeds(
-        _ rungs: [AnswerRung],
+        _ sources: [AnswerSource],
         _ here: SourcePosition,
-        _ needs: RungNeeds,
+        _ needs: SourceNeeds,
         _ settings: RouteSettings
     ) {
         let (cache, demo) = (settings.cache, settings.demo)
-        for (place, rung) in rungs.enumerated() {
-            switch rung {
+        for (place, source) in sources.enumerated() {
+            switch source {
             case .seed:
                 if cache.seed?.mode != .pinned {
                     fail(
@@ -321,7 +321,7 @@ extension Resolver {
                 if cache.mode == .none {
                     fail(
                         here,
-                        "'from' names \(rung.rawValue), and 'cache.mode: none' stores nothing; choose another mode, or remove \(rung.rawValue)"
+                        "'from' names \(source.rawValue), and 'cache.mode: none' stores nothing; choose another mode, or remove \(source.rawValue)"
                     )
                 }
             case .live:
@@ -338,10 +338,10 @@ extension Resolver {
             case .demo:
                 if !demo.hasAnswer {
                     fail(here, "'from' names demo, and there are no demo answers; add demo: { … }, or remove demo")
-                } else if demo.hasOwnAnswer || demo.rules.contains(where: \.isUnconditional), place + 1 < rungs.count {
+                } else if demo.hasOwnAnswer || demo.rules.contains(where: \.isUnconditional), place + 1 < sources.count {
                     fail(
                         here,
-                        "'from' names '\(rungs[place + 1].rawValue)' behind demo, which answers every request, so that it is never asked; put demo behind it, or give its answers conditions (demo.rules)"
+                        "'from' names '\(sources[place + 1].rawValue)' behind demo, which answers every request, so that it is never asked; put demo behind it, or give its answers conditions (demo.rules)"
                     )
                 }
             case .fallback:

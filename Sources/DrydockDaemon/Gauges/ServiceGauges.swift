@@ -32,13 +32,13 @@ struct ServiceGauges: DaemonFeature {
                 read: total(.redirects)
             ),
         ]
-            + AnswerRung.allCases.map { rung in
+            + AnswerSource.allCases.map { source in
                 Gauge(
                     "drydock_rung_answers_total",
                     "Answers of routes with 'from', by the rung that gave them.",
                     isCounter: true,
-                    labels: "{rung=\"\(rung.rawValue)\"}",
-                    read: total(.answers(rung))
+                    labels: "{rung=\"\(source.rawValue)\"}",
+                    read: total(.answers(source))
                 )
             }
             + FetchPriority.allCases.map { priority in

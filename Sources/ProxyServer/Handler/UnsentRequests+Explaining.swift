@@ -162,9 +162,9 @@ extension UnsentRequests {
             var explanation = bypass(request, shown, .demo)
             explanation.demo = rules
             return explanation
-        case .ladder(let ladder):
+        case .order(let order):
             var explanation = bypass(request, shown, .from)
-            explanation.sources = await SourceExplanation(services).rulings(of: ladder, call, on: loop)
+            explanation.sources = await SourceExplanation(services).rulings(of: order, call, on: loop)
             return explanation
         case let step:
             guard let plan = match.endpoint.request.recording else {
@@ -204,7 +204,7 @@ extension UnsentRequests {
         var shown = shown
         switch step {
         // Decided before.
-        case .demo, .ladder: return bypass(request, shown, .demo)
+        case .demo, .order: return bypass(request, shown, .demo)
         case .post(let ask, _):
             shown.asks = root + ask.path
             return bypass(request, shown, .storedPost)
@@ -308,16 +308,16 @@ struct SourceExplanation {
 
     /// Each source in its order, with what it would do if it were asked.
     func rulings(
-        of ladder: Ladder<EndpointRoute>,
+        of order: SourceOrder<EndpointRoute>,
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async -> [RequestExplanation.SourceRuling] {
         var result: [RequestExplanation.SourceRuling] = []
-        for stage in ladder.stages {
+        for stage in order.stages {
             let attempt = stage.call(call)
-            for rung in stage.rungs {
-                let said = await says(rung, stage.route, attempt, on: loop)
-                result.append(RequestExplanation.SourceRuling(source: rung, says: said))
+            for source in stage.sources {
+                let said = await says(source, stage.route, attempt, on: loop)
+                result.append(RequestExplanation.SourceRuling(source: source, says: said))
             }
         }
         return result
@@ -329,7 +329,7 @@ struct SourceExplanation {
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async -> [RequestExplanation.SourceRuling] {
-        let order: [AnswerRung] =
+        let order: [AnswerSource] =
             switch plan.source {
             case .live: []
             case .record: plan.rules.onFailure == .replay ? [.live, .recording] : [.live]
@@ -337,22 +337,22 @@ struct SourceExplanation {
             case .replay: [.recording]
             }
         var result: [RequestExplanation.SourceRuling] = []
-        for rung in order {
+        for source in order {
             // The source of a recorded route looks by itself whether anybody is to be asked.
-            let isOffline = rung == .live && core.isOffline
-            let said = isOffline ? .offline : await says(rung, call.match.endpoint, call, on: loop)
-            result.append(RequestExplanation.SourceRuling(source: rung, says: said))
+            let isOffline = source == .live && core.isOffline
+            let said = isOffline ? .offline : await says(source, call.match.endpoint, call, on: loop)
+            result.append(RequestExplanation.SourceRuling(source: source, says: said))
         }
         return result
     }
 
     private func says(
-        _ rung: AnswerRung,
+        _ asked: AnswerSource,
         _ route: EndpointRoute,
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async -> RequestExplanation.SourceRuling.Says {
-        switch rung {
+        switch asked {
         case .demo:
             guard let plan = route.demo else { return .noDemoAnswers }
             guard let last = services.rulings(plan, on: call).last else { return .noDemoRule([]) }
@@ -362,7 +362,7 @@ struct SourceExplanation {
             return found.recording.map { .recorded($0.recordedAt) } ?? .notRecorded(found.reason)
         default: break
         }
-        if rung == .live, !core.isOffline, case .refused(let error) = OriginOutlook(call.match) {
+        if asked == .live, !core.isOffline, case .refused(let error) = OriginOutlook(call.match) {
             return .refused(error.description)
         }
         let step: ServiceStep
@@ -371,11 +371,11 @@ struct SourceExplanation {
             return .refused("\(problem.title): \(problem.detail)")
         }
         guard case .store(let ask, let source) = step else {
-            guard rung == .live else { return .notOfItsMethod }
+            guard asked == .live else { return .notOfItsMethod }
             let isOffline = core.isOffline && self.source(of: step)?.opensSockets ?? true
             return isOffline ? .offline : .asks(call.match.origin?.root)
         }
-        switch rung {
+        switch asked {
         case .live:
             if core.isOffline, source.opensSockets { return .offline }
             return .asks((call.match.origin ?? call.match.route.address).root + ask.path)
@@ -384,16 +384,16 @@ struct SourceExplanation {
         case .seed:
             guard let seed = ask.seed, await core.seeds.pinned(ask, seed) != nil else { return .noSeed }
             return .seed
-        default: return says(rung, await core.lookup.explain(ask, on: loop))
+        default: return says(asked, await core.lookup.explain(ask, on: loop))
         }
     }
 
-    /// - Parameter rung: `fresh` or `stale`.
-    private func says(_ rung: AnswerRung, _ found: StoredExplanation) -> RequestExplanation.SourceRuling.Says {
+    /// - Parameter asked: `fresh` or `stale`.
+    private func says(_ asked: AnswerSource, _ found: StoredExplanation) -> RequestExplanation.SourceRuling.Says {
         let rules = found.rules
         guard let chosen = rules.chosen else { return .nothingStored }
         let variant = rules.variants[chosen]
-        if rung == .fresh {
+        if asked == .fresh {
             guard case .fresh? = rules.decision else {
                 return .notAllowed(reason: rules.reason, section: rules.section)
             }
@@ -408,7 +408,7 @@ struct SourceExplanation {
     private func source(of step: ServiceStep) -> (any FetchSource)? {
         switch step {
         case .pass(_, let source), .post(_, let source), .store(_, let source): source
-        case .demo, .ladder: nil
+        case .demo, .order: nil
         }
     }
 }

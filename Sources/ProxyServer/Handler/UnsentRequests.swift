@@ -174,7 +174,7 @@ extension UnsentRequests {
             if !item.seed { ask.seed = nil }
             return .store(ask, source)
         case .post(let ask, let source)?: return .store(PostedContent.question(ask, item.body ?? []), source)
-        case .demo, .ladder, .pass, nil: break
+        case .demo, .order, .pass, nil: break
         }
         return .other(call.key) { () async throws(BatchRefusal) in
             var call = call

@@ -30,7 +30,7 @@ extension ServiceCall {
         let (source, rule, key): (String, String, String) =
             switch step {
             case .demo(let plan): ("demo", "demo answer \(plan.name)", "")
-            case .ladder(let ladder): (ladder.rungs.map(\.rawValue).joined(separator: ", then "), "from", "")
+            case .order(let order): (order.sources.map(\.rawValue).joined(separator: ", then "), "from", "")
             case .store(let ask, _) where ask.policy.mode == .none:
                 ("origin", "cache: nothing is stored or looked up", "\(ask.key)")
             case .store(let ask, _): ("store, then origin", "cache: \(method) is answered from the store", "\(ask.key)")

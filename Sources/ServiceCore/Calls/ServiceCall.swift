@@ -200,9 +200,9 @@ package struct ServiceCall {
 /// The next step for a call.
 package enum ServiceStep {
     case demo(DemoPlan)
-    /// The sources that the route names are asked in their order.
-    case ladder(Ladder<EndpointRoute>)
-    /// A GET or HEAD is answered from the store, or through it from the source.
+    /// The places that the route names are asked one after the other.
+    case order(SourceOrder<EndpointRoute>)
+    /// A GET or HEAD: from the store, or from the source through it.
     case store(CacheRequest, any FetchSource)
     /// A POST whose answer may be stored is answered by its content, which has to be read.
     case post(CacheRequest, any FetchSource)
@@ -215,7 +215,7 @@ package enum ServiceStep {
 package struct ServiceAnswer {
     private struct Members {
         var demo: String?
-        var rung: AnswerRung?
+        var source: AnswerSource?
         var faultDraws: FaultDraws?
         var faults: String?
         var errorDocument: [UInt8]?
@@ -242,10 +242,10 @@ package struct ServiceAnswer {
         get { more?.members.demo }
         set { if newValue != nil || more != nil { members.demo = newValue } }
     }
-    /// The source that has answered; nil if the route has no order of its own.
-    package var rung: AnswerRung? {
-        get { more?.members.rung }
-        set { if newValue != nil || more != nil { members.rung = newValue } }
+    /// The source that has answered; nil where the route names none.
+    package var source: AnswerSource? {
+        get { more?.members.source }
+        set { if newValue != nil || more != nil { members.source = newValue } }
     }
     /// The faults that the request of a demo answer has drawn; nil if they are drawn for the answer.
     package var faultDraws: FaultDraws? {
@@ -273,11 +273,11 @@ package struct ServiceAnswer {
         demo == nil && faults == nil ? nil : [demo, faults].compactMap(\.self).joined(separator: ", ")
     }
 
-    /// The value of Cache-Status; `detail` is the source, if the route has an order of its own.
+    /// What Cache-Status says: `detail` is the source, where the route names sources.
     package var cacheStatus: CacheStatus? {
-        guard let rung else { return answer.cacheStatus }
+        guard let source else { return answer.cacheStatus }
         var status = answer.cacheStatus
-        status?.detail = rung.rawValue
+        status?.detail = source.rawValue
         return status
     }
 }

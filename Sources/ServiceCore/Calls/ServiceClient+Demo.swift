@@ -1,5 +1,5 @@
-// Answers of services that come before those of the origin, or in an order of their own: the sources of a ladder, and
-// demo answers with their draws, which are repeated after a failure if the endpoint has retries.
+// Answers of services before anything live, or in an order of their own: the sources of `from`, and demo answers with
+// their draws, drawn again after a failure where the endpoint has retries.
 
 import CacheStore
 import DemoMode
@@ -25,16 +25,16 @@ extension ServiceClient {
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
         let endpoint = call.match.endpoint
-        if endpoint.ladder == nil, endpoint.demo == nil { return try await answer(live: call, on: loop) }
+        if endpoint.order == nil, endpoint.demo == nil { return try await answer(live: call, on: loop) }
         return try await answer(staged: call, on: loop)
     }
 
-    /// The answer of demo mode or of a ladder.
+    /// The answer of demo mode, or of the sources in their order.
     @inline(never) private func answer(
         staged call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        if let ladder = call.match.endpoint.ladder { return try await climb(ladder, call, on: loop) }
+        if let order = call.match.endpoint.order { return try await answerInOrder(order, call, on: loop) }
         guard let plan = call.match.endpoint.demo else { return try await answer(live: call, on: loop) }
         call.tell(.demo(plan))
         switch try await demo(plan, call, on: loop) {
@@ -43,31 +43,30 @@ extension ServiceClient {
         }
     }
 
-    /// The answer of the first source that has one. If none has, that of the origin, if it is a source, or else a
-    /// refusal.
-    private func climb(
-        _ ladder: Ladder<EndpointRoute>,
+    /// The answer of the first source that has one. If none has, that of the origin where it is a source, or else a refusal.
+    private func answerInOrder(
+        _ order: SourceOrder<EndpointRoute>,
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer {
-        call.tell(.ladder(ladder))
-        var climb = LadderClimb(ladder, call)
+        call.tell(.order(order))
+        var walk = SourceOrderWalk(order, call)
         do throws(FetchError) {
-            try await climb.readContent(on: loop)
+            try await walk.readContent(on: loop)
         } catch {
             return ServiceAnswer(answer: core.answers.failure(error, ForwardReason(.method)))
         }
-        while let stage = climb.next() {
-            guard let result = try await ask(stage, climb.attempt(stage), on: loop) else { continue }
-            if let answer = climb.judge(result, of: stage, cacheName: core.cacheName) { return answer }
+        while let stage = walk.next() {
+            guard let result = try await ask(stage, walk.attempt(stage), on: loop) else { continue }
+            if let answer = walk.judge(result, of: stage, cacheName: core.cacheName) { return answer }
         }
-        return climb.last ?? ServiceAnswer(answer: core.answers.failure(climb.refusal, ForwardReason(.miss)))
+        return walk.last ?? ServiceAnswer(answer: core.answers.failure(walk.refusal, ForwardReason(.miss)))
     }
 
     /// Asks demo mode.
     /// - Returns: nil if it has no rule for the call.
     private func ask(
-        _ stage: Ladder<EndpointRoute>.Stage,
+        _ stage: SourceOrder<EndpointRoute>.Stage,
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async throws(RouteRefusal) -> ServiceAnswer? {

@@ -66,8 +66,8 @@ package final class ServiceClient {
         self.document = document
     }
 
-    /// Answers a call. The call is admitted here and nowhere later: by the request of its client, and not by the
-    /// changed request of its endpoint or of a source.
+    /// Answers a call, which is admitted here and nowhere behind: by the request of its client, and not by what its
+    /// endpoint or a stage of its sources makes of that.
     package func answer(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
         try Self.admit(call)
         let result = try await answer(unmapped: call, on: loop)
@@ -139,7 +139,7 @@ package final class ServiceClient {
     /// The answer of one attempt, without parking.
     func answerOnce(_ call: ServiceCall, on loop: isolated EventLoop) async throws(RouteRefusal) -> ServiceAnswer {
         switch try begin(call) {
-        case .demo, .ladder: return try await answer(unmapped: call, on: loop)
+        case .demo, .order: return try await answer(unmapped: call, on: loop)
         case .store(let ask, let source):
             return shown(
                 await core.answer(ask, from: source, onInterim: call.onInterim, instead: call.instead, on: loop),
@@ -156,7 +156,7 @@ package final class ServiceClient {
         call.tell(step)
         switch step {
         case .store(let ask, _), .post(let ask, _): call.heed(ask)
-        case .demo, .ladder, .pass: break
+        case .demo, .order, .pass: break
         }
         return step
     }
@@ -176,9 +176,9 @@ package final class ServiceClient {
     ///   answers only its endpoints and none names the path, if a parameter of the endpoint is missing, or if the
     ///   service asks no origin and plays no demo answers.
     package func step(_ call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
-        let (demo, ladder) = (call.match.endpoint.demo, call.match.endpoint.ladder)
+        let (demo, order) = (call.match.endpoint.demo, call.match.endpoint.order)
         try Self.admit(call)
-        let step = ladder.map { ServiceStep.ladder($0) } ?? demo.map { .demo($0) }
+        let step = order.map { ServiceStep.order($0) } ?? demo.map { .demo($0) }
         if let step { return step }
         return try liveStep(admitted: call)
     }

@@ -54,7 +54,7 @@ extension RoutePlan {
         for _ in 0..<ServiceRoute.maximumDepth {
             let (route, endpoint) = (match.route, match.endpoint)
             try ServiceClient.admit(match.request, match.rest, route)
-            if endpoint.demo != nil || endpoint.ladder != nil || endpoint.request.judgesAnswers { return nil }
+            if endpoint.demo != nil || endpoint.order != nil || endpoint.request.judgesAnswers { return nil }
             if endpoint.isUnlisted { throw .noEndpoint(match.request.method, match.rest, route) }
             let request = endpoint.request
             tunnelTimeout = [tunnelTimeout, request.timeouts.tunnel].compactMap(\.self).min()

@@ -44,9 +44,9 @@ package struct RequestPlan: Sendable, Equatable {
     package private(set) var recording: RecordingPlan?
     /// The recordings of the route, whether they answer or not; nil if the configuration names no folder.
     package let recordings: RecordingPlan?
-    /// The sources of answers in their order; empty for the usual order of the cache.
-    package var rungs: [AnswerRung] = []
-    /// Whether no origin may be asked, whatever the service has: an answer that is not at hand is a failure.
+    /// Where its answers come from, in order; empty: as its source says, in the order of the cache.
+    package var sources: [AnswerSource] = []
+    /// Nobody is to be asked, whatever its service has: what is not at hand is a failure.
     var asksNobody = false
     /// The mapping of documents in answers; nil for none. Its digest is in ``policy``.
     package let mapping: ResponseMapping?

@@ -23,9 +23,9 @@ package final class EndpointRoute: Sendable {
     package let hotKey: HotKey
     /// The demo answers, which replace stored and fetched ones; nil if demo mode is off.
     package let demo: DemoPlan?
-    /// The sources of answers in an order of their own; nil for demo answers, then the cache and its origin.
-    package let ladder: Ladder<EndpointRoute>?
-    /// The fast ways that heed every feature of the route.
+    /// The places that its answers come from, in an order of its own; nil: demo answers, then the cache and its origin.
+    package let order: SourceOrder<EndpointRoute>?
+    /// The ways that pass by nothing that the route has.
     package let openWays: FastWays
     /// The bytes of demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?
@@ -49,7 +49,7 @@ package final class EndpointRoute: Sendable {
         _ endpoint: EndpointPlan?,
         _ facts: RouteFacts,
         headFormatID: UInt64,
-        ladder: Ladder<EndpointRoute>?,
+        order: SourceOrder<EndpointRoute>?,
         readyDemo: (DemoRule) -> ReadyDemo?
     ) {
         let (request, openWays) = (facts.request, facts.openWays)
@@ -58,7 +58,7 @@ package final class EndpointRoute: Sendable {
         self.request = request
         self.headFormatID = headFormatID
         self.openWays = openWays
-        self.ladder = ladder
+        self.order = order
         demo = facts.demo
         isUnlisted = facts.isUnlisted
         isShaped = request.shape != nil

@@ -87,7 +87,7 @@ struct RouteFeature: Sendable {
             RouteFeature("shape", goesOn: .demo) { $0.request.shape != nil },
             RouteFeature("redirects", goesOn: [.stored, .demo]) { $0.request.policies.redirects.limit > 0 },
             RouteFeature("recording", goesOn: [.stored, .demo]) { $0.request.recording != nil },
-            RouteFeature("rungs", goesOn: []) { !$0.request.rungs.isEmpty },
+            RouteFeature("sources", goesOn: []) { !$0.request.sources.isEmpty },
             // What is stored is mapped, and so are the files of demo answers.
             RouteFeature("mapping", goesOn: [.stored, .demo]) { $0.request.mapping != nil },
             RouteFeature("errorMapping", goesOn: [.stored, .demo]) { $0.request.errorMapping != nil },
@@ -97,7 +97,7 @@ struct RouteFeature: Sendable {
         ]
         // The route's source, which all ways to the origin share, heeds these.
         + everywhere("rules", "authorization", "withholdsAuthorization", "timeouts", "learners", "onClientAbort")
-        // Of the stages of an order of sources, which only the waiting path sees: `rungs` closes all ways before them.
+        // Of the stages of an order of sources, which only the waiting path sees: `sources` closes all ways before them.
         + everywhere("asksNobody")
         // Only the waiting path fetches what is stored.
         + everywhere("collapse", "storeAs", "storesGet", "storesPost", "recordings")

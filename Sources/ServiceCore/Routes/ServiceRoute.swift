@@ -131,7 +131,7 @@ package final class ServiceRoute: Sendable {
             _ endpoint: EndpointPlan?,
             _ request: RequestPlan,
             _ demo: DemoPlan?,
-            _ ladder: Ladder<EndpointRoute>? = nil
+            _ order: SourceOrder<EndpointRoute>? = nil
         ) -> EndpointRoute {
             var hasher = Hasher()
             hasher.combine(String(describing: request.policy))
@@ -158,21 +158,21 @@ package final class ServiceRoute: Sendable {
                 endpoint,
                 facts,
                 headFormatID: UInt64(bitPattern: Int64(hasher.finalize())),
-                ladder: ladder,
+                order: order,
                 readyDemo: { ReadyDemo($0, rewriting, addsVary: addsVary) }
             )
         }
-        func climbing(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {
+        func ordered(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {
             let request = endpoint?.request ?? plan.request
-            guard !request.rungs.isEmpty else { return route(endpoint, request, demo) }
-            let ladder = Ladder(request.rungs) { rungs in
-                route(endpoint, request.limited(to: rungs), rungs == [.demo] ? demo : nil)
+            guard !request.sources.isEmpty else { return route(endpoint, request, demo) }
+            let order = SourceOrder(request.sources) { sources in
+                route(endpoint, request.limited(to: sources), sources == [.demo] ? demo : nil)
             }
-            return route(endpoint, request, demo, ladder)
+            return route(endpoint, request, demo, order)
         }
-        itself = climbing(nil, demo)
+        itself = ordered(nil, demo)
         endpoints = plan.endpoints.indices.map { place in
-            climbing(plan.endpoints[place], endpointDemos.indices.contains(place) ? endpointDemos[place] : nil)
+            ordered(plan.endpoints[place], endpointDemos.indices.contains(place) ? endpointDemos[place] : nil)
         }
     }
 
@@ -245,7 +245,7 @@ package final class ServiceRoute: Sendable {
     package var asksOrigin: Bool {
         (plan.origin != nil || inner != nil)
             && ([itself] + endpoints).contains { endpoint in
-                let passes = endpoint.ladder?.rungs.contains(.live) ?? endpoint.demo?.mayPass ?? true
+                let passes = endpoint.order?.sources.contains(.live) ?? endpoint.demo?.mayPass ?? true
                 return passes && !endpoint.isUnlisted
             }
     }

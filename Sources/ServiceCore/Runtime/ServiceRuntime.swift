@@ -6,7 +6,7 @@ import Synchronization
 
 /// One service's state.
 ///
-/// Sendable: admission, resilience, parked calls, windows and the counts of rungs have mutexes of their own, the counters
+/// Sendable: admission, resilience, parked calls, windows and the counts of sources have mutexes of their own, the counters
 /// are atomic.
 package final class ServiceRuntime: Sendable {
     package let name: String
@@ -14,7 +14,7 @@ package final class ServiceRuntime: Sendable {
     package let resilience: Resilience
     package let parked: ParkedCalls
     package let rates = RateWindows()
-    private let rungs = Mutex<[AnswerRung: Int]>([:])
+    private let sources = Mutex<[AnswerSource: Int]>([:])
     private let fetches = Atomic<Int>(0)
     private let redirects = Atomic<Int>(0)
 
@@ -41,10 +41,10 @@ package final class ServiceRuntime: Sendable {
 
     package func countRedirect() { redirects.wrappingAdd(1, ordering: .relaxed) }
 
-    /// Answers since the start that a rung of a route with rungs has given.
-    package func answerCount(of rung: AnswerRung) -> Int { rungs.withLock { $0[rung] ?? 0 } }
+    /// Answers since the start that a source of a route with `from` has given.
+    package func answerCount(of source: AnswerSource) -> Int { sources.withLock { $0[source] ?? 0 } }
 
-    func countAnswer(of rung: AnswerRung) { rungs.withLock { $0[rung, default: 0] += 1 } }
+    func countAnswer(of source: AnswerSource) { sources.withLock { $0[source, default: 0] += 1 } }
 
     package func countFetch() { fetches.wrappingAdd(1, ordering: .relaxed) }
 
@@ -52,7 +52,7 @@ package final class ServiceRuntime: Sendable {
     package func count(of figure: ServiceFigure) -> Int {
         switch figure {
         case .redirects: redirectCount
-        case .answers(let rung): answerCount(of: rung)
+        case .answers(let source): answerCount(of: source)
         case .retries: resilience.retryCount
         case .refusedRetries: resilience.unaffordableCount
         case .breakerOpenings: resilience.openingCount
@@ -71,7 +71,7 @@ package final class ServiceRuntime: Sendable {
 /// What is counted of services since the start.
 package enum ServiceFigure: Sendable, Hashable {
     case redirects
-    case answers(AnswerRung)
+    case answers(AnswerSource)
     case retries
     case refusedRetries
     case breakerOpenings
@@ -88,7 +88,7 @@ package enum ServiceFigure: Sendable, Hashable {
         [
             .redirects, .retries, .refusedRetries, .breakerOpenings, .breakerRefusals, .limited, .limitedEarly, .parked,
             .replayed, .parkExpired, .parkDropped, .parkRefused,
-        ] + AnswerRung.allCases.map { .answers($0) }
+        ] + AnswerSource.allCases.map { .answers($0) }
 }
 
 /// Objects by the names of services. Those of services that no plan has any more go when nobody else holds them: a

@@ -22,7 +22,7 @@ import Testing
         "name", "request", "endpoint", "endpoints", "paths", "plan", "label", "runtime", "demoState", "ordinals",
         "prefix",
         "host", "hosts", "inner", "asksTarget", "isAskedInSecret", "rewriting", "keysHost", "address", "keyPrefix",
-        "keyRoot", "itself", "headFormatID", "hotKey", "ladder", "openWays", "readyDemo", "passThrough", "directRules",
+        "keyRoot", "itself", "headFormatID", "hotKey", "order", "openWays", "readyDemo", "passThrough", "directRules",
         "isShaped", "keyLines", "demo.name", "demo.lastTurn",
     ]
 
