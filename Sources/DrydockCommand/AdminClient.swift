@@ -43,7 +43,7 @@ struct AdminClient {
 
     /// Sends one request and reads the whole answer.
     /// - Parameters:
-    ///   - id: the id in the path, if the path has a place for one.
+    ///   - id: the id in the path, if the path has a segment for one.
     ///   - body: a JSON document; nil to send none.
     /// - Throws: `Failure`, with code 3 if no daemon listens.
     func request(

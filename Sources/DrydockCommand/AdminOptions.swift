@@ -172,11 +172,11 @@ struct DaemonSearch {
         return one.st_dev == two.st_dev && one.st_ino == two.st_ino
     }
 
-    /// The failure if no daemon listens at any of the places.
-    func nowhere(_ places: [AdminClient]) -> Failure {
-        var reasons = places.map { place in
-            let reason = place.isThere ? "it has just come" : String(cString: strerror(errno))
-            return "no daemon at \(place.address): \(reason)"
+    /// The failure if no daemon listens at any of the addresses.
+    func nowhere(_ clients: [AdminClient]) -> Failure {
+        var reasons = clients.map { client in
+            let reason = client.isThere ? "it has just come" : String(cString: strerror(errno))
+            return "no daemon at \(client.address): \(reason)"
         }
         if named == nil {
             // A folder is named that exists and that others can write to; a missing one needs no warning.

@@ -16,10 +16,10 @@ extension AccessRules {
 }
 
 extension AccessRule {
-    /// - Parameter place: of the rule in its list.
-    fileprivate init(_ rule: AccessConfiguration, _ place: String) {
+    /// - Parameter position: of the rule in its list.
+    fileprivate init(_ rule: AccessConfiguration, _ position: String) {
         self.init(
-            name: rule.name.map { "\(place) (\($0))" } ?? place,
+            name: rule.name.map { "\(position) (\($0))" } ?? position,
             methods: rule.methods.map { Method($0) },
             path: rule.path.map { PathPattern($0) },
             fields: rule.fields.map { field in

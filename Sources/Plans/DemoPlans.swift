@@ -48,7 +48,7 @@ extension RoutePlan {
             gate: rule.gate,
             counting: rule.counting,
             seed: rule.randomSeed,
-            latency: sources.latencies.known(rule.latency, at: sources.place),
+            latency: sources.latencies.known(rule.latency, at: sources.label),
             answer: try answer(rule.answer, rule.headers, of: name, request, sources),
             choice: try choice(rule, of: name, request, sources),
             failure: try failure(rule, of: name, sources),
@@ -163,7 +163,7 @@ struct DemoSources {
     let state: DemoState
     let latencies: LearnedLatencies
     /// What learned latencies call the service, or the endpoint that is being made.
-    var place: String
+    var label: String
 
     /// - Parameters:
     ///   - name: of the rule.
@@ -181,17 +181,17 @@ struct DemoSources {
         }
         if let collection = answer.collection { return try items(collection, of: name) }
         if let events = answer.events { return try self.events(events) }
-        let place = "the configuration of '\(name)'"
+        let origin = "the configuration of '\(name)'"
         switch answer.inline {
         case nil: return .none
         case .text(let text)?:
             let type = "text/plain; charset=utf-8"
-            if answer.isTemplate { return try template(.text(text), fields, type, of: place) }
-            return .file(DemoFile(path: place, bytes: Array(text.utf8), contentType: type))
+            if answer.isTemplate { return try template(.text(text), fields, type, of: origin) }
+            return .file(DemoFile(path: origin, bytes: Array(text.utf8), contentType: type))
         case .json(let tree)?:
             let type = "application/json"
-            if answer.isTemplate { return try template(.json(tree), fields, type, of: place) }
-            return .file(DemoFile(path: place, bytes: JSONWriter.bytes(tree), contentType: type))
+            if answer.isTemplate { return try template(.json(tree), fields, type, of: origin) }
+            return .file(DemoFile(path: origin, bytes: JSONWriter.bytes(tree), contentType: type))
         }
     }
 
@@ -199,13 +199,13 @@ struct DemoSources {
         _ source: DemoTemplate.Source,
         _ fields: Fields,
         _ type: String,
-        of place: String
+        of origin: String
     ) throws(PlanError) -> DemoContent {
         let escaping = TemplateEscaping(contentType: fields.first(.contentType) ?? type)
         do throws(TemplateError) {
             return .template(try DemoTemplate(source, escaping: escaping), contentType: type)
         } catch {
-            throw .template(place, error)
+            throw .template(origin, error)
         }
     }
 
@@ -236,17 +236,17 @@ struct DemoSources {
 
 extension RoutePlan {
     /// Reads the bodies of the rules.
-    /// - Parameter place: the name of the service or endpoint that has them.
+    /// - Parameter label: the name of the service or endpoint that has them.
     static func faults(
         _ rules: [FaultPolicy],
-        at place: String,
+        at label: String,
         _ latencies: LearnedLatencies,
         _ files: AnswerFiles
     ) throws(PlanError) -> FaultPlan? {
         var compiled: [FaultPlan.Rule] = []
         for rule in rules {
             var known = rule
-            known.latency = rule.latency.map { latencies.known($0, at: place) }
+            known.latency = rule.latency.map { latencies.known($0, at: label) }
             compiled.append(FaultPlan.Rule(known, file: try rule.file.map(files.load)))
         }
         return FaultPlan(compiled)

@@ -41,9 +41,9 @@ extension RoutePlan {
         var seeds = SeedTable(seeds)
         var routes: [ServiceRoute] = []
         let neighbours = Neighbours(configuration)
-        let learned = configuration.learnedPlaces
+        let learned = configuration.learnedLabels
         // A route that is kept learns what it did before.
-        let kept = learned == registry.learnedPlaces ? kept : []
+        let kept = learned == registry.learnedLabels ? kept : []
         let parts = RouteParts(
             configuration: configuration,
             neighbours: neighbours,
@@ -67,7 +67,7 @@ extension RoutePlan {
             machineNames: configuration.clients.allSatisfy(\.isLoopback) ? [] : machineNames(),
             notSecret: configuration.notSecret
         )
-        registry.learnedPlaces = learned
+        registry.learnedLabels = learned
         return plan
     }
 
@@ -78,8 +78,8 @@ extension RoutePlan {
         _ learned: Set<String>,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> ForwardPlan {
-        let place = RoutePlace(service: Configuration.forwardName, learned: learned)
-        let request = try request(RouteSettings(configuration.forward), place, registry.latencies, files, &seeds)
+        let label = RouteLabel(service: Configuration.forwardName, learned: learned)
+        let request = try request(RouteSettings(configuration.forward), label, registry.latencies, files, &seeds)
         let plan = ServicePlan(
             name: "",
             origin: nil,
@@ -120,22 +120,22 @@ extension RoutePlan {
             files: parts.files,
             state: registry.demoState(for: service.name),
             latencies: latencies,
-            place: service.name
+            label: service.name
         )
         var secrets = SecretQuery()
         for rule in Credentials.query(of: service) { secrets.insert(rule.name, rule.values) }
         var endpoints: [(EndpointPlan, DemoPlan?)] = []
-        var place = RoutePlace(
+        var label = RouteLabel(
             service: service.name,
             secrets: secrets,
             notSecret: configuration.notSecret,
             targetedFields: ["CDN-Cache-Control"],
             learned: parts.learned
         )
-        let own = try request(service.settings, place, latencies, sources.files, &seeds)
+        let own = try request(service.settings, label, latencies, sources.files, &seeds)
         for endpoint in service.endpoints {
-            place.endpoint = endpoint.name
-            var request = try request(endpoint.settings, place, latencies, sources.files, &seeds)
+            label.endpoint = endpoint.name
+            var request = try request(endpoint.settings, label, latencies, sources.files, &seeds)
             request.storeAs = endpoint.cache.storeAs
             request.authorization = authorization(endpoint.auth)
             request.withholdsAuthorization = endpoint.auth == .withheld
@@ -146,10 +146,10 @@ extension RoutePlan {
                 pattern: PathPattern(endpoint.path),
                 request: request
             )
-            sources.place = place.name
+            sources.label = label.name
             endpoints.append((plan, try demo(endpoint.demo, name: endpoint.name, request, sources)))
         }
-        sources.place = service.name
+        sources.label = service.name
         endpoints.sort { $0.0.pattern.isMoreSpecific(than: $1.0.pattern) }
         let plan = ServicePlan(
             name: service.name,

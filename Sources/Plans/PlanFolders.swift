@@ -51,7 +51,7 @@ package enum PlanError: Error, Sendable, Equatable, CustomStringConvertible {
         case .demo(let error): error.description
         case .seed(let error): error.description
         case .mapping(let file, let message): "the demo answer \(file): \(message)"
-        case .template(let place, let error): "\(place): the template is wrong at \(error)"
+        case .template(let source, let error): "\(source): the template is wrong at \(error)"
         case .collection(let file, let error): "the file \(file) is no collection: \(error)"
         case .document(let message): message
         case .standIn(let error):
@@ -129,15 +129,15 @@ extension SeedTable {
 extension SeedTable {
     /// Opens nothing yet: a folder is made with its first recording.
     /// - Returns: nil where no folder is named, or for plans whose requests are never answered.
-    func recordings(_ configuration: RecordingConfiguration, _ place: RoutePlace) -> RecordingPlan? {
+    func recordings(_ configuration: RecordingConfiguration, _ label: RouteLabel) -> RecordingPlan? {
         guard let folder = configuration.folder, let opener else { return nil }
         var rules = configuration.rules
-        rules.shown = place.notSecret
+        rules.shown = label.notSecret
         return RecordingPlan(
             source: configuration.source,
             rules: rules,
-            folder: opener.recordings("\(folder)/\(place.service)"),
-            secrets: place.secrets
+            folder: opener.recordings("\(folder)/\(label.service)"),
+            secrets: label.secrets
         )
     }
 }

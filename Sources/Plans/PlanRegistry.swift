@@ -26,8 +26,8 @@ package final class PlanRegistry: Sendable {
         set { answerFiles.exchange(newValue) }
     }
 
-    /// The places that latencies are learned of by the newest plan.
-    var learnedPlaces: Set<String> {
+    /// The labels that latencies are learned of by the newest plan.
+    var learnedLabels: Set<String> {
         get { learned.withLock { $0 } }
         set { learned.exchange(newValue) }
     }
@@ -72,32 +72,32 @@ package final class PlanRegistry: Sendable {
 extension Configuration {
     /// The services and endpoints whose origins some latency is learned of, whether it is in force or not, so that demo
     /// mode finds it when it is switched on.
-    package var learnedPlaces: Set<String> {
-        var places: Set<String> = []
-        func add(_ demo: DemoConfiguration?, _ faults: [FaultPolicy], at place: String) {
+    package var learnedLabels: Set<String> {
+        var labels: Set<String> = []
+        func add(_ demo: DemoConfiguration?, _ faults: [FaultPolicy], at label: String) {
             let answers = demo.map { $0.rules + [$0.answer] } ?? []
             for policy in answers.map(\.latency) + faults.compactMap(\.latency) {
-                if case .learned(let learned) = policy.shape { places.insert(learned.source ?? place) }
+                if case .learned(let learned) = policy.shape { labels.insert(learned.source ?? label) }
             }
         }
         add(nil, forward.faults, at: Self.forwardName)
         for service in services {
             add(service.demo, service.faults, at: service.name)
             for endpoint in service.endpoints {
-                add(endpoint.demo, endpoint.faults, at: RoutePlan.place(service.name, endpoint.name))
+                add(endpoint.demo, endpoint.faults, at: RoutePlan.label(service.name, endpoint.name))
             }
         }
-        return places
+        return labels
     }
 }
 
 extension RoutePlan {
     /// What learned latencies call an endpoint.
-    package static func place(_ service: String, _ endpoint: String) -> String { "\(service)/\(endpoint)" }
+    package static func label(_ service: String, _ endpoint: String) -> String { "\(service)/\(endpoint)" }
 
     /// Those who learn from what is fetched for a route.
-    static func learners(_ place: RoutePlace, _ latencies: LearnedLatencies) -> [LearnedLatency] {
-        let names = [place.service] + (place.endpoint == nil ? [] : [place.name])
-        return names.filter(place.learned.contains).map(latencies.latency)
+    static func learners(_ label: RouteLabel, _ latencies: LearnedLatencies) -> [LearnedLatency] {
+        let names = [label.service] + (label.endpoint == nil ? [] : [label.name])
+        return names.filter(label.learned.contains).map(latencies.latency)
     }
 }

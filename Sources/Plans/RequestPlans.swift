@@ -14,7 +14,7 @@ import ServiceCore
 import Upstream
 
 /// Which route a plan is for.
-struct RoutePlace {
+struct RouteLabel {
     /// Or forward mode, as learned latencies call it.
     let service: String
     /// nil: the requests that no endpoint names.
@@ -25,11 +25,11 @@ struct RoutePlace {
     var notSecret: [String] = []
     /// The fields besides Cache-Control that direct a cache such as this one.
     var targetedFields: [String] = []
-    /// The places that latencies are learned of.
+    /// The labels that latencies are learned of.
     let learned: Set<String>
 
     /// As learned latencies call it.
-    var name: String { endpoint.map { RoutePlan.place(service, $0) } ?? service }
+    var name: String { endpoint.map { RoutePlan.label(service, $0) } ?? service }
 
     /// As messages call it.
     var owner: String { (endpoint.map { "endpoint '\($0)' of " } ?? "") + "service '\(service)'" }
@@ -50,18 +50,18 @@ extension RoutePlan {
     /// Reads the files and folders that the settings name.
     static func request(
         _ settings: RouteSettings,
-        _ place: RoutePlace,
+        _ label: RouteLabel,
         _ latencies: LearnedLatencies,
         _ files: AnswerFiles,
         _ seeds: inout SeedTable
     ) throws(PlanError) -> RequestPlan {
         let cache = settings.cache
         var plan = RequestPlan(
-            policy: policy(cache, targetedFields: place.targetedFields, success: settings.success),
+            policy: policy(cache, targetedFields: label.targetedFields, success: settings.success),
             phases: try seeds.phases(cache, expect: settings.expect, types: settings.types),
-            recordings: seeds.recordings(settings.recording, place),
-            mapping: mapping(settings.mapping, place.owner),
-            errorMapping: errorMapping(settings.errorMapping, service: place.service, endpoint: place.endpoint)
+            recordings: seeds.recordings(settings.recording, label),
+            mapping: mapping(settings.mapping, label.owner),
+            errorMapping: errorMapping(settings.errorMapping, service: label.service, endpoint: label.endpoint)
         )
         plan.policies = settings.policies
         plan.rules = rules(settings.headers)
@@ -74,8 +74,8 @@ extension RoutePlan {
         plan.seed = try seeds.folder(cache.seed)
         plan.onClientAbort = cache.onClientAbort
         plan.sources = settings.recording.from
-        plan.faults = try faults(settings.faults, at: place.name, latencies, files)
-        plan.learners = learners(place, latencies)
+        plan.faults = try faults(settings.faults, at: label.name, latencies, files)
+        plan.learners = learners(label, latencies)
         return plan
     }
 

@@ -134,7 +134,7 @@ final class OriginRig: Sendable {
         let (inside, runtime, retry, expect, attempts) = (inside, runtime, retry, expect, attempts)
         return await begin(on: loop) { loop in
             guard let client = inside.client else { return .failure(.cancelled) }
-            let place = CallPlace(service: "s", endpoint: "end", root: address.root, secrets: SecretQuery())
+            let place = CallDestination(service: "s", endpoint: "end", root: address.root, secrets: SecretQuery())
             let origin = OriginSource(
                 service: service,
                 origin: address,

@@ -156,7 +156,7 @@ extension Demo {
 }
 
 extension AdminDraw {
-    /// The draws of each rule, and the place at which a draw differs from the given one.
+    /// The draws of each rule, and the position at which a draw differs from the given one.
     fileprivate var text: String {
         members.flatMap { member in
             var lines = [member.drawn ?? "nothing"]

@@ -67,7 +67,7 @@ struct ExportSource {
 
     /// Endpoints come before their service, and endpoints with fewer parameters before others.
     mutating func add(_ service: ServiceConfiguration) throws {
-        let place = Place(service)
+        let addresses = Addresses(service)
         if service.match.host != nil {
             notes.append(ExportNote(service.name, .changed, "the file does not say that it answers for one host alone"))
         }
@@ -83,16 +83,16 @@ struct ExportSource {
             }
             let methods = endpoint.method == "GET" ? ["GET", "HEAD"] : [endpoint.method]
             let owner = "\(service.name)/\(endpoint.name)"
-            try add(endpoint.demo, owner, place, template, [.method(methods)], hasFaults: !endpoint.faults.isEmpty)
+            try add(endpoint.demo, owner, addresses, template, [.method(methods)], hasFaults: !endpoint.faults.isEmpty)
         }
         if service.demo.enabled {
-            try add(service.demo, service.name, place, nil, [], hasFaults: !service.faults.isEmpty)
+            try add(service.demo, service.name, addresses, nil, [], hasFaults: !service.faults.isEmpty)
         }
         let folders = [service.recording.folder] + service.endpoints.map(\.recording.folder)
         var seen: Set<String> = []
         var recorded: [ExportedRule] = []
         for folder in folders.compactMap(\.self) where seen.insert(folder).inserted {
-            recorded += try recordings("\(folder)/\(service.name)", place)
+            recorded += try recordings("\(folder)/\(service.name)", addresses)
         }
         // A recording is for its exact query, while a stub also matches requests with more items.
         rules += recorded.enumerated().sorted {
@@ -102,7 +102,7 @@ struct ExportSource {
     }
 
     /// The addresses at which a service answers, and of its origin.
-    private struct Place {
+    private struct Addresses {
         let service: String
         let baseURL: String
         let prefix: String
@@ -123,7 +123,7 @@ struct ExportSource {
     private mutating func add(
         _ demo: DemoConfiguration,
         _ owner: String,
-        _ place: Place,
+        _ addresses: Addresses,
         _ template: [ExportedRule.Segment]?,
         _ clauses: [RequestClause],
         hasFaults: Bool
@@ -136,8 +136,8 @@ struct ExportSource {
             let hasMethod = own.contains { if case .method = $0 { true } else { false } }
             var exported = ExportedRule(
                 name: name,
-                baseURL: place.baseURL,
-                prefix: place.prefix,
+                baseURL: addresses.baseURL,
+                prefix: addresses.prefix,
                 clauses: (hasMethod ? [] : clauses) + own,
                 answers: answers
             )
@@ -228,12 +228,14 @@ struct ExportSource {
 
     // MARK: - Recordings
 
-    private mutating func recordings(_ folder: String, _ place: Place) throws -> [ExportedRule] {
+    private mutating func recordings(_ folder: String, _ addresses: Addresses) throws -> [ExportedRule] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         var found: [ExportedRule] = []
         for name in names.sorted() where name.hasSuffix(".head.json") {
             guard let recorded = RecordedAnswer(try ImportFiles.read("\(folder)/\(name)")) else {
-                notes.append(ExportNote("\(place.service)/\(name)", .leftOut, "it is no recording that can be read"))
+                notes.append(
+                    ExportNote("\(addresses.service)/\(name)", .leftOut, "it is no recording that can be read")
+                )
                 continue
             }
             var content: [UInt8] = []
@@ -241,15 +243,15 @@ struct ExportSource {
                 // A file in another folder does not belong to the recording.
                 guard !file.contains("/"), let read = try? ImportFiles.read("\(folder)/\(file)") else {
                     let reason = "its content '\(file)' cannot be read"
-                    notes.append(ExportNote("\(place.service)/\(name)", .leftOut, reason))
+                    notes.append(ExportNote("\(addresses.service)/\(name)", .leftOut, reason))
                     continue
                 }
                 content = read
             }
             let (rule, missing) = recorded.rule(
-                service: place.service,
-                baseURL: place.baseURL,
-                prefix: place.prefix,
+                service: addresses.service,
+                baseURL: addresses.baseURL,
+                prefix: addresses.prefix,
                 content: content
             )
             found.append(rule)

@@ -224,7 +224,7 @@ package struct AdminStatus: Codable, Sendable, Equatable {
 
     package struct Service: Codable, Sendable, Equatable {
         package var name: String
-        /// The place to which the service's requests go: a URL, or another service.
+        /// The destination to which the service's requests go: a URL, or another service.
         package var target: String
         /// The match of the service as the configuration has it, such as `/github` or `api.localhost`.
         package var match: String

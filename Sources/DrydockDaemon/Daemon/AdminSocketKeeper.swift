@@ -65,8 +65,8 @@ final class AdminSocketKeeper: Sendable {
     private func put(_ new: ListeningSocket, insteadOf socket: ListeningSocket, _ server: Server) async {
         state.withLock { state in
             state.trouble = nil
-            for place in state.sockets.indices where state.sockets[place].descriptor == socket.descriptor {
-                state.sockets[place] = new
+            for index in state.sockets.indices where state.sockets[index].descriptor == socket.descriptor {
+                state.sockets[index] = new
             }
         }
         await server.listen(on: new, insteadOf: socket, role: .admin)

@@ -77,8 +77,8 @@ struct DaemonCompiler: Sendable {
 
     /// Logs once for each origin with learned latencies that nothing is known of its latency yet.
     private func tellNewPlaces(_ configuration: Configuration) {
-        for place in configuration.learnedPlaces.sorted() where registry.latencies.isNew(place) {
-            logger.notice("learning how long the origin of \(place) takes; nothing is known of it yet")
+        for label in configuration.learnedLabels.sorted() where registry.latencies.isNew(label) {
+            logger.notice("learning how long the origin of \(label) takes; nothing is known of it yet")
         }
     }
 }
@@ -139,12 +139,12 @@ final class DaemonContext: Sendable {
     /// One line for the log and the service manager: addresses, number of services, configuration.
     var statusLine: String {
         let (count, configuration) = state.withLock { ($0.plan.services.count, $0.configuration) }
-        let places = addresses.joined(separator: ", ")
+        let listening = addresses.joined(separator: ", ")
         guard let file = parts.source.name(configuration) else {
             let origin = if case .origin(let url)? = configuration.services.first?.baseURL { " \(url)" } else { "" }
-            return "serving\(origin) on \(places), without a configuration file"
+            return "serving\(origin) on \(listening), without a configuration file"
         }
-        return "serving on \(places) with \(count) service\(count == 1 ? "" : "s"), configuration \(file)"
+        return "serving on \(listening) with \(count) service\(count == 1 ? "" : "s"), configuration \(file)"
     }
 
     /// Logs warnings about settings that are allowed, and probably not meant.

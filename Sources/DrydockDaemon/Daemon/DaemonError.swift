@@ -65,7 +65,7 @@ enum Remedies {
         switch code {
         case EADDRINUSE: "another daemon listens there; end it, or name another path in '\(key)'"
         case ENAMETOOLONG: "the path of a socket has at most 107 bytes; name a shorter one in '\(key)'"
-        default: place(Ancestors.parent(of: path), code, key)
+        default: advice(Ancestors.parent(of: path), code, key)
         }
     }
 
@@ -77,7 +77,7 @@ enum Remedies {
             switch error.code {
             case EACCES where !isWhole, EPERM where !isWhole:
                 "something in it belongs to another user, and the daemon runs as \(user): 'chown -R \(user) \(path)' gives it all"
-            case EACCES, EPERM, EROFS, ENOTDIR, ENOENT: place(path, error.code, "cache.disk.path")
+            case EACCES, EPERM, EROFS, ENOTDIR, ENOENT: advice(path, error.code, "cache.disk.path")
             default: error.advice
             }
         return "the cache folder \(path) cannot be used: \(error); \(advice)"
@@ -89,11 +89,11 @@ enum Remedies {
             let advice = "it belongs to \(file.ownerName), and the daemon runs as \(user)"
             return "log.access: \(error); \(advice): 'chown \(user) \(path)' gives it the file, or name another one"
         }
-        return "log.access: \(error); \(place(Ancestors.parent(of: path), error.code, "log.access"))"
+        return "log.access: \(error); \(advice(Ancestors.parent(of: path), error.code, "log.access"))"
     }
 
     /// Advice for a file that cannot be made in `folder`, which may be missing itself.
-    private static func place(_ folder: String, _ code: Int32, _ key: String) -> String {
+    private static func advice(_ folder: String, _ code: Int32, _ key: String) -> String {
         guard let found = FolderState(folder) else { return "name another path in '\(key)'" }
         if found.kind != S_IFDIR { return "\(found.path) is not a folder; name another path in '\(key)'" }
         if code == EROFS { return "\(found.path) is mounted read-only; name another path in '\(key)'" }

@@ -63,7 +63,7 @@ final class FileWatcher: Sendable {
             state.signatures = signatures
             return state.watch
         }
-        watch?.submit { [self] watch, _ in place(watch) }
+        watch?.submit { [self] watch, _ in replace(watch) }
     }
 
     /// Starts to watch.
@@ -75,7 +75,7 @@ final class FileWatcher: Sendable {
                 pool.submit { [self] in look(changed) }
             }
             state.withLock { $0.watch = LoopBox(watch, on: loop) }
-            place(watch)
+            replace(watch)
         } catch {
             logger.warning("changed files are not noticed: \(error); 'drydock reload' reads them")
             return
@@ -94,7 +94,7 @@ final class FileWatcher: Sendable {
     }
 
     /// Watches the folders of the files. On the loop of the watch.
-    private func place(_ watch: FolderWatch) {
+    private func replace(_ watch: FolderWatch) {
         let paths = state.withLock { $0.paths }
         for (folder, error) in watch.watch(filesAt: paths) {
             guard state.withLock({ $0.unwatched.insert(folder).inserted }) else { continue }
@@ -117,7 +117,7 @@ final class FileWatcher: Sendable {
         // If the state has changed meanwhile, another look has reported the change, or a reload has read the files.
         guard isCurrent else { return }
         // A folder that was replaced by another one has to be watched itself.
-        watch?.submit { [self] watch, _ in place(watch) }
+        watch?.submit { [self] watch, _ in replace(watch) }
         changed(different)
     }
 }

@@ -66,14 +66,14 @@ struct DemoOverlay: Sendable {
         var result = configuration
         let profiles = configuration.faultProfiles
         for change in changes {
-            for place in result.services.indices where change.scope.has(result.services[place]) {
+            for index in result.services.indices where change.scope.has(result.services[index]) {
                 guard change.scope.endpoint != nil else {
-                    change.setting.apply(to: &result.services[place], profiles)
+                    change.setting.apply(to: &result.services[index], profiles)
                     continue
                 }
-                for index in result.services[place].endpoints.indices
-                where change.scope.has(result.services[place].endpoints[index]) {
-                    change.setting.apply(to: &result.services[place].endpoints[index], profiles)
+                for endpoint in result.services[index].endpoints.indices
+                where change.scope.has(result.services[index].endpoints[endpoint]) {
+                    change.setting.apply(to: &result.services[index].endpoints[endpoint], profiles)
                 }
             }
         }

@@ -416,13 +416,13 @@ extension AdminExplanation.Age {
 }
 
 extension AdminExplanation.Variant {
-    fileprivate init(_ variant: Explanation.Variant, _ place: StoredExplanation.Place) {
+    fileprivate init(_ variant: Explanation.Variant, _ found: StoredExplanation.Place) {
         let source = variant.lifetime.source
         self.init(
             status: variant.status,
-            size: place.parts?.length ?? variant.bodyLength,
-            parts: place.parts.map { AdminExplanation.bytes($0.stored) },
-            tiers: place.tiers.map(\.rawValue),
+            size: found.parts?.length ?? variant.bodyLength,
+            parts: found.parts.map { AdminExplanation.bytes($0.stored) },
+            tiers: found.tiers.map(\.rawValue),
             etag: variant.etag,
             lastModified: variant.lastModified,
             groups: variant.groups,
@@ -435,7 +435,7 @@ extension AdminExplanation.Variant {
             source: AdminExplanation.Ruling(reason: source.rawValue, section: source.section),
             ttl: variant.lifetime.seconds - variant.timeInUse,
             isChosen: variant.isChosen,
-            isInvalidated: place.isInvalidated,
+            isInvalidated: found.isInvalidated,
             decision: AdminExplanation.Ruling(reason: variant.decision.reason, section: variant.decision.section)
         )
         switch variant.ifError {

@@ -35,12 +35,12 @@ extension AdminExplanation {
     }
 
     private static func decision(_ rungs: [Rung]) -> String {
-        guard let place = rungs.firstIndex(where: \.answers) else {
+        guard let first = rungs.firstIndex(where: \.answers) else {
             return "no rung answers: 504 (configuration, from)"
         }
-        let rung = rungs[place].rung
+        let rung = rungs[first].rung
         guard rung == "live" else { return "\(rung) answers (configuration, from)" }
-        let next = rungs[place...].dropFirst().first(where: \.answers).map { ", and if that fails, \($0.rung) answers" }
+        let next = rungs[first...].dropFirst().first(where: \.answers).map { ", and if that fails, \($0.rung) answers" }
         return "live is asked\(next ?? "") (configuration, from)"
     }
 }
@@ -56,8 +56,8 @@ extension AdminExplanation.Route {
         case .forward: return "forward mode"
         case .tunnel: return service.map { "a tunnel of service \($0)" } ?? "a tunnel of forward mode"
         case .service, .demo:
-            let place = "service \(service ?? "") at \(match ?? "")\(endpoint.map { ", endpoint \($0)" } ?? "")"
-            return kind == .demo ? place + ", a demo answer" : place
+            let text = "service \(service ?? "") at \(match ?? "")\(endpoint.map { ", endpoint \($0)" } ?? "")"
+            return kind == .demo ? text + ", a demo answer" : text
         }
     }
 }
@@ -93,8 +93,8 @@ private struct ExplanationText {
             // Nothing is printed here: without a request to an origin, none can fail.
         } else if let limit = chosen?.staleIfError {
             add("on failure", "answers with it up to \(Lifetimes.text(limit)) past its freshness (RFC 5861 section 4)")
-        } else if let place = cache.otherVariant {
-            let what = "response \(place + 1), which the request does not select"
+        } else if let index = cache.otherVariant {
+            let what = "response \(index + 1), which the request does not select"
             add("on failure", "answers with \(what): other-variant (configuration, cache.other_variant)")
         } else if let refusal = chosen?.staleRefusal {
             add("on failure", "does not answer with it: \(refusal.text)")

@@ -19,19 +19,19 @@ package enum BatchList {
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let line = line.drop { $0 == " " || $0 == "\t" }
             guard let first = line.first, first != "#" else { continue }
-            let place = "\(name):\(index + 1)"
+            let position = "\(name):\(index + 1)"
             if first == "{" {
                 do {
                     items.append(try AdminJSON.decode(AdminJobItem.self, from: Array(line.utf8)))
                 } catch {
-                    throw Malformed(description: "\(place): \(AdminJSON.reason(error))")
+                    throw Malformed(description: "\(position): \(AdminJSON.reason(error))")
                 }
             } else {
                 let url = String(line.reversed().drop { $0 == " " || $0 == "\t" }.reversed())
                 guard !url.contains(where: { $0 == " " || $0 == "\t" }) else {
                     throw Malformed(
                         description:
-                            "\(place): '\(url)' is not a URL; write one URL a line, or a JSON object with 'url'"
+                            "\(position): '\(url)' is not a URL; write one URL a line, or a JSON object with 'url'"
                     )
                 }
                 items.append(AdminJobItem(url: url))
@@ -90,7 +90,7 @@ package struct BatchOrder: Sendable {
     package init() {}
 
     /// The body of `POST /v1/size` or `POST /v1/prefetch`.
-    /// - Throws: ``BatchList/Malformed`` with the place of the mistake.
+    /// - Throws: ``BatchList/Malformed`` with the position of the mistake.
     package func body() throws(BatchList.Malformed) -> [UInt8] {
         var items = urls.map { AdminJobItem(url: $0) }
         for list in lists { items += try BatchList.parse(list.text, name: list.name) }

@@ -242,18 +242,18 @@ struct JournalPattern: Sendable {
 
     /// The first difference between the expected and the found JSON value; members that the expectation does not name
     /// are ignored.
-    private static func difference(_ wanted: ContentTree, _ found: ContentTree, at place: String) -> String? {
+    private static func difference(_ wanted: ContentTree, _ found: ContentTree, at path: String) -> String? {
         switch (wanted, found) {
         case (.object(let members), .object):
             for member in members {
-                let place = "\(place).\(member.name)"
-                guard let value = found[member.name] else { return "the body has no \(place)" }
-                if let difference = difference(member.value, value, at: place) { return difference }
+                let path = "\(path).\(member.name)"
+                guard let value = found[member.name] else { return "the body has no \(path)" }
+                if let difference = difference(member.value, value, at: path) { return difference }
             }
             return nil
         case (.array(let elements), .array(let others)) where elements.count == others.count:
             for (index, pair) in zip(elements, others).enumerated() {
-                if let difference = difference(pair.0, pair.1, at: "\(place)[\(index)]") { return difference }
+                if let difference = difference(pair.0, pair.1, at: "\(path)[\(index)]") { return difference }
             }
             return nil
         case (.number(let first), .number(let second)) where DecimalNumber(first) == DecimalNumber(second): return nil
@@ -261,7 +261,7 @@ struct JournalPattern: Sendable {
             if wanted == found { return nil }
             let text = String(decoding: JSONWriter.bytes(found), as: UTF8.self)
             let shown = text.utf8.count > 60 ? "\(text.prefix(60))…" : text
-            return "the body's \(place.isEmpty ? "value" : place) is \(shown)"
+            return "the body's \(path.isEmpty ? "value" : path) is \(shown)"
         }
     }
 

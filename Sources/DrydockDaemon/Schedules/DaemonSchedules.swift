@@ -29,7 +29,7 @@ final class DaemonSchedules: Sendable {
     /// removed.
     func plans(_ configuration: Configuration) -> [Schedules.Plan] {
         purges.schedules(configuration) + jobs.schedules(configuration) + groups.schedules(configuration)
-            + latencies.schedules(!configuration.learnedPlaces.isEmpty)
+            + latencies.schedules(!configuration.learnedLabels.isEmpty)
     }
 
     /// Ends the schedules that a configuration does not have, and begins those that it adds. After ``stop()`` none

@@ -114,8 +114,8 @@ extension SeedService {
             parents: parents + plan.knownFolders,
             isEnding: { context.isStopping },
             place: { urls in
-                let places = urls.flatMap { plan.places(of: $0) }
-                return places.first { !isOwn || $0.seed == folder }?.place
+                let targets = urls.flatMap { plan.places(of: $0) }
+                return targets.first { !isOwn || $0.seed == folder }?.place
             }
         )
         let result = AdminSeedImport(copies)

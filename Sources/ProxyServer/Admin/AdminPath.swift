@@ -47,19 +47,19 @@ package enum AdminPath: String, CaseIterable, Sendable {
     }
 
     /// The values of the segments with a colon, in order, percent-decoded; nil if `path` does not match.
-    package func places(in path: String) -> [String]? {
+    package func parameters(in path: String) -> [String]? {
         let wanted = segments(of: rawValue)
         let given = segments(of: path)
         guard wanted.count == given.count else { return nil }
-        var places: [String] = []
+        var parameters: [String] = []
         for (pattern, segment) in zip(wanted, given) {
             if pattern.hasPrefix(":"), !segment.isEmpty {
-                places.append(AdminQuery.decode(segment))
+                parameters.append(AdminQuery.decode(segment))
             } else if pattern != segment {
                 return nil
             }
         }
-        return places
+        return parameters
     }
 
     private func segments(of path: String) -> [Substring] {

@@ -26,8 +26,8 @@ package final class AdminHandler: ExchangeHandler {
             try Self.check(exchange.request.fields, listener: exchange.listener)
             guard case .origin(let target) = exchange.target.form else { throw notFound(exchange.request.target) }
             let (path, members) = AdminQuery.split(target)
-            let (route, places) = try route(exchange.request.method, path)
-            var request = AdminRequest(pathParameters: places, queryItems: members)
+            let (route, parameters) = try route(exchange.request.method, path)
+            var request = AdminRequest(pathParameters: parameters, queryItems: members)
             if route.bodyLimit > 0 { request.body = try await body(of: exchange, limit: route.bodyLimit) }
             let answer = try await route.perform(request)
             let fields = Fields([("Content-Type", answer.type), ("Cache-Control", "no-store")])
@@ -72,7 +72,7 @@ package final class AdminHandler: ExchangeHandler {
     }
 
     private func route(_ method: HTTPWire.Method, _ path: String) throws(Problem) -> (AdminRoute, [String]) {
-        let found = routes.compactMap { route in route.path.places(in: path).map { (route, $0) } }
+        let found = routes.compactMap { route in route.path.parameters(in: path).map { (route, $0) } }
         guard !found.isEmpty else { throw notFound(path) }
         guard let match = found.first(where: { $0.0.answers(method) }) else {
             throw Self.notAllowed(path, found.map(\.0.allowed).joined(separator: ", "))
@@ -295,7 +295,7 @@ package enum AdminJSON {
         return try decoder.decode(type, from: Data(bytes))
     }
 
-    /// The error of a decoder in one line, with its place in the document.
+    /// The error of a decoder in one line, with its position in the document.
     package static func reason(_ error: any Error) -> String {
         guard let error = error as? DecodingError else { return "\(error)" }
         let (context, missing): (DecodingError.Context, String?) =
@@ -306,8 +306,8 @@ package enum AdminJSON {
             @unknown default: (DecodingError.Context(codingPath: [], debugDescription: "\(error)"), nil)
             }
         let path = context.codingPath.map { $0.intValue.map { "[\($0)]" } ?? ".\($0.stringValue)" }.joined()
-        let place = path.isEmpty ? "" : " at \(path.hasPrefix(".") ? String(path.dropFirst()) : path)"
-        return missing.map { "'\($0)' is missing\(place)" } ?? "\(context.debugDescription)\(place)"
+        let position = path.isEmpty ? "" : " at \(path.hasPrefix(".") ? String(path.dropFirst()) : path)"
+        return missing.map { "'\($0)' is missing\(position)" } ?? "\(context.debugDescription)\(position)"
     }
 }
 

@@ -157,7 +157,7 @@ extension Problem {
             )
         case .host(let host, let service): self = .host(host, service)
         case .noService(let target):
-            let mounted = plan.services.map { "\($0.place) (\($0.plan.name))" }
+            let mounted = plan.services.map { "\($0.mountPoint) (\($0.plan.name))" }
             let list =
                 mounted.isEmpty ? "no service is configured" : "services are at " + mounted.joined(separator: ", ")
             self.init(status: 404, title: "No such service", detail: "no service matches \(target); \(list)")

@@ -149,7 +149,7 @@ extension RequestExplanation.Route {
         kind = route.asksTarget ? .forward : .service
         if !route.asksTarget {
             service = route.plan.name
-            self.match = route.place
+            self.match = route.mountPoint
             endpoint = match.endpoint.endpoint?.name
         }
         proxy = match.origin.flatMap { route.plan.proxies.proxy(to: $0)?.place }

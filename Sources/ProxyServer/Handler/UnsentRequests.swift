@@ -23,10 +23,10 @@ struct UnsentRequests {
 
     /// The service that a request is for which is not a client's.
     func match(_ request: RequestHead, _ target: RequestTarget) throws(Problem) -> RouteMatch {
-        let place = try routes.services.refusing { () throws(RouteRefusal) in
+        let found = try routes.services.refusing { () throws(RouteRefusal) in
             try routes.router.place(request, target, known: { routes.hot.known(host: $0) })
         }
-        switch place {
+        switch found {
         case .service(let match): return match
         case .daemon: throw ExplainQuery.bad("the daemon answers such a request itself, and asks nobody")
         case .tunnel: throw Problem(.noService(target: request.target), plan)
@@ -99,8 +99,8 @@ extension UnsentRequests {
             let call = try? call(item, item.requestFields()), let origin = call.match.origin,
             case .store(let ask, _)? = try? routes.services.step(call)
         else { return nil }
-        let place = RedirectTarget(origin, path: ask.path)
-        switch RedirectDecision.decide(answer, to: .get, at: place, canRepeat: true) {
+        let current = RedirectTarget(origin, path: ask.path)
+        switch RedirectDecision.decide(answer, to: .get, at: current, canRepeat: true) {
         case .answer: return nil
         case .refuse(let why): throw BatchRefusal(why)
         case .follow(let target, _, _):
@@ -146,9 +146,9 @@ extension UnsentRequests {
         question.fields = fields.lines.map { ExplainQuery.Field(name: $0.name, value: $0.value) }
         if let body = item.body { question.fields.append(.init(name: "Content-Length", value: "\(body.count)")) }
         var host = listenerName
-        if let place = throughService(item.url) {
-            question.url = place.target
-            host = place.host ?? host
+        if let way = throughService(item.url) {
+            question.url = way.target
+            host = way.host ?? host
         }
         let (request, target, framing) = try parse(try question.bytes(host: host) { isListener($0) })
         let match = try match(request, target)

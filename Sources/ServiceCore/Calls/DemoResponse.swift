@@ -180,17 +180,16 @@ extension RequestParts {
 final class DemoEventStream: PartSource {
     private let events: DemoEvents
     private let first: UInt64
-    private var place: UInt64
+    private var position: UInt64
     private let began = Monotonic.now()
     private var isEnding = false
     private var waiter: UnsafeContinuation<Void, Never>?
 
-    /// Makes a stream.
-    /// - Parameter place: the index of the first event that is sent.
-    init(_ events: DemoEvents, from place: UInt64) {
+    /// - Parameter position: of the first event that is sent.
+    init(_ events: DemoEvents, from position: UInt64) {
         self.events = events
-        self.place = place
-        first = place
+        self.position = position
+        first = position
     }
 
     /// The whole stream as a body.
@@ -209,14 +208,14 @@ final class DemoEventStream: PartSource {
         for range: Range<Int64>,
         on loop: isolated EventLoop
     ) async throws(BodyError) -> [BodySequence.Part] {
-        if isEnding || events.isEnd(place) { return [] }
-        // The time is counted from the beginning, so that delays do not add up.
-        let (due, now) = (began &+ events.interval &* (place - first), Monotonic.now())
+        if isEnding || events.isEnd(position) { return [] }
+        // Counted from the beginning, so that no delay adds to another.
+        let (due, now) = (began &+ events.interval &* (position - first), Monotonic.now())
         if due > now { await wait(due - now, on: loop) }
         if Task.isCancelled { throw .cancelled }
         if isEnding { return [] }
-        let bytes = events.bytes(at: place)
-        place += 1
+        let bytes = events.bytes(at: position)
+        position += 1
         guard let event = Body.complete(Chunk(bytes)).makeReader(on: loop) else { return [] }
         return [.reader(event), rest]
     }
@@ -256,9 +255,9 @@ extension DemoEventStream {
         on loop: isolated EventLoop
     ) -> ServiceAnswer {
         var (draw, fields) = (draw, draw.fields)
-        let place = events.place(behind: lastID)
-        // A browser that gets a 204 does not connect again.
-        if events.isEnd(place) {
+        let position = events.place(behind: lastID)
+        // A browser that gets 204 does not connect again.
+        if events.isEnd(position) {
             draw.status = 204
             fields.remove(.contentType)
         } else if !fields.contains(.cacheControl) {
@@ -269,7 +268,7 @@ extension DemoEventStream {
             cacheStatus: nil
         )
         if draw.status != 204, call.head.method != .head {
-            let stream = DemoEventStream(events, from: place)
+            let stream = DemoEventStream(events, from: position)
             answer.reader = stream.reader(on: loop)
             // Nothing may be written for a long time, so that the end of the client's side is the only sign that it has
             // left.

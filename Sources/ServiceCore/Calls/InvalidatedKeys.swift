@@ -51,8 +51,8 @@ extension FetchTrail {
         but route: ServiceRoute?
     ) -> (ResponseHead) -> UncachedRequest.Elsewhere {
         { answer in
-            let places = plan.places(storing: urls + self.urls(named: answer, url) + self.changed, but: route)
-            return UncachedRequest.Elsewhere(keys: Array(places.keys), anyHost: Array(places.anyHost))
+            let found = plan.keys(storing: urls + self.urls(named: answer, url) + self.changed, but: route)
+            return UncachedRequest.Elsewhere(keys: Array(found.keys), anyHost: Array(found.anyHost))
         }
     }
 }

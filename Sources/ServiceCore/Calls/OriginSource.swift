@@ -23,8 +23,8 @@ package final class OriginSource: FetchSource {
     private let admission: Admission
     private let client: UpstreamClient
     private let onFetch: () -> Void
-    /// The list of calls under way for requests that are forwarded without a wait, and their label in it.
-    private let listed: (calls: CallsUnderWay, place: CallPlace)?
+    /// Where requests that are passed on without a wait are listed, and what they are called there.
+    private let listed: (calls: CallsUnderWay, destination: CallDestination)?
 
     /// Makes a source.
     /// - Parameters:
@@ -43,7 +43,7 @@ package final class OriginSource: FetchSource {
         client: UpstreamClient,
         target: TargetRules? = nil,
         addresses: [SocketAddress]? = nil,
-        listed: (calls: CallsUnderWay, place: CallPlace)? = nil,
+        listed: (calls: CallsUnderWay, destination: CallDestination)? = nil,
         timeouts: Timeouts? = nil,
         onFetch: @escaping () -> Void = {}
     ) {
@@ -106,7 +106,7 @@ package final class OriginSource: FetchSource {
     package func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)? {
         if breaker != nil, runtime.resilience.leavesAlone(terms.url) { return nil }
         guard admission.takeFreeSlot(), let fetch = begin(request, sink) else { return nil }
-        if let listed { fetch.beginCall(listed.calls, listed.place) }
+        if let listed { fetch.beginCall(listed.calls, listed.destination) }
         return fetch
     }
 
@@ -357,15 +357,15 @@ final class ForwardSource: FetchSource {
         on loop: isolated EventLoop
     ) async throws(UpstreamError) -> [SocketAddress]? {
         guard !isProxied, listeners.mayBeOwn(port: origin.effectivePort) else { return nil }
-        let place = DialTarget(
+        let target = DialTarget(
             host: origin.host,
             port: origin.effectivePort,
             rules: target,
             timeout: timeouts.connect
         )
-        let addresses = try await client.dialler.addresses(of: place, on: loop)
+        let addresses = try await client.dialler.addresses(of: target, on: loop)
         try listeners.check(addresses, of: origin.host)
-        timeouts.connect = place.timeLeft
+        timeouts.connect = target.timeLeft
         return addresses
     }
 }

@@ -104,8 +104,8 @@ package enum UnkeyedFields {
             "http-client-ip", "incap-client-ip", "x-azure-clientip", "x-azure-socketip", "x-envoy-external-address",
             "cf-ipcountry", "cf-visitor", "cf-pseudo-ipv4", "akamai-origin-hop", "x-forwarded",
         ]
-        // Fields with the host, port or scheme of the client's request.
-        let places: [StaticString] = [
+        // Where, as the client is said to have asked.
+        let hosts: [StaticString] = [
             "x-host", "x-host-override", "x-backend-host", "x-proxy-host", "proxy-host", "x-server-name",
             "x-server-port", "server-name", "server-port", "host-name", "http-host", "x-scheme", "x-url-scheme",
             "x-proto", "x-protocol", "x-https", "x-ssl", "https", "front-end-https", "ssl-offloaded", "fastly-ssl",
@@ -123,7 +123,7 @@ package enum UnkeyedFields {
         let methods: [StaticString] = [
             "x-http-method", "x-method-override", "x-ajax-real-method", "real-method", "request-method",
         ]
-        let all = addresses + places + targets + methods
+        let all = addresses + hosts + targets + methods
         var table = [[StaticString]](repeating: [], count: (all.map(\.utf8CodeUnitCount).max() ?? 0) + 1)
         for name in all { table[name.utf8CodeUnitCount].append(name) }
         return table

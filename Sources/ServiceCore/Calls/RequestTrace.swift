@@ -100,17 +100,17 @@ extension CacheStatus {
 final class TracedSource: FetchSource {
     private let source: any FetchSource
     private let trace: RequestTrace
-    private let place: String
+    private let base: String
     private let proxy: [(String, String)]
 
     /// Makes a source.
     /// - Parameters:
-    ///   - place: the text in front of the path of a request.
-    ///   - proxy: the proxy on the way; nil for none.
-    init(_ source: any FetchSource, _ trace: RequestTrace, _ place: String, through proxy: String?) {
+    ///   - base: what stands before the path of what is asked.
+    ///   - proxy: the one on the way there.
+    init(_ source: any FetchSource, _ trace: RequestTrace, _ base: String, through proxy: String?) {
         self.source = source
         self.trace = trace
-        self.place = place
+        self.base = base
         self.proxy = proxy.map { [("proxy", $0)] } ?? []
     }
 
@@ -125,7 +125,7 @@ final class TracedSource: FetchSource {
         let asked = conditions.flatMap { field in
             request.fields.combined(field).map { [(field.name.lowercased(), $0)] } ?? []
         }
-        let url = [("method", request.method.name), ("url", place + request.path)] + proxy
+        let url = [("method", request.method.name), ("url", base + request.path)] + proxy
         trace.say("asks the origin", url + asked)
         do throws(FetchError) {
             return try await source.start(request, sink: TracedSink(sink, trace, url), on: loop)

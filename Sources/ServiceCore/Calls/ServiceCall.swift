@@ -282,9 +282,8 @@ package struct ServiceAnswer {
     }
 }
 
-extension CallPlace {
-    /// Makes the source of the route's requests.
-    /// - Parameter root: the text in front of the path of a request.
+extension CallDestination {
+    /// - Parameter root: what stands before the path of what the origin is asked.
     convenience init(_ route: ServiceRoute, _ endpoint: EndpointRoute, asks root: String) {
         self.init(service: route.label, endpoint: endpoint.name, root: root, secrets: route.rewriting.secrets)
     }

@@ -360,7 +360,7 @@ package final class ServiceClient {
                 plan: endpoint.request,
                 runtime: route.runtime,
                 client: client,
-                listed: (calls, CallPlace(route, endpoint, asks: origin.root)),
+                listed: (calls, CallDestination(route, endpoint, asks: origin.root)),
                 onFetch: onFetch
             )
         use(source, for: endpoint)
@@ -376,8 +376,8 @@ package final class ServiceClient {
     /// A source that reports the fetches of a call at another source.
     func told(_ source: any FetchSource, _ call: ServiceCall) -> CallSource {
         if call.parkable == nil, let lastTold, lastTold.source === source { return lastTold.told }
-        let place = CallPlace(call.match.route, call.match.endpoint, asks: call.asked)
-        let told = CallSource(source, place, calls, call.parkable)
+        let destination = CallDestination(call.match.route, call.match.endpoint, asks: call.asked)
+        let told = CallSource(source, destination, calls, call.parkable)
         if call.parkable == nil, let source = source as? OriginSource { lastTold = (source, told) }
         return told
     }

@@ -5,7 +5,7 @@ import EventLoop
 import HTTPWire
 
 /// The destination of calls: the same for all calls of an endpoint to one origin.
-package final class CallPlace: Sendable {
+package final class CallDestination: Sendable {
     /// The name of the service in logs and commands.
     let service: String
     let endpoint: String
@@ -42,7 +42,7 @@ final class CallRecord {
     private(set) var heldEnd: CallEnd?
     /// True if the call may still be parked when its fetch has ended.
     private var holdsEnd: Bool
-    private let place: CallPlace
+    private let destination: CallDestination
     private let path: String
     private let calls: CallsUnderWay
     private var facts: CallFacts
@@ -58,7 +58,7 @@ final class CallRecord {
     ///   - phase: the first event; ``CallEventKind/parked`` is for a call without any attempt.
     ///   - holdsEnd: true if an end is held until ``release()``.
     init(
-        _ place: CallPlace,
+        _ destination: CallDestination,
         _ method: Method,
         _ path: String,
         toSend: UInt64?,
@@ -68,11 +68,16 @@ final class CallRecord {
         holdsEnd: Bool = false,
         reason: String? = nil
     ) {
-        self.place = place
+        self.destination = destination
         self.path = path
         self.calls = calls
         self.holdsEnd = holdsEnd
-        facts = CallFacts(service: place.service, endpoint: place.endpoint, method: method.name, toSend: toSend)
+        facts = CallFacts(
+            service: destination.service,
+            endpoint: destination.endpoint,
+            method: method.name,
+            toSend: toSend
+        )
         if phase == .parked { facts.attempt = 0 }
         facts.reason = reason
         if isListed { calls.add(self) }
@@ -124,7 +129,7 @@ final class CallRecord {
         tellRest()
         facts.status = status
         facts.waits = wait
-        facts.reason = place.shown(why)
+        facts.reason = destination.shown(why)
         tell(.retrying)
     }
 
@@ -135,7 +140,7 @@ final class CallRecord {
         run += 1
         heldEnd = nil
         holdsEnd = true
-        facts.reason = place.shown(why)
+        facts.reason = destination.shown(why)
         tell(.parked)
     }
 
@@ -189,11 +194,11 @@ final class CallRecord {
         case .failed(.cancelled): kind = .cancelled
         case .failed(.stopped(let why)):
             kind = .cancelled
-            facts.reason = place.shown(why)
+            facts.reason = destination.shown(why)
         case .failed(let error):
             kind = .failed
             facts.error = error.proxyStatus
-            facts.reason = place.shown(error.description)
+            facts.reason = destination.shown(error.description)
         }
         if kind != .failed, facts.phase == .retrying { facts.reason = nil }
         tell(kind)
@@ -224,7 +229,7 @@ final class CallRecord {
     }
 
     private func makeKnown() {
-        if facts.url.isEmpty { facts.url = place.url(path) }
+        if facts.url.isEmpty { facts.url = destination.url(path) }
         facts.number = calls.hub.begin(facts)
     }
 }

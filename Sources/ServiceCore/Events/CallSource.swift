@@ -9,14 +9,14 @@ import Upstream
 /// request.
 final class CallSource: FetchSource {
     private let source: any FetchSource
-    private let place: CallPlace
+    private let destination: CallDestination
     private let calls: CallsUnderWay
     private let parkable: ParkableCall?
 
     /// - Parameter parkable: the call if it may be parked between its fetches; nil otherwise.
-    init(_ source: any FetchSource, _ place: CallPlace, _ calls: CallsUnderWay, _ parkable: ParkableCall?) {
+    init(_ source: any FetchSource, _ destination: CallDestination, _ calls: CallsUnderWay, _ parkable: ParkableCall?) {
         self.source = source
-        self.place = place
+        self.destination = destination
         self.calls = calls
         self.parkable = parkable
     }
@@ -45,7 +45,7 @@ final class CallSource: FetchSource {
         if request.body != nil, case .length(let length) = request.framing { toSend = length }
         let record =
             parkable?.begin(request.method, request.path, toSend: toSend)
-            ?? CallRecord(place, request.method, request.path, toSend: toSend, in: calls)
+            ?? CallRecord(destination, request.method, request.path, toSend: toSend, in: calls)
         return CallFetch(record, sink)
     }
 
@@ -142,13 +142,13 @@ final class CallFetch: PassingFetch {
 
 /// A call of a service with `park`, which has one record for all its fetches. Loop-bound.
 final class ParkableCall {
-    private let place: CallPlace
+    private let destination: CallDestination
     private let calls: CallsUnderWay
     private var record: CallRecord?
     private var isSettled = false
 
-    init(_ place: CallPlace, _ calls: CallsUnderWay) {
-        self.place = place
+    init(_ destination: CallDestination, _ calls: CallsUnderWay) {
+        self.destination = destination
         self.calls = calls
     }
 
@@ -162,7 +162,7 @@ final class ParkableCall {
             // The previous record is of a fetch that has ended, such as the validation of a stored response.
             record.release()
         }
-        let next = CallRecord(place, method, path, toSend: toSend, in: calls, holdsEnd: !isSettled)
+        let next = CallRecord(destination, method, path, toSend: toSend, in: calls, holdsEnd: !isSettled)
         if !isSettled { record = next }
         return next
     }
@@ -172,14 +172,14 @@ final class ParkableCall {
     func park(_ method: Method, _ path: String, why: String) {
         if let record, !record.isEnded { return record.park(why: why) }
         record = CallRecord(
-            place,
+            destination,
             method,
             path,
             toSend: nil,
             in: calls,
             phase: .parked,
             holdsEnd: true,
-            reason: place.shown(why)
+            reason: destination.shown(why)
         )
     }
 

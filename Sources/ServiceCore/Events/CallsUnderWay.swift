@@ -76,7 +76,7 @@ package class DirectCall {
     // All of these are unchecked: no other code runs while they change, and a check would cost instructions with every
     // request.
     @exclusivity(unchecked) private var calls: CallsUnderWay?
-    @exclusivity(unchecked) private var place: CallPlace?
+    @exclusivity(unchecked) private var destination: CallDestination?
     @exclusivity(unchecked) private var record: CallRecord?
     @exclusivity(unchecked) fileprivate var position = 0
     @exclusivity(unchecked) private var received: UInt64 = 0
@@ -90,17 +90,17 @@ package class DirectCall {
     func askedNow() -> (method: Method, path: String, status: Int?, expected: UInt64?)? { nil }
 
     /// Adds the call to the list of its loop until ``endCall(_:)``.
-    final func beginCall(_ calls: CallsUnderWay, _ place: CallPlace) {
+    final func beginCall(_ calls: CallsUnderWay, _ destination: CallDestination) {
         self.calls = calls
-        self.place = place
+        self.destination = destination
         calls.add(self)
         if calls.hub.isListening { adopt() }
     }
 
     fileprivate final func adopt() {
         if let record { return record.adopt() }
-        guard let calls, let place, let asked = askedNow() else { return }
-        let record = CallRecord(place, asked.method, asked.path, toSend: nil, in: calls, isListed: false)
+        guard let calls, let destination, let asked = askedNow() else { return }
+        let record = CallRecord(destination, asked.method, asked.path, toSend: nil, in: calls, isListed: false)
         if let status = asked.status { record.answered(status, expected: asked.expected, in: record.run) }
         if received > 0 { record.received(received, in: record.run) }
         self.record = record

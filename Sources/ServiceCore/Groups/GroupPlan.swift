@@ -26,8 +26,8 @@ package struct GroupCall: Sendable, Equatable {
 
     /// True if a value is taken from the body, which has to be read then.
     var takesFromBody: Bool {
-        take.values.contains { place in
-            if case .body = place { true } else { false }
+        take.values.contains { source in
+            if case .body = source { true } else { false }
         }
     }
 

@@ -68,10 +68,10 @@ package struct GroupValues: Sendable, Equatable {
     package func hidden(in text: String) -> String {
         // The longest values are replaced first: one value may be a part of another.
         let texts = taken.flatMap { name, value in
-            Set([value, PlaceholderText.percentEncoded(value)]).map { (text: $0, place: "$(\(name))") }
+            Set([value, PlaceholderText.percentEncoded(value)]).map { (text: $0, name: "$(\(name))") }
         }
         return texts.filter { $0.text.utf8.count >= 4 }.sorted { $0.text.utf8.count > $1.text.utf8.count }
-            .reduce(text) { $0.replacing($1.text, with: $1.place) }
+            .reduce(text) { $0.replacing($1.text, with: $1.name) }
     }
 
     // MARK: - Answers
@@ -86,8 +86,8 @@ package struct GroupValues: Sendable, Equatable {
         body: [UInt8]
     ) throws(BatchRefusal) {
         var found: [String: String] = [:]
-        for (name, place) in call.take.sorted(by: { $0.key < $1.key }) {
-            switch place {
+        for (name, source) in call.take.sorted(by: { $0.key < $1.key }) {
+            switch source {
             case .status: found[name] = "\(status)"
             case .field(let field):
                 guard let value = fields.first(field) else {

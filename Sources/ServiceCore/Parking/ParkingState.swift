@@ -154,11 +154,11 @@ package struct ParkingState: Sendable {
         probeAt = now &+ probeWait
     }
 
-    /// Inserts a call by its age: a call that returns is older than those that came since.
-    private mutating func hold(_ id: UInt64) { held.insert(id, at: place(of: id)) }
+    /// In its place by age: who came back is older than who came since.
+    private mutating func hold(_ id: UInt64) { held.insert(id, at: index(of: id)) }
 
-    /// The index of the first call that is not older than this identifier.
-    private func place(of id: UInt64) -> Int {
+    /// The first index that is not before this identifier.
+    private func index(of id: UInt64) -> Int {
         var (low, high) = (0, held.count)
         while low < high {
             let middle = (low + high) / 2
@@ -199,9 +199,9 @@ package struct ParkingState: Sendable {
     /// Handles an operator's order to replay a call, independently of the origin's state.
     /// - Returns: whether the call was waiting.
     package mutating func replay(_ id: UInt64) -> Bool {
-        let place = place(of: id)
-        guard place < held.count, held[place] == id else { return false }
-        replay(at: place)
+        let index = self.index(of: id)
+        guard index < held.count, held[index] == id else { return false }
+        replay(at: index)
         return true
     }
 
@@ -251,7 +251,7 @@ package struct ParkingState: Sendable {
         return released
     }
 
-    private mutating func replay(at place: Int) { noteReplay(held.remove(at: place)) }
+    private mutating func replay(at index: Int) { noteReplay(held.remove(at: index)) }
 
     private mutating func noteReplay(_ id: UInt64) {
         calls[id]?.phase = .replaying
@@ -261,7 +261,7 @@ package struct ParkingState: Sendable {
     private mutating func forget(_ id: UInt64) {
         guard let call = calls.removeValue(forKey: id) else { return }
         size -= call.size
-        let place = place(of: id)
-        if place < held.count, held[place] == id { held.remove(at: place) }
+        let index = self.index(of: id)
+        if index < held.count, held[index] == id { held.remove(at: index) }
     }
 }

@@ -46,8 +46,8 @@ extension ServiceClient {
             case .mayBePark: guard await waiting.park(on: loop) else { return result }
             }
             waiting.begin(result)
-            guard let place = waiting.place else { return result }
-            let verdict = await waiting.parked.wait(for: place, on: loop)
+            guard let slot = waiting.slot else { return result }
+            let verdict = await waiting.parked.wait(for: slot, on: loop)
             guard verdict == .replay else { return waiting.end(result, verdict) }
         }
     }
@@ -71,13 +71,13 @@ private final class WaitingCall {
     private var body: WatchedBody?
     /// The reason why the call was not answered.
     private var absence: Absence?
-    /// The call's entry among the parked calls.
-    private(set) var place: ParkedCall?
+    /// Where it is parked.
+    private(set) var slot: ParkedCall?
     let parked: ParkedCalls
 
     init(_ call: ServiceCall, _ policy: ParkPolicy, _ calls: CallsUnderWay) {
         var call = call
-        parkable = ParkableCall(CallPlace(call.match.route, call.match.endpoint, asks: call.asked), calls)
+        parkable = ParkableCall(CallDestination(call.match.route, call.match.endpoint, asks: call.asked), calls)
         call.parkable = parkable
         parked = call.match.route.runtime.parked
         self.call = call
@@ -110,17 +110,17 @@ private final class WaitingCall {
 
     @inline(never) func settle(_ answer: Answer?) { parkable.settle(answer?.head.status, answer?.failure) }
 
-    @inline(never) func giveUp() { if let held = place.take() { parked.giveUp(held) } }
+    @inline(never) func giveUp() { if let held = slot.take() { parked.giveUp(held) } }
 
     @inline(never) func judge(_ result: ServiceAnswer, isOffline: Bool) -> Judgement {
-        guard let absence = Absence(result.answer, isReplay: place != nil, isOffline: isOffline),
+        guard let absence = Absence(result.answer, isReplay: slot != nil, isOffline: isOffline),
             !absence.wasSent || call.head.method.isIdempotent, body?.canBeRepeated ?? true, !Task.isCancelled
         else {
-            if let held = place.take() { Task.isCancelled ? parked.giveUp(held) : parked.answered(held) }
+            if let held = slot.take() { Task.isCancelled ? parked.giveUp(held) : parked.answered(held) }
             return .over(result)
         }
         self.absence = absence
-        guard let held = place else { return .mayBePark }
+        guard let held = slot else { return .mayBePark }
         guard let verdict = parked.returned(held, isAway: absence.isAway, reason: absence.reason) else {
             return .parked
         }
@@ -138,14 +138,14 @@ private final class WaitingCall {
     @inline(never) func park(on loop: isolated EventLoop) async -> Bool {
         guard let held = hold(on: loop) else { return false }
         guard let body, body.length == nil else {
-            place = held
+            slot = held
             return true
         }
         do throws(FetchError) {
             let most = call.framing.contentBound
             let content = try await PostedContent.read(body, bind: call.bindBody, atMost: most, on: loop)
             if content.isWhole {
-                (place, self.body) = (held, WatchedBody(ContentSource(content.bytes)))
+                (slot, self.body) = (held, WatchedBody(ContentSource(content.bytes)))
                 return true
             }
         } catch {
@@ -174,7 +174,7 @@ private final class WaitingCall {
 
     /// The answer to a call that waited in vain.
     @inline(never) func end(_ last: ServiceAnswer, _ verdict: ParkVerdict) -> ServiceAnswer {
-        guard let call = place.take() else { return last }
+        guard let call = slot.take() else { return last }
         let reason = absence?.reason ?? ""
         let error: FetchError =
             switch verdict {

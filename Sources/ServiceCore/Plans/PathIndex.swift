@@ -31,8 +31,7 @@ package final class PathIndex: Sendable {
     /// The numbers of endpoints, in ranges that the nodes name.
     private let endpoints: [Int]
 
-    /// Makes an index.
-    /// - Parameter endpoints: the endpoints; the index answers with positions in this list.
+    /// - Parameter endpoints: an answer is an index in this list.
     package init(_ endpoints: [(method: Method, pattern: PathPattern)]) {
         var tree = PathTree()
         for (number, endpoint) in endpoints.enumerated() { tree.add(endpoint.pattern, number) }
@@ -94,8 +93,8 @@ package final class PathIndex: Sendable {
     }
 
     private func take(_ range: Range<Int>, _ best: inout Int, _ method: Method) {
-        for place in range {
-            let number = endpoints[place]
+        for index in range {
+            let number = endpoints[index]
             if number >= best { return }
             if methods[number].answers(method) { return best = number }
         }

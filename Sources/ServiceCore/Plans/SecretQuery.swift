@@ -60,7 +60,7 @@ package struct SecretQuery: Sendable, Hashable {
         return String(decoding: kept, as: UTF8.self)
     }
 
-    /// Whether the item begins at an index and is not a part of a longer one.
+    /// Whether the item stands at a position, and is not a part of a longer one.
     private static func isItem(_ item: [UInt8], _ pieces: [Piece], at start: Int) -> Bool {
         for offset in item.indices where !pieces[start + offset].stands(for: item[offset]) { return false }
         let end = start + item.count
@@ -96,9 +96,9 @@ private struct Piece {
             return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: bytes.count) { settled in
                 withUnsafeTemporaryAllocation(of: Int.self, capacity: bytes.count) { starts in
                     let count = PercentDecoding.settle(bytes, into: settled, starts: starts)
-                    return (0..<count).map { place in
-                        let end = place + 1 < count ? starts[place + 1] : bytes.count
-                        return Piece(byte: settled[place], range: starts[place]..<end)
+                    return (0..<count).map { index in
+                        let end = index + 1 < count ? starts[index + 1] : bytes.count
+                        return Piece(byte: settled[index], range: starts[index]..<end)
                     }
                 }
             }

@@ -83,8 +83,8 @@ package struct RecordingDrift: Sendable, Equatable {
         }
         let (old, new) = (then ?? recorded, now ?? content)
         let first = zip(old, new).enumerated().first { $1.0 != $1.1 }?.offset
-        let place = first ?? min(old.count, new.count)
-        return ["it differs from byte \(place), and has \(new.count) bytes of \(old.count)"]
+        let position = first ?? min(old.count, new.count)
+        return ["it differs from byte \(position), and has \(new.count) bytes of \(old.count)"]
     }
 }
 

@@ -150,14 +150,14 @@ package final class RecordingFolder: Sendable {
         let found = read(
             name,
             content: { file throws(SystemError) in
-                let place = "\(path)/\(file)"
-                let (descriptor, length) = try WholeFile.openEdited(place)
+                let full = "\(path)/\(file)"
+                let (descriptor, length) = try WholeFile.openEdited(full)
                 if length > Self.shortContent {
                     content = .file(SharedFile(descriptor: descriptor, pool: pool), offset: 0, length: length)
                     return ([], sweep.difference(ofOpen: descriptor, from: file))
                 }
                 defer { close(descriptor) }
-                let bytes = try WholeFile.rest(of: descriptor, place)
+                let bytes = try WholeFile.rest(of: descriptor, full)
                 content = .complete(Chunk(bytes))
                 return ([], sweep.difference(of: bytes, from: file))
             },

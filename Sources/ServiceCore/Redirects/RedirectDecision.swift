@@ -13,16 +13,16 @@ package enum RedirectDecision: Sendable, Equatable {
 
     /// - Parameters:
     ///   - method: of the request that was answered.
-    ///   - place: where it went.
+    ///   - current: where it went.
     ///   - canRepeat: its content, if it has any, is still there as a whole.
     package static func decide(
         _ answer: ResponseHead,
         to method: Method,
-        at place: RedirectTarget,
+        at current: RedirectTarget,
         canRepeat: Bool
     ) -> RedirectDecision {
         guard [301, 302, 303, 307, 308].contains(answer.status), answer.fields.all(.location).count == 1,
-            let location = answer.fields.first(.location), let target = place.resolving(location)
+            let location = answer.fields.first(.location), let target = current.resolving(location)
         else { return .answer }
         var next = method
         var keepsContent = true
@@ -34,9 +34,9 @@ package enum RedirectDecision: Sendable, Equatable {
             keepsContent = false
         default: break
         }
-        if place.origin.scheme == "https", target.origin.scheme == "http" {
+        if current.origin.scheme == "https", target.origin.scheme == "http" {
             return .refuse(
-                "\(place.url.withoutQuery) redirects from https to \(target.url.withoutQuery), which is not followed: it would be read on its way"
+                "\(current.url.withoutQuery) redirects from https to \(target.url.withoutQuery), which is not followed: it would be read on its way"
             )
         }
         return keepsContent && !canRepeat ? .answer : .follow(target, next, keepsContent: keepsContent)

@@ -28,7 +28,7 @@ final class RedirectedFetch: PassingFetch {
     private var request: FetchRequest
     /// As it was asked for first.
     private let method: Method
-    private var place: RedirectTarget
+    private var current: RedirectTarget
     private var body: RememberedBody?
     private let rules: RedirectRules
     private let clock: WallClock
@@ -43,14 +43,14 @@ final class RedirectedFetch: PassingFetch {
 
     init(
         _ request: FetchRequest,
-        _ place: RedirectTarget,
+        _ current: RedirectTarget,
         _ rules: RedirectRules,
         _ clock: WallClock,
         sink: any FetchSink
     ) {
         self.request = request
         method = request.method
-        self.place = place
+        self.current = current
         self.rules = rules
         self.clock = clock
         self.sink = sink
@@ -58,9 +58,9 @@ final class RedirectedFetch: PassingFetch {
         askedAt = clock.now()
     }
 
-    /// The request as it goes to the present place.
+    /// The request as it goes to the present URL.
     func attempt() -> FetchRequest {
-        visited.insert(place.url)
+        visited.insert(current.url)
         askedAt = clock.now()
         body = request.body.map { RememberedBody($0) }
         var request = request
@@ -84,7 +84,7 @@ final class RedirectedFetch: PassingFetch {
         return next
     }
 
-    /// The task goes on: to the next place, or to its end.
+    /// The task goes on: to the next URL, or to its end.
     private func wake() { waiter.take()?.resume() }
 
     /// It has been given up, or has failed.
@@ -114,13 +114,13 @@ final class RedirectedFetch: PassingFetch {
         let decision = RedirectDecision.decide(
             head,
             to: request.method,
-            at: place,
+            at: current,
             canRepeat: !hasContent || again != nil
         )
         if decision == .answer {
-            request.trail?.noteAnswer(of: followed > 0 ? place.url : nil, head.status, to: request.method)
+            request.trail?.noteAnswer(of: followed > 0 ? current.url : nil, head.status, to: request.method)
         } else {
-            request.trail?.noteRedirect(of: place.url, head.status, to: request.method)
+            request.trail?.noteRedirect(of: current.url, head.status, to: request.method)
         }
         switch decision {
         case .answer: answered(head, framing)
@@ -132,7 +132,7 @@ final class RedirectedFetch: PassingFetch {
                 ? "they lead round in a circle, whatever \(rules.limitName) is; correct that there"
                 : "raise \(rules.limitName) to follow more"
             refuse(
-                "\(place.url.withoutQuery) is one redirect more than the \(rules.limit) that are followed: \(advice)"
+                "\(current.url.withoutQuery) is one redirect more than the \(rules.limit) that are followed: \(advice)"
             )
         case .follow(let target, let method, let keepsContent):
             terms.note(head, to: request.fields, policy: rules.policy, times: times)
@@ -147,7 +147,7 @@ final class RedirectedFetch: PassingFetch {
 
     /// Makes the request that follows the redirect.
     private func turn(to target: RedirectTarget, _ method: Method, _ content: (any RequestBodySource)?) {
-        if !hasLeft, !target.isSameOrigin(as: place.origin) {
+        if !hasLeft, !target.isSameOrigin(as: current.origin) {
             hasLeft = true
             // What is for the first origin alone does not go to another one (RFC 9110 section 15.4).
             request.fields.removeAll { name, _ in SecretNames.isForOneOrigin(Latin1.string(name)) }
@@ -173,7 +173,7 @@ final class RedirectedFetch: PassingFetch {
         request.body = content
         request.method = method
         request.path = target.path
-        place = target
+        current = target
     }
 
     private func refuse(_ why: String) {
@@ -203,7 +203,7 @@ final class RedirectedFetch: PassingFetch {
     private func follow() {
         guard state == .redirected, next == nil else { return }
         handle = nil
-        next = place
+        next = current
         wake()
     }
 
@@ -220,7 +220,7 @@ final class RedirectedFetch: PassingFetch {
         case .upstream(let error): .upstream(error.afterAnother)
         case .notAdmitted(let why), .unavailable(let why, seconds: _), .offline(let why):
             .redirect(
-                "the \(method.name) was sent and redirected to \(place.url.withoutQuery), which was not asked: \(why)"
+                "the \(method.name) was sent and redirected to \(current.url.withoutQuery), which was not asked: \(why)"
             )
         default: error
         }
@@ -233,7 +233,7 @@ final class RedirectedFetch: PassingFetch {
         var head = head
         for field in [KnownField.location, .contentLocation] {
             // They are relative to a URL that the client has not asked for.
-            guard let value = head.fields.first(field), let target = place.resolving(value) else { continue }
+            guard let value = head.fields.first(field), let target = current.resolving(value) else { continue }
             head.fields.set(field, target.url)
         }
         // A Location that neither leads on nor names what was made would be read as that of the redirect.

@@ -26,7 +26,7 @@ extension RequestShape {
         var filling = TargetFilling(self, TargetParts(rest, pattern), content)
         var target = try to.map { to throws(RequestFault) in try filling.path(to) } ?? String(rest.prefix { $0 != "?" })
         let own = try to.map { to throws(RequestFault) in try filling.query(to) } ?? []
-        let placed = try filling.place()
+        let placed = try filling.placeRest()
         var items = own + filling.kept + placed.items
         if style.isSorted { items = Self.sorted(items) }
         // An empty query is kept if the path is the client's.
@@ -104,11 +104,11 @@ private struct TargetFilling {
     private mutating func value(_ name: String) throws(RequestFault) -> [UInt8] {
         filled.insert(name)
         if let value = request.path[name] { return value }
-        let places = request.places(of: name)
-        if let place = places.first {
-            guard places.count == 1 else { throw .repeated(parameter: name) }
-            used.insert(place)
-            return request.items[place].value
+        let indices = request.indices(of: name)
+        if let index = indices.first {
+            guard indices.count == 1 else { throw .repeated(parameter: name) }
+            used.insert(index)
+            return request.items[index].value
         }
         let found =
             content?.value(at: name.split(separator: ".")) ?? shape.parameters.first { $0.name == name }?.value
@@ -117,8 +117,8 @@ private struct TargetFilling {
         return Array(scalar.utf8)
     }
 
-    /// Places the parameters that `to` has not used: as query items, or as members of the content.
-    mutating func place() throws(RequestFault) -> (items: [String], members: [ContentTree.Member]) {
+    /// Where the parameters go that `to` has not used: as items into the query, or as members into the content.
+    mutating func placeRest() throws(RequestFault) -> (items: [String], members: [ContentTree.Member]) {
         var items: [String] = []
         var members: [ContentTree.Member] = []
         for parameter in shape.parameters where !filled.contains(parameter.name) {
@@ -131,9 +131,9 @@ private struct TargetFilling {
                 items += FormItems.items(tree, shape.style).map(\.text)
             case .body:
                 var values: [ContentTree] = []
-                for place in request.places(of: name) {
-                    used.insert(place)
-                    values.append(try Self.text(request.items[place].value, name))
+                for index in request.indices(of: name) {
+                    used.insert(index)
+                    values.append(try Self.text(request.items[index].value, name))
                 }
                 let fromQuery = values.count > 1 ? ContentTree.array(values) : values.first
                 members.append(ContentTree.Member(name, fromPath ?? fromQuery ?? parameter.value))
@@ -192,8 +192,8 @@ struct TargetParts {
         }
     }
 
-    /// The indices of the items with a name.
-    func places(of name: String) -> [Int] {
+    /// Where items of that name are.
+    func indices(of name: String) -> [Int] {
         let name = Array(name.utf8)
         return items.indices.filter { items[$0].name == name }
     }
@@ -271,8 +271,8 @@ extension RequestShape {
             case .parameter(let name):
                 var end = path.firstIndex(of: "/") ?? path.endIndex
                 if case .literal(let next)? = pieces.first, !next.hasPrefix("/") {
-                    guard let place = path.firstRange(of: next)?.lowerBound else { return nil }
-                    end = place
+                    guard let position = path.firstRange(of: next)?.lowerBound else { return nil }
+                    end = position
                 }
                 let value = PercentEncoding.decode(path[..<end].utf8)
                 if let other = found.values.updateValue(value, forKey: name), other != value { return nil }
@@ -297,9 +297,9 @@ extension RequestShape {
             case .rest: break
             case .parameter(let name): parameters.append(name)
             case .literal(let literal):
-                for (place, part) in literal.split(separator: "&", omittingEmptySubsequences: false).enumerated() {
-                    if place > 0 { flush() }
-                    // Text after a parameter in the same item makes the parameter a part of the value.
+                for (index, part) in literal.split(separator: "&", omittingEmptySubsequences: false).enumerated() {
+                    if index > 0 { flush() }
+                    // What follows a parameter in its item makes its value a part.
                     text += part
                 }
             }

@@ -7,7 +7,7 @@ package protocol RequestExaminer: Sendable {
     /// Whether the content of such a request is examined.
     func needsContent(method: String, path: String) -> Bool
 
-    /// The mistakes of a request, each with its place; empty if there are none.
+    /// What is wrong, each with its position; empty if nothing is.
     func problems(_ request: RequestParts) -> [String]
 }
 

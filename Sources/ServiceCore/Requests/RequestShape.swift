@@ -66,7 +66,7 @@ package final class RequestShape: Sendable, Equatable {
     package func looksIntoContent(for rest: String) -> Bool {
         guard let to else { return false }
         let request = TargetParts(rest, pattern)
-        return to.parameters.contains { request.path[$0] == nil && request.places(of: $0).isEmpty }
+        return to.parameters.contains { request.path[$0] == nil && request.indices(of: $0).isEmpty }
     }
 }
 

@@ -34,8 +34,8 @@ package struct DrawReplay {
             ([route.itself] + route.endpoints).flatMap { Self.draws(again: said, $0) }
         }
         if let same = found.first(where: \.isSame) ?? found.first { return same }
-        let place = service.map { "service \($0)" } ?? "any service"
-        return RepeatedDraw(said: said, note: "no rule of \(place) has this name now")
+        let owner = service.map { "service \($0)" } ?? "any service"
+        return RepeatedDraw(said: said, note: "no rule of \(owner) has this name now")
     }
 
     private static func draws(again said: SaidDraw, _ route: EndpointRoute) -> [RepeatedDraw] {

@@ -4,8 +4,8 @@ package import HTTPWire
 
 /// A Host value in parsed form. It never changes, and is valid only for the plan that it was made from.
 package final class KnownHost {
-    private struct Place {
-        // The plan, which is held beside this object, holds the route.
+    private struct Mount {
+        // Held by the plan, which is held beside it.
         let route: Unmanaged<ServiceRoute>
         /// Whether the service answers for the host.
         let isServed: Bool
@@ -18,8 +18,8 @@ package final class KnownHost {
     package let full: [UInt8]
     package let port: UInt16?
     private let plan: RoutePlan
-    /// The candidates in the order in which they are tried.
-    private let places: [Place]
+    /// In the order in which they are tried.
+    private let mounts: [Mount]
 
     /// Parses a Host value.
     /// - Parameters:
@@ -33,13 +33,13 @@ package final class KnownHost {
         port = authority.port
         self.plan = plan
         let name = authority.name
-        places = plan.routes(host: name).map { route in
-            Place(route: .passUnretained(route), isServed: isOwn || route.answers(for: name))
+        mounts = plan.routes(host: name).map { route in
+            Mount(route: .passUnretained(route), isServed: isOwn || route.answers(for: name))
         }
     }
 
     /// Whether any service answers for the host.
-    package var isServed: Bool { places.contains(where: \.isServed) }
+    package var isServed: Bool { mounts.contains(where: \.isServed) }
 
     /// The service with the longest prefix among those of this very host, or else among the others; nil if none
     /// matches, or if the match answers for other hosts only. It does not allocate.
@@ -49,16 +49,16 @@ package final class KnownHost {
 
     /// The service as ``service(target:)`` finds it, valid as long as this object is held.
     package func borrowedService(target: UnsafeRawBufferPointer) -> Unmanaged<ServiceRoute>? {
-        for place in places.indices where places[place].route._withUnsafeGuaranteedRef({ $0.leads(target) }) {
-            return places[place].isServed ? places[place].route : nil
+        for index in mounts.indices where mounts[index].route._withUnsafeGuaranteedRef({ $0.leads(target) }) {
+            return mounts[index].isServed ? mounts[index].route : nil
         }
         return nil
     }
 
     /// The service that the path leads to, but that does not answer for the host.
     package func refusing(target: UnsafeRawBufferPointer) -> ServiceRoute? {
-        let place = places.first { $0.route._withUnsafeGuaranteedRef { $0.leads(target) } }
-        return place.flatMap { $0.isServed ? nil : $0.route.takeUnretainedValue() }
+        let mount = mounts.first { $0.route._withUnsafeGuaranteedRef { $0.leads(target) } }
+        return mount.flatMap { $0.isServed ? nil : $0.route.takeUnretainedValue() }
     }
 }
 

@@ -14,12 +14,12 @@ extension ServiceRoute {
             return same.prefix(Self.mostNear).map { "\($0.name) takes \($0.method.name), not \(method.name)" }
         }
         let segments = PathPattern.segments(of: path)
-        let near = plan.endpoints.enumerated().compactMap { place, endpoint -> (Int, Int)? in
+        let near = plan.endpoints.enumerated().compactMap { index, endpoint -> (Int, Int)? in
             let distance = endpoint.pattern.distance(segments)
-            return distance <= Self.farthest ? (distance, place) : nil
+            return distance <= Self.farthest ? (distance, index) : nil
         }
-        return near.sorted(by: <).prefix(Self.mostNear).map { _, place in
-            let endpoint = plan.endpoints[place]
+        return near.sorted(by: <).prefix(Self.mostNear).map { _, index in
+            let endpoint = plan.endpoints[index]
             return "\(endpoint.name) is \(endpoint.method.name) \(endpoint.pattern.text)"
         }
     }

@@ -171,8 +171,8 @@ package final class ServiceRoute: Sendable {
             return route(endpoint, request, demo, order)
         }
         itself = ordered(nil, demo)
-        endpoints = plan.endpoints.indices.map { place in
-            ordered(plan.endpoints[place], endpointDemos.indices.contains(place) ? endpointDemos[place] : nil)
+        endpoints = plan.endpoints.indices.map { index in
+            ordered(plan.endpoints[index], endpointDemos.indices.contains(index) ? endpointDemos[index] : nil)
         }
     }
 
@@ -201,11 +201,11 @@ package final class ServiceRoute: Sendable {
 
     /// The endpoint as ``endpoint(for:_:)`` finds it, valid as long as this object is held: no reference is counted.
     package func borrowedEndpoint(for method: Method, _ rest: UnsafeRawBufferPointer) -> Unmanaged<EndpointRoute> {
-        // This object holds all endpoints.
-        guard let place = plan.paths?.first(for: method, path: rest) else {
+        // This object holds all of them.
+        guard let index = plan.paths?.first(for: method, path: rest) else {
             return .passUnretained(itself)
         }
-        return .passUnretained(endpoints[place])
+        return .passUnretained(endpoints[index])
     }
 
     /// The endpoint as ``endpoint(for:_:)`` finds it, for a text.
@@ -227,8 +227,8 @@ package final class ServiceRoute: Sendable {
     /// - Parameter name: the host in lower case, without the dot of the DNS root.
     func answers(for name: String) -> Bool { host.map { $0 == name } ?? hosts.contains { $0.matches(name) } }
 
-    /// The prefix or host of the service for clients: `/github`, `api.localhost` or `api.localhost/github`.
-    package var place: String {
+    /// Where clients find it: `/github`, `api.localhost` or `api.localhost/github`.
+    package var mountPoint: String {
         let path = String(decoding: prefix, as: UTF8.self)
         return host.map { $0 + path } ?? (path.isEmpty ? "/" : path)
     }

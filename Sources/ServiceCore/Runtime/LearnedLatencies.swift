@@ -98,10 +98,10 @@ package final class LearnedLatencies: Sendable {
     /// What a latency that is learned is by now; another one is what it was.
     ///
     /// A plan is made of the result, so that its draws stay the same however many latencies are learned since.
-    /// - Parameter place: the name of the service or endpoint that the policy stands in.
-    package func known(_ policy: LatencyPolicy, at place: String) -> LatencyPolicy {
+    /// - Parameter label: the name of the service or endpoint that the policy stands in.
+    package func known(_ policy: LatencyPolicy, at label: String) -> LatencyPolicy {
         guard case .learned(let learned) = policy.shape else { return policy }
-        let points = latency(of: learned.source ?? place).current.points(times: learned.times)
+        let points = latency(of: learned.source ?? label).current.points(times: learned.times)
         return points.isEmpty ? policy : LatencyPolicy(.percentiles(points), max: policy.max)
     }
 }

@@ -116,9 +116,9 @@ package struct ByService<Value: AnyObject & Sendable>: Sendable {
         guard !leaving.isEmpty else { return [] }
         var unused: [Value] = []
         for service in leaving {
-            guard let place = values.index(forKey: service) else { continue }
-            guard isKnownUniquelyReferenced(&values.values[place]) else { continue }
-            unused.append(values.remove(at: place).value)
+            guard let index = values.index(forKey: service) else { continue }
+            guard isKnownUniquelyReferenced(&values.values[index]) else { continue }
+            unused.append(values.remove(at: index).value)
         }
         leaving.formIntersection(values.keys)
         return unused

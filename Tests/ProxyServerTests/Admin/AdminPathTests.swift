@@ -17,8 +17,8 @@ import Testing
     func leads(_ path: AdminPath) {
         for id in ["7", "a/b", "?&=%", "\u{e9} \u{1F600}", ":id"] {
             let (found, members) = AdminQuery.split(path.target(id: id, [("x", id), ("y", nil)]))
-            #expect(AdminPath.allCases.filter { $0.places(in: found) != nil } == [path])
-            #expect(path.places(in: found) == (path.rawValue.contains(":") ? [id] : []))
+            #expect(AdminPath.allCases.filter { $0.parameters(in: found) != nil } == [path])
+            #expect(path.parameters(in: found) == (path.rawValue.contains(":") ? [id] : []))
             #expect(members.map(\.name) == ["x", "y"] && members.map(\.value) == [id, ""])
         }
     }
@@ -27,7 +27,7 @@ import Testing
         "a place is never empty, and never more than a segment",
         arguments: ["/v1/jobs/", "/v1/jobs/7/", "/v1/jobs/a/b", "v1/jobs/7"]
     )
-    func strict(_ text: String) { #expect(AdminPath.job.places(in: text) == nil) }
+    func strict(_ text: String) { #expect(AdminPath.job.parameters(in: text) == nil) }
 
     @Test(arguments: [
         ("", ""), ("a%20b", "a b"), ("%C3%a9\u{e9}", "\u{e9}\u{e9}"), ("%2B+%252b", "++%2b"), ("%00", "\0"), ("%", "%"),

@@ -21,7 +21,7 @@ import Upstream
             _ = await reader.next()
             calls = CallsUnderWay(hub)
             call = ParkableCall(
-                CallPlace(service: "s", endpoint: "", root: "http://origin", secrets: SecretQuery()),
+                CallDestination(service: "s", endpoint: "", root: "http://origin", secrets: SecretQuery()),
                 calls
             )
         }

@@ -5,7 +5,7 @@ import HTTPCaching
 import HTTPWire
 
 /// The keys of URLs of origins.
-package struct OriginPlaces {
+package struct OriginKeys {
     package var keys: Set<CacheKey> = []
     /// The keys that contain the client's Host, with their own origin in its place: any host may be there instead.
     package var anyHost: Set<CacheKey> = []
@@ -29,15 +29,15 @@ package struct ClientWay {
 extension RoutePlan {
     /// The keys of URLs, for every way of asking for them.
     /// - Parameters:
-    ///   - urls: the absolute URLs of the requests to an origin.
-    ///   - route: the service that has asked, whose own keys the caller knows: if its keys contain the client's Host,
-    ///     those with another host are other resources. Nil in forward mode.
-    package func places(storing urls: [String], but route: ServiceRoute? = nil) -> OriginPlaces {
-        var places = OriginPlaces()
+    ///   - urls: absolute, as an origin is asked for them.
+    ///   - route: the service that has asked, whose own keys its caller knows: with the client's Host in them, those
+    ///     with another one are other resources. Nil in forward mode.
+    package func keys(storing urls: [String], but route: ServiceRoute? = nil) -> OriginKeys {
+        var found = OriginKeys()
         for url in urls.map({ CacheKey(service: "", url: $0).description }) {
             if let forward, let root = Self.root(of: url) {
                 let path = forward.route.itself.request.key.path(String(url.dropFirst(root.count)))
-                places.keys.insert(CacheKey(service: "", url: root + path))
+                found.keys.insert(CacheKey(service: "", url: root + path))
             }
             for service in services where !(service === route && service.keysHost) {
                 // No key contains the query items that a service adds in secret.
@@ -46,11 +46,11 @@ extension RoutePlan {
                     for path in askedPaths(of: url, through: service) {
                         keys.formUnion(service.keys(asking: service.address.path(appending: path), host: nil))
                     }
-                    if service.keysHost { places.anyHost.formUnion(keys) } else { places.keys.formUnion(keys) }
+                    if service.keysHost { found.anyHost.formUnion(keys) } else { found.keys.formUnion(keys) }
                 }
             }
         }
-        return places
+        return found
     }
 
     /// The forms in which keys may contain this URL of an origin, or one that begins with it.
@@ -58,7 +58,7 @@ extension RoutePlan {
         let beginnings = services.filter { !$0.keysHost }.flatMap { service in
             rests(of: url, through: service).map { service.address.base + $0 }
         }
-        return beginnings + places(storing: [url]).keys.map(\.description)
+        return beginnings + keys(storing: [url]).keys.map(\.description)
     }
 
     /// The requests by which clients reach a URL: that of an origin, or one that a listing shows of a service in front

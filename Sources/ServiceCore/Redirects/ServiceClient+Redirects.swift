@@ -43,9 +43,9 @@ extension ServiceClient {
         redirectedTo target: RedirectTarget,
         by route: ServiceRoute
     ) throws(FetchError) {
-        let place = "a redirect of the service '\(route.plan.name)' leads to \(target.url.withoutQuery)"
+        let redirect = "a redirect of the service '\(route.plan.name)' leads to \(target.url.withoutQuery)"
         // The daemon may have gone offline since the request was sent that is redirected.
-        if core.isOffline { throw .offline("\(place), \(FetchError.offlineAdvice)") }
+        if core.isOffline { throw .offline("\(redirect), \(FetchError.offlineAdvice)") }
         let head = RequestHead(method: request.method, target: target.path, fields: request.fields)
         let below = ([route] + plan.services.filter { $0 !== route }).filter { service in
             service.plan.origin.map { target.mayBeBelow($0) } ?? false
@@ -55,7 +55,7 @@ extension ServiceClient {
         var refusal: FetchError?
         for service in judges {
             guard let rule = Self.rule(of: service, refusing: head) else { return }
-            refusal = refusal ?? .redirect("\(place), which is denied: \(rule) of service '\(service.plan.name)'")
+            refusal = refusal ?? .redirect("\(redirect), which is denied: \(rule) of service '\(service.plan.name)'")
         }
         if let refusal { throw refusal }
     }
