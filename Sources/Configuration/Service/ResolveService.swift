@@ -71,8 +71,8 @@ extension Resolver {
         result.openAPI = openAPI(reader)
         let route = RouteReader(reader: reader, own: own, owner: .service, rateLimitScope: "", daemonDemo: daemonDemo)
         read(&result.settings, route)
-        let needs = RungNeeds(hasOrigin: baseURL != nil, isParked: result.park != nil)
-        check(rungs: reader, needs, &result.settings)
+        let needs = SourceNeeds(hasOrigin: baseURL != nil, isParked: result.park != nil)
+        check(sources: reader, needs, &result.settings)
         var trees: [Value] = []
         var endpointReaders: [(EndpointConfiguration, SectionReader)] = []
         for value in reader.items("endpoints") {
@@ -91,7 +91,7 @@ extension Resolver {
                     daemonDemo: daemonDemo
                 )
             else { continue }
-            check(rungs: whole, needs, &endpoint.settings)
+            check(sources: whole, needs, &endpoint.settings)
             result.endpoints.append(endpoint)
             endpointReaders.append((endpoint, whole))
             let shown = merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled))
