@@ -93,10 +93,12 @@ let package = Package(
             ["CProcessor", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies"]
         ),
         module("DiskStore", ["CacheStore", "EventLoop", "Files", "HTTPCaching", "SQLite"]),
-        module("Content", ["CCodings", "HTTPWire", "Policies"]),
-        module("Mapping", ["HTTPWire"]),
-        module("Matching", ["CPCRE2", "Content", "HTTPWire"]),
-        module("Interchange", ["Content", "HTTPWire", "Matching", "YAML"]),
+        module("Trees", ["HTTPWire", "Policies"]),
+        module("Content", ["CCodings", "HTTPWire", "Policies", "Trees"]),
+        module("Mapping", ["HTTPWire", "Trees"]),
+        module("Matching", ["CPCRE2", "Content", "HTTPWire", "Trees"]),
+        module("Contracts", ["HTTPWire", "Matching", "Trees", "YAML"]),
+        module("Interchange", ["Content", "Contracts", "HTTPWire", "Matching", "Trees"]),
         module(
             "DownloadCore",
             [
@@ -104,12 +106,12 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        module("DemoMode", ["Content", "EventLoop", "HTTPWire", "Matching", "Policies"]),
+        module("DemoMode", ["Content", "EventLoop", "HTTPWire", "Matching", "Policies", "Trees"]),
         module(
             "ServiceCore",
             [
                 "Content", "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies",
-                "Upstream",
+                "Trees", "Upstream",
                 "CacheStore", "DiskStore", "DownloadCore", "DemoMode",
             ]
         ),
@@ -117,14 +119,14 @@ let package = Package(
             "Configuration",
             [
                 "YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "Content",
-                "DemoMode", "Interchange",
+                "DemoMode", "Contracts", "Trees",
             ]
         ),
         module(
             "ProxyServer",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Matching", "Policies", "Upstream", "CacheStore", "Content",
-                "DownloadCore", "ServiceCore", "DemoMode",
+                "DownloadCore", "ServiceCore", "DemoMode", "Trees",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -132,22 +134,22 @@ let package = Package(
             "Plans",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "CacheStore",
-                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Interchange", "Configuration", "ProxyServer",
+                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Contracts", "Interchange", "Trees", "Configuration", "ProxyServer",
             ]
         ),
         module(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans",
+                "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "Trees",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "EventLoop", "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "Interchange",
-                "Content", "DemoMode", "Matching", "Plans", "ProxyServer",
+                "EventLoop", "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "Contracts",
+                "Interchange", "Content", "DemoMode", "Matching", "Plans", "ProxyServer", "Trees",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -169,7 +171,7 @@ let package = Package(
             "DrydockServices",
             [
                 "Drydock", "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Policies", "Upstream", "Content",
-                "DownloadCore", "DemoMode", "ServiceCore",
+                "DownloadCore", "DemoMode", "ServiceCore", "Trees",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "CoreMetrics", package: "swift-metrics"),
@@ -218,10 +220,12 @@ let package = Package(
         tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire", "LoopSupport"]),
         tests("ContentTests", ["Content", "HTTPWire", "Policies"]),
         tests("MappingTests", ["Mapping"]),
-        tests("MatchingTests", ["Matching", "Content", "HTTPWire"]),
+        tests("TreesTests", ["Trees", "HTTPWire", "Policies"]),
+        tests("MatchingTests", ["Matching", "HTTPWire", "Trees"]),
+        tests("ContractsTests", ["Contracts", "HTTPWire", "Matching"]),
         tests(
             "InterchangeTests",
-            ["Interchange", "Configuration", "Content", "Matching", "YAML"],
+            ["Interchange", "Configuration", "Content", "Contracts", "Matching", "Trees", "YAML"],
             exclude: ["Samples"]
         ),
         tests("SQLiteTests", ["SQLite"]),
@@ -247,14 +251,14 @@ let package = Package(
             "ServiceCoreTests",
             [
                 "ServiceCore", "CacheStore", "DiskStore", "Content", "DemoMode", "DownloadCore", "Files", "Mapping",
-                "Policies",
+                "Policies", "Trees",
                 "Upstream", "EventLoop", "HTTPWire", "HTTPCaching", "LoopSupport",
             ]
         ),
-        tests("DemoModeTests", ["DemoMode", "Content", "Matching", "HTTPWire", "Policies"]),
+        tests("DemoModeTests", ["DemoMode", "Matching", "HTTPWire", "Policies", "Trees"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "EventLoop", "HTTPCaching", "Matching", "Policies", "Upstream", "Content", "KeySupport"],
+            ["Configuration", "EventLoop", "HTTPCaching", "Matching", "Policies", "Upstream", "Content", "KeySupport", "Trees"],
             exclude: ["Texts"]
         ),
         tests(
@@ -343,7 +347,7 @@ if let modules = Context.environment["DRYDOCK_SANITIZED"] ?? Context.environment
 // The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
 if Context.environment["DRYDOCK_LIBRARY"] == "1" {
     let daemon = [
-        "Interchange", "Configuration", "ProxyServer", "Plans", "DrydockDaemon", "DrydockCommand", "KeySupport",
+        "Contracts", "Interchange", "Configuration", "ProxyServer", "Plans", "DrydockDaemon", "DrydockCommand", "KeySupport",
         "LibrarySupport",
     ]
     package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }

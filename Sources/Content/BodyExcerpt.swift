@@ -1,5 +1,7 @@
 // The beginning of a body for a log: bounded, on one line, and without the values of secret names.
 
+import Trees
+
 /// Collects the first bytes of a body. A value; used on one loop.
 package struct BodyExcerpt: Sendable {
     /// The most bytes that are shown.
@@ -41,7 +43,7 @@ package struct BodyExcerpt: Sendable {
         coding: String? = nil
     ) -> String {
         if length == 0 { return "" }
-        let type = (contentType ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+        let type = MediaType.essence(contentType ?? "")
         if let coding, coding.lowercased() != "identity" { return "\(length) bytes, \(coding)" }
         let isShown =
             type.hasSuffix("/json") || type.hasSuffix("+json") || type.hasSuffix("-ndjson") || type.hasSuffix("/xml")

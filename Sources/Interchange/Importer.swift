@@ -1,12 +1,13 @@
 // Reads files of other tools: recognizes their format, and makes a configuration from them.
 
-import Content
+package import Contracts
 import HTTPWire
+import Trees
 
 /// Converts bytes to a configuration; it neither reads nor writes files.
 package enum Importer {
     /// The most bytes of one file.
-    package static let largestFile = 64 << 20
+    package static let largestFile = DocumentReader.largestFile
     private static let limits = TreeLimits(depth: 64, values: 2_000_000)
 
     /// Reads files as a configuration.
@@ -20,11 +21,11 @@ package enum Importer {
         _ format: ImportFormat?,
         _ options: ImportOptions,
         bodyFile: @escaping (String) -> [UInt8]?
-    ) throws(ImportError) -> ImportedConfiguration {
-        var trees: [(tree: ContentTree, place: ImportPlace)] = []
-        for source in sources { trees.append((try tree(of: source, format), ImportPlace(file: source.name))) }
+    ) throws(DocumentError) -> ImportedConfiguration {
+        var trees: [(tree: ContentTree, place: DocumentPlace)] = []
+        for source in sources { trees.append((try tree(of: source, format), DocumentPlace(file: source.name))) }
         guard let first = trees.first else {
-            throw ImportError(ImportPlace(file: "mappings"), "there is no file in it whose name ends in .json")
+            throw DocumentError(DocumentPlace(file: "mappings"), "there is no file in it whose name ends in .json")
         }
         let known: ImportFormat
         if let format { known = format } else { known = try guess(first.tree, first.place) }
@@ -39,10 +40,10 @@ package enum Importer {
     private static func tree(
         of source: ImportSource,
         _ format: ImportFormat?
-    ) throws(ImportError) -> ContentTree {
-        let place = ImportPlace(file: source.name)
+    ) throws(DocumentError) -> ContentTree {
+        let place = DocumentPlace(file: source.name)
         guard source.bytes.count <= largestFile else {
-            throw ImportError(
+            throw DocumentError(
                 place,
                 "it has \(source.bytes.count) bytes, and \(largestFile) are read at most; make it smaller"
             )
@@ -53,7 +54,7 @@ package enum Importer {
             if isJSON { return try JSONReader.read(source.bytes, limits: limits, repeats: true) }
             return try DocumentReader.read(source.bytes)
         } catch {
-            throw ImportError(place, "this cannot be read: \(error)")
+            throw DocumentError(place, "this cannot be read: \(error)")
         }
     }
 
@@ -64,18 +65,18 @@ package enum Importer {
     }
 
     /// The format of a document, recognized by its members.
-    private static func guess(_ tree: ContentTree, _ place: ImportPlace) throws(ImportError) -> ImportFormat {
+    private static func guess(_ tree: ContentTree, _ place: DocumentPlace) throws(DocumentError) -> ImportFormat {
         if tree["log"]?["entries"] != nil { return .har }
         if tree["openapi"] != nil || tree["swagger"] != nil { return .openapi }
         if tree["info"] != nil, tree["item"]?.elements != nil { return .postman }
         if tree["collection"]?["item"] != nil {
-            throw ImportError(
+            throw DocumentError(
                 place.within("collection"),
                 "a collection is within another document; export it by itself"
             )
         }
         if tree["mappings"] != nil || tree["request"] != nil && tree["response"] != nil { return .wiremock }
         let known = ImportFormat.allCases.map(\.rawValue).joined(separator: ", ")
-        throw ImportError(place, "it looks like none of \(known); say what it is with --format")
+        throw DocumentError(place, "it looks like none of \(known); say what it is with --format")
     }
 }

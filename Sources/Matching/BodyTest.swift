@@ -1,6 +1,7 @@
 // Tests of a request: of its body as JSON, as a form or as text, and of the texts under a name.
 
-package import Content
+import Content
+package import Trees
 
 /// A test of a body.
 package enum BodyTest: Sendable, Equatable {

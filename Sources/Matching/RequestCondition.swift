@@ -3,6 +3,7 @@
 
 import Content
 package import HTTPWire
+import Trees
 
 /// Clauses that must all hold; without any, every request matches.
 package struct RequestCondition: Sendable, Equatable {

@@ -3,10 +3,10 @@
 
 import Configuration
 import Content
+import Contracts
 import DemoMode
 import DownloadCore
 import HTTPCaching
-import Interchange
 import Mapping
 import Matching
 import Policies
@@ -227,7 +227,7 @@ extension RoutePlan {
         // Its name is enough for whoever sends requests; the path is the daemon's.
         let name = document.file.split(separator: "/").last.map(String.init) ?? document.file
         let check: RequestCheck
-        do throws(ImportError) { check = try RequestCheck(file.bytes, file: name) } catch {
+        do throws(DocumentError) { check = try RequestCheck(file.bytes, file: name) } catch {
             throw .document(
                 "\(document.file) has changed, and is no document that requests can be checked by: \(error)"
             )

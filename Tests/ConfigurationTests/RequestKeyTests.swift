@@ -1,8 +1,8 @@
 // What an endpoint says of its requests: targets, parameters, contents, and credentials of its own.
 
-import Content
 import Policies
 import Testing
+import Trees
 
 @testable import Configuration
 

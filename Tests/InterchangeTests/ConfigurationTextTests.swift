@@ -1,8 +1,8 @@
 // The text of a configuration means exactly the tree that it was written from.
 
-import Content
 import Interchange
 import Testing
+import Trees
 import YAML
 
 @Suite struct ConfigurationTextTests {

@@ -1,9 +1,9 @@
 // Rules as stubs of WireMock and as entries of a log: each clause, and what neither can say.
 
-import Content
 import Interchange
 import Matching
 import Testing
+import Trees
 
 @Suite struct ExportTests {
     private static func rule(_ clauses: [RequestClause], prefix: String = "/") -> ExportedRule {

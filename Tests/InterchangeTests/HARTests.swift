@@ -4,6 +4,7 @@ import Configuration
 import Content
 import Interchange
 import Testing
+import Trees
 
 @Suite struct HARTests {
     /// A redirect from one origin of the file to another one leads to what was recorded of that.

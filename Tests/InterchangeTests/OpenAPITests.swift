@@ -1,9 +1,10 @@
 // Documents of OpenAPI as demo answers: examples first, and values that the schemas allow.
 
 import Configuration
-import Content
 import Testing
+import Trees
 
+@testable import Contracts
 @testable import Interchange
 
 @Suite struct OpenAPITests {
@@ -114,7 +115,7 @@ import Testing
         options.seed = seed
         let imported = try imported(text, nil, options)
         let value = try JSONReader.read(imported.files.first?.bytes ?? [])
-        let document = try OpenAPIDocument(JSONReader.read(Array(text.utf8)), ImportPlace(file: "x.json"))
+        let document = try OpenAPIDocument(JSONReader.read(Array(text.utf8)), DocumentPlace(file: "x.json"))
         let responses = try #require(document.operations.first?.part.part("responses")?.part("200")?.part("content"))
         let part = try #require(responses.part("application/json")?.part("schema"))
         return (

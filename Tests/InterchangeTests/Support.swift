@@ -1,10 +1,11 @@
 // What the tests of imports share: samples, one rule out of a fragment, and a look at what a configuration makes of it.
 
 import Configuration
-import Content
+import Contracts
 import Foundation
 import Interchange
 import TestSupport
+import Trees
 
 /// A file of the folder `Samples`.
 func sample(_ name: String) throws -> [UInt8] {

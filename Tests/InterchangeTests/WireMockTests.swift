@@ -1,8 +1,8 @@
 // Mappings of WireMock as its users write them: each member of a request and of a response, and the order of stubs.
 
-import Content
 import Interchange
 import Testing
+import Trees
 
 @Suite struct WireMockTests {
     private static func folder(_ options: ImportOptions = ImportOptions()) throws -> ImportedConfiguration {

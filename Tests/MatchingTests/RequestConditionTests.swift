@@ -1,9 +1,9 @@
 // Conditions: each clause by itself, several together, and what the differences say.
 
-import Content
 import HTTPWire
 import Matching
 import Testing
+import Trees
 
 @Suite struct RequestConditionTests {
     /// A pattern that the tests know to be one.

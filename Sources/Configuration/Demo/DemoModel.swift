@@ -1,6 +1,6 @@
 // The demo mode of services and endpoints: their own answer, and the rules that are tried before it.
 
-package import Content
+package import Trees
 package import DemoMode
 package import Matching
 package import Policies

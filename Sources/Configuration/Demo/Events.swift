@@ -1,7 +1,7 @@
 // Server-sent events as the content of a demo answer.
 
-import Content
 import DemoMode
+import Trees
 
 extension KeyTable {
     static func eventsKey(inherited inheritance: Inheritance = .none) -> KeyDescriptor {

@@ -1,8 +1,8 @@
 // Reads demo sections: the given keys, and the defaults of the others.
 
-import Content
 import Matching
 import Policies
+import Trees
 
 extension DemoConfiguration {
     private static let defaults = DemoConfiguration(SectionReader(nothingOf: KeyTable.demo))

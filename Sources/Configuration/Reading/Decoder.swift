@@ -1,7 +1,7 @@
 // Checks a YAML tree against the table of keys and turns it into typed values, collecting every error.
 
-import Content
 import Matching
+import Trees
 
 /// Decodes the files of one configuration.
 struct Decoder {

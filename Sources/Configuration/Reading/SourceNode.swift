@@ -1,6 +1,6 @@
 // A YAML file as a tree in which every node knows its line and column.
 
-import Content
+import Trees
 import YAML
 
 /// A node of a file; the only form of YAML that the rest of the module sees.

@@ -1,7 +1,7 @@
 // The OpenAPI document that the requests of a service are checked by; it is read once to find its mistakes.
 
 import DemoMode
-import Interchange
+import Contracts
 package import Policies
 
 extension KeyTable {
@@ -53,13 +53,13 @@ extension Resolver {
     mutating func openAPI(_ reader: SectionReader) -> OpenAPIConfiguration? {
         let section = reader.section("openapi")
         guard let file = section.text("file"), let place = section.place("file") else { return nil }
-        if let problem = FileChecks.readable(file, atMost: Importer.largestFile) {
+        if let problem = FileChecks.readable(file, atMost: DocumentReader.largestFile) {
             fail(place, file: "'openapi.file' \(problem)")
             return nil
         }
         // A file that cannot be read, such as on a failing disk, counts as empty, and so is reported as no document.
-        let bytes = (try? DemoFile.load(path: file, limit: Importer.largestFile))?.bytes ?? []
-        do throws(ImportError) {
+        let bytes = (try? DemoFile.load(path: file, limit: DocumentReader.largestFile))?.bytes ?? []
+        do throws(DocumentError) {
             let unchecked = try RequestCheck(bytes, file: file).unchecked
             if !unchecked.isEmpty { warnings.append(Self.notChecked(unchecked, place)) }
         } catch {

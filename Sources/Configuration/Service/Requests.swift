@@ -1,7 +1,8 @@
 // The changes that an endpoint makes to a request before it is sent: target, parameters and content.
 
-package import Content
+import Content
 package import Policies
+package import Trees
 
 extension KeyTable {
     static let parameterStyle = SectionDescriptor(

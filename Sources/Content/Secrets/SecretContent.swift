@@ -1,5 +1,7 @@
 // Contents of requests and answers without their secrets: JSON, forms and XML, in any charset of Unicode.
 
+import Trees
+
 /// Hides the secrets of token endpoints and logins, by the names of members, items and elements (``SecretNames``).
 package struct SecretContent: Sendable, Hashable {
     /// The names whose values are shown although they are secret, in lower case.
@@ -87,7 +89,7 @@ enum ContentKind {
     case json, form, xml, other
 
     init(_ content: [UInt8], type: String?) {
-        let type = (type ?? "").prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
+        let type = MediaType.essence(type ?? "")
         if type.hasSuffix("/json") || type.hasSuffix("+json") || type.hasSuffix("json-seq") || type.hasSuffix("ndjson")
         {
             self = .json

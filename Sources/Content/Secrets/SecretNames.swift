@@ -1,6 +1,7 @@
 // The names of fields, members and query items that carry credentials, and URLs without the values of such names.
 
 import HTTPWire
+import Trees
 
 package enum SecretNames {
     /// Whether a name is that of a secret, by its words: `Authorization`, `Cookie`, `X-Api-Key`, `Private-Token`,

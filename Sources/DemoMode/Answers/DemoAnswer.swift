@@ -1,8 +1,8 @@
 // One answer of a demo rule: its status, content and fields, and the choice among several answers.
 
-import Content
 package import HTTPWire
 package import Policies
+import Trees
 
 /// An answer of a rule. Immutable, shared by every loop.
 package struct DemoAnswer: Sendable {

@@ -1,8 +1,8 @@
 // One request to demo collections and its answer: the items that it is about, and the changes that it makes.
 
-import Content
 package import HTTPWire
 import Synchronization
+import Trees
 
 struct CollectionExchange {
     private let request: CollectionRequest

@@ -1,6 +1,6 @@
 // The query of a demo collection, which selects items: filters, full text, order and pages.
 
-import Content
+import Trees
 
 /// The query of a list.
 struct CollectionQuery: Equatable {

@@ -1,6 +1,6 @@
 // The items of demo collections in memory, and the changes that requests make to them.
 
-import Content
+import Trees
 
 /// A list of items with an index by their ids.
 struct CollectionTable: Sendable {

@@ -1,9 +1,9 @@
 // A template of an answer: a text with tags of Mustache, compiled with the plan and rendered for each request, within
 // limits.
 
-package import Content
 package import HTTPWire
 import Matching
+package import Trees
 
 /// A compiled template.
 package struct DemoTemplate: Sendable {

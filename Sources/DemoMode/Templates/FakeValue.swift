@@ -1,6 +1,6 @@
 // Made-up data for templates: names, addresses, texts and numbers, drawn from a stream of their own.
 
-import Content
+import Trees
 
 /// A kind of made-up value.
 enum FakeValue: Sendable, Equatable {

@@ -1,6 +1,6 @@
 // Compiles a text with tags of Mustache into the parts of a template; every mistake is reported with its place.
 
-import Content
+import Trees
 
 /// A part of a template.
 enum TemplatePart: Sendable, Equatable {

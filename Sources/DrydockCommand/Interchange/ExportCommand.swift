@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import Configuration
-import Content
 import DemoMode
 import FoundationEssentials
 import Glibc
@@ -10,6 +9,7 @@ import Interchange
 import Matching
 import Policies
 import ServiceCore
+import Trees
 
 struct ExportFile: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,6 +2,7 @@
 
 import ArgumentParser
 import Configuration
+import Contracts
 import FoundationEssentials
 import Interchange
 import Plans
@@ -51,7 +52,7 @@ struct Import: ParsableCommand {
         options.seed = seed
         let found = try ImportFiles(source)
         let imported: ImportedConfiguration
-        do throws(ImportError) {
+        do throws(DocumentError) {
             imported = try Importer.read(found.sources, format, options, bodyFile: found.body)
         } catch {
             throw Failure(message: "nothing was written: \(error)")

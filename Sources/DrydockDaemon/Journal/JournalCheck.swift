@@ -1,9 +1,9 @@
 // The verification of requests: counts the journal's entries that match, and compares the count with what is expected.
 
 import Configuration
-import Content
 import ProxyServer
 import ServiceCore
+import Trees
 
 /// The number of requests that are expected.
 struct JournalExpectation: Sendable, Equatable {

@@ -1,9 +1,9 @@
 // The commands that read, follow and clear the journal, and that verify requests with it.
 
-import Content
 import HTTPWire
 import ProxyServer
 import ServiceCore
+import Trees
 
 /// Answers the commands about the journal.
 ///

@@ -11,6 +11,7 @@ import HTTPTypes
 import HTTPWire
 import Policies
 import ServiceCore
+import Trees
 
 /// One endpoint, ready to answer. Nothing in it changes.
 struct DemoPlay: Sendable {

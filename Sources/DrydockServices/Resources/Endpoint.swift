@@ -1,11 +1,10 @@
 // Where a resource is: a URL, or a path below a base URL, with what is filled into it, method, query, fields and
 // content.
 
-import Content
-public import Drydock
-public import FoundationEssentials
+import FoundationEssentials
 public import HTTPTypes
 import HTTPWire
+import Trees
 
 /// Where a resource is, and how it is asked for.
 ///

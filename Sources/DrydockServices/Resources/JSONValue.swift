@@ -1,8 +1,8 @@
 // Any value of JSON, for a program that looks into it without a type of its own, for parameters of requests, and within
 // a program's own types.
 
-import Content
 public import FoundationEssentials
+import Trees
 
 /// A value of JSON. Members of objects keep their order, and numbers their digits.
 ///

@@ -1,11 +1,10 @@
 // What a request says besides its path: names with values, in their order, and how they are written into a query or a
 // form.
 
-import Content
-import Drydock
 import FoundationEssentials
 import HTTPWire
 import Policies
+import Trees
 
 /// Names with values, in the order in which they are sent.
 ///

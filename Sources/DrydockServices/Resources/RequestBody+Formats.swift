@@ -1,9 +1,8 @@
 // Contents of requests made of values: JSON, forms, multipart forms, property lists.
 
-import Content
-public import Drydock
 public import FoundationEssentials
 import HTTPWire
+import Trees
 
 extension RequestBody {
     /// A value as JSON, `application/json`. Members are in the order in which the value encodes them, so that equal

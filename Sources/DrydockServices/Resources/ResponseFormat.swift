@@ -1,10 +1,9 @@
 // What the body of a response is, and how it becomes a value: the formats that the library reads, those of a program,
 // and why a body is none of them.
 
-import Content
-public import Drydock
 public import FoundationEssentials
 import HTTPTypes
+import Trees
 
 /// How the body of a response becomes a model.
 ///

@@ -1,7 +1,7 @@
 // Encodes a program's own values as trees, whose members keep the order in which they were encoded.
 
-import Content
 import FoundationEssentials
+import Trees
 
 /// A value while it is encoded. Used by one encoding alone.
 private final class EncodedNode {

@@ -1,8 +1,8 @@
 // Rules and recordings as a HAR file (version 1.2): an entry for each answer.
 
-import Content
 import HTTPWire
 import Matching
+import Trees
 
 /// Writes the entries of a HAR file.
 enum HARExport {

@@ -1,7 +1,9 @@
 // HAR 1.2, as browsers and proxies write it, read as demo rules with the recorded answers.
 
 import Content
+import Contracts
 import HTTPWire
+import Trees
 
 /// Reads the entries of one HAR file.
 struct HARImport {
@@ -35,7 +37,7 @@ struct HARImport {
     }
 
     private struct Exchange {
-        let place: ImportPlace
+        let place: DocumentPlace
         let body: SentBody
         let answer: ImportedAnswer
     }
@@ -49,11 +51,11 @@ struct HARImport {
     /// - Throws: an error if the tree is not a log.
     static func read(
         _ tree: ContentTree,
-        at place: ImportPlace,
+        at place: DocumentPlace,
         _ options: ImportOptions
-    ) throws(ImportError) -> ImportedConfiguration {
+    ) throws(DocumentError) -> ImportedConfiguration {
         guard let entries = tree["log"]?["entries"]?.elements else {
-            throw ImportError(place.within("log", "entries"), "is no list; a HAR file has its requests there")
+            throw DocumentError(place.within("log", "entries"), "is no list; a HAR file has its requests there")
         }
         var reader = HARImport(options)
         for (position, entry) in entries.enumerated() {
@@ -64,7 +66,7 @@ struct HARImport {
 
     // MARK: - Entries
 
-    private mutating func add(_ entry: ContentTree, _ place: ImportPlace) {
+    private mutating func add(_ entry: ContentTree, _ place: DocumentPlace) {
         guard let request = entry["request"], let response = entry["response"], let target = request["url"]?.text else {
             return draft.leaveOut(place, "it has no request with a URL, or no response")
         }
@@ -132,7 +134,7 @@ struct HARImport {
         origins[place].requests[known].variants[variant].exchanges.append(exchange)
     }
 
-    private func body(_ data: ContentTree?, _ place: ImportPlace) -> SentBody {
+    private func body(_ data: ContentTree?, _ place: DocumentPlace) -> SentBody {
         guard let data else { return .none }
         let type = MediaType.essence(data["mimeType"]?.text ?? "")
         let isForm = type == "application/x-www-form-urlencoded"
@@ -160,7 +162,7 @@ struct HARImport {
         _ status: Int,
         isHead: Bool,
         _ name: String,
-        _ place: ImportPlace
+        _ place: DocumentPlace
     ) -> ImportedAnswer? {
         let content = response["content"]
         var lines: [(name: String, value: String)] = (response["headers"]?.elements ?? []).map {
@@ -196,7 +198,7 @@ struct HARImport {
 
     // MARK: - Services
 
-    private mutating func configuration(_ place: ImportPlace) throws(ImportError) -> ImportedConfiguration {
+    private mutating func configuration(_ place: DocumentPlace) throws(DocumentError) -> ImportedConfiguration {
         var names: Set<String> = []
         var prefixes: Set<String> = []
         let isOne = origins.count == 1

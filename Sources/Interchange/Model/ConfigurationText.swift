@@ -1,8 +1,6 @@
-// Trees as text and back: reads documents in YAML or JSON, and writes a configuration as YAML that means exactly its
-// tree.
+// A tree as text: writes a configuration as YAML that means exactly its tree.
 
-package import Content
-import YAML
+package import Trees
 
 /// Writes YAML in block style, and in flow style what fits into a line.
 package enum ConfigurationText {
@@ -128,114 +126,5 @@ package enum ConfigurationText {
         let parts = text.replacing("..", with: " ").split(separator: " ", omittingEmptySubsequences: false)
         return parts.count < 3
             && parts.allSatisfy { $0.hasSuffix("ms") && $0.utf8.count > 2 && $0.utf8.dropLast(2).allSatisfy(isDigit) }
-    }
-}
-
-// MARK: - Reading
-
-/// Reads documents that people write in YAML or JSON.
-enum DocumentReader {
-    private static let levels = 64
-    private static let values = 500_000
-
-    /// Reads a document.
-    /// - Throws: the mistake and its place in the text.
-    static func read(_ bytes: [UInt8]) throws(TreeError) -> ContentTree {
-        let isJSON = bytes.first { !" \n\r\t".utf8.contains($0) && $0 < 0x80 } == UInt8(ascii: "{")
-        if isJSON {
-            return try JSONReader.read(bytes, limits: TreeLimits(depth: levels, values: values), repeats: true)
-        }
-        let root: Node?
-        do throws(YAMLError) {
-            root = try Node.read(bytes, limits: Limits(levels: levels, values: values))
-        } catch {
-            throw TreeError("\(error.problem), at \(error.mark)")
-        }
-        guard let root else { throw TreeError("there is nothing in it") }
-        return try tree(root)
-    }
-
-    private static func tree(_ node: Node) throws(TreeError) -> ContentTree {
-        switch node.content {
-        case .scalar(let text, let style): return style == .plain ? plain(text) : .string(text)
-        case .sequence(let nodes):
-            var values: [ContentTree] = []
-            for node in nodes { values.append(try tree(node)) }
-            return .array(values)
-        case .mapping(let pairs):
-            var members: [ContentTree.Member] = []
-            var names: Set<MemberName> = []
-            for (key, value) in pairs {
-                guard case .scalar(let name, _) = key.content else {
-                    throw TreeError("a key is no text, at \(key.mark)")
-                }
-                guard names.insert(MemberName(name)).inserted else {
-                    throw TreeError("'\(name)' occurs twice, at \(key.mark)")
-                }
-                members.append(.init(name, try tree(value)))
-            }
-            return .object(members)
-        case .alias(of: let node): return try tree(node)
-        }
-    }
-
-    /// The value of a scalar without quotes, by the core schema of YAML.
-    private static func plain(_ text: String) -> ContentTree {
-        switch text {
-        case "", "~", "null", "Null", "NULL": return .null
-        case "true", "True", "TRUE": return .bool(true)
-        case "false", "False", "FALSE": return .bool(false)
-        default:
-            if case .number(let number)? = try? JSONReader.read(Array(text.utf8)), number == text {
-                return .number(number)
-            }
-            return .string(text)
-        }
-    }
-}
-
-// MARK: - Parts of a tree
-
-// Short names for the parts of a tree that imports read.
-extension ContentTree {
-    /// The text of a string; nil for other values.
-    var text: String? {
-        if case .string(let text) = self { text } else { nil }
-    }
-
-    var elements: [ContentTree]? {
-        if case .array(let values) = self { values } else { nil }
-    }
-
-    /// The whole number; nil for other values. `200.0` is whole, too.
-    var whole: Int? {
-        guard case .number(let text) = self else { return nil }
-        return Int(text) ?? Double(text).flatMap { Int(exactly: $0) }
-    }
-
-    var isTrue: Bool { self == .bool(true) }
-
-    static func whole(_ number: Int) -> ContentTree { .number(String(number)) }
-
-    static func texts(_ texts: [String]) -> ContentTree { .array(texts.map(ContentTree.string)) }
-
-    /// An object of those members that have a value.
-    static func object(of members: KeyValuePairs<String, ContentTree?>) -> ContentTree {
-        .object(members.compactMap { name, value in value.map { Member(name, $0) } })
-    }
-
-    /// The object with another member; nil adds none.
-    func adding(_ name: String, _ value: ContentTree?) -> ContentTree {
-        guard case .object(let members) = self, let value else { return self }
-        return .object(members + [Member(name, value)])
-    }
-
-    /// The number of values in the tree, this one included.
-    var size: Int {
-        switch self {
-        case .array(let values): values.reduce(1) { $0 + $1.size }
-        case .object(let members): members.reduce(1) { $0 + 1 + $1.value.size }
-        default: 1
-        }
     }
 }

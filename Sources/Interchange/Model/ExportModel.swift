@@ -1,9 +1,11 @@
 // The values that an export reads and writes: rules and recordings with their answers, and notes on the parts that the
 // other format lacks.
 
-package import Content
+import Content
+import Contracts
 import HTTPWire
 package import Matching
+package import Trees
 
 /// A format that an export can write.
 package enum ExportFormat: String, CaseIterable, Sendable {

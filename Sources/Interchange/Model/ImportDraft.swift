@@ -1,7 +1,8 @@
 // The result of an import so far: services and body files with unique names, and notes.
 
-import Content
+import Contracts
 import HTTPWire
+import Trees
 
 /// Collects files and notes while a source is read.
 struct ImportDraft {
@@ -20,7 +21,7 @@ struct ImportDraft {
 
     init(_ options: ImportOptions) { keepsSecrets = options.keepsSecrets }
 
-    mutating func leaveOut(_ place: ImportPlace, _ reason: String) {
+    mutating func leaveOut(_ place: DocumentPlace, _ reason: String) {
         notes.append(ImportNote(place, .leftOut, reason))
     }
 
@@ -29,7 +30,7 @@ struct ImportDraft {
         "the item '\(name)' stands there more than once: the rule asks for its first value"
     }
 
-    mutating func change(_ place: ImportPlace, _ reason: String) {
+    mutating func change(_ place: DocumentPlace, _ reason: String) {
         notes.append(ImportNote(place, .changed, reason))
     }
 
@@ -138,23 +139,6 @@ enum FileEnding {
     }
 }
 
-/// Values of Content-Type.
-enum MediaType {
-    /// The type and subtype in lower case, without parameters.
-    static func essence(_ value: String) -> String {
-        value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
-    }
-
-    /// The value with UTF-8 as its charset in place of another one, for a text that was decoded.
-    static func inUTF8(_ value: String) -> String {
-        let parts = value.split(separator: ";", omittingEmptySubsequences: false)
-        return parts.map { part -> String in
-            let isCharset = part.lowercased().filter { $0 != " " }.hasPrefix("charset=")
-            return isCharset && !part.lowercased().contains("utf-8") ? " charset=utf-8" : String(part)
-        }.joined(separator: ";")
-    }
-}
-
 // MARK: - Services
 
 /// A service that answers by its rules.
@@ -201,14 +185,14 @@ extension ImportedConfiguration {
     private static let mostValues = 150_000
 
     /// - Throws: an error if nothing is left, or more than a configuration may hold.
-    init(_ services: [ContentTree], rules: Int, _ draft: ImportDraft, _ place: ImportPlace) throws(ImportError) {
+    init(_ services: [ContentTree], rules: Int, _ draft: ImportDraft, _ place: DocumentPlace) throws(DocumentError) {
         guard rules > 0 else {
             let why = draft.notes.first.map { "; the first reason is at \($0)" } ?? ""
-            throw ImportError(place, "nothing in it can be made into a rule" + why)
+            throw DocumentError(place, "nothing in it can be made into a rule" + why)
         }
         let size = services.reduce(0) { $0 + $1.size }
         guard rules <= ImportDraft.mostRules, size <= Self.mostValues else {
-            throw ImportError(
+            throw DocumentError(
                 place,
                 "it would be \(rules) rules with \(size) values, and a configuration takes \(ImportDraft.mostRules) and \(Self.mostValues); import it in parts"
             )

@@ -1,7 +1,8 @@
 // The values that an import reads, and its result: a configuration, the body files, and notes on the parts that were
 // not kept.
 
-package import Content
+package import Contracts
+package import Trees
 
 /// A format that another tool writes.
 package enum ImportFormat: String, CaseIterable, Sendable {
@@ -35,31 +36,6 @@ package struct ImportOptions: Sendable {
     package init() {}
 }
 
-/// The place of a value within a file.
-package struct ImportPlace: Sendable, Equatable, CustomStringConvertible {
-    package let file: String
-    /// A JSON pointer (RFC 6901); empty for the whole document.
-    package let pointer: String
-
-    package init(file: String, pointer: String = "") {
-        self.file = file
-        self.pointer = pointer
-    }
-
-    /// The place of a member or an element of the value at this place.
-    package func within(_ names: String...) -> ImportPlace {
-        let escaped = names.map { name in
-            name.replacing("~", with: "~0").replacing("/", with: "~1")
-        }
-        return ImportPlace(file: file, pointer: pointer + escaped.map { "/\($0)" }.joined())
-    }
-
-    func within(_ position: Int) -> ImportPlace { within(String(position)) }
-
-    /// The place as text, such as `shop.har#/log/entries/3`.
-    package var description: String { pointer.isEmpty ? file : "\(file)#\(pointer)" }
-}
-
 /// A part of a source that the configuration lacks, or has in another form.
 package struct ImportNote: Sendable, Equatable, CustomStringConvertible {
     package enum Kind: String, Sendable {
@@ -71,31 +47,18 @@ package struct ImportNote: Sendable, Equatable, CustomStringConvertible {
         case answeredByOther = "answered by another rule"
     }
 
-    package let place: ImportPlace
+    package let place: DocumentPlace
     package let kind: Kind
     /// The part, and the reason.
     package let reason: String
 
-    package init(_ place: ImportPlace, _ kind: Kind, _ reason: String) {
+    package init(_ place: DocumentPlace, _ kind: Kind, _ reason: String) {
         self.place = place
         self.kind = kind
         self.reason = reason
     }
 
     package var description: String { "\(place): \(kind.rawValue): \(reason)" }
-}
-
-/// The error of a source that cannot be read at all.
-package struct ImportError: Error, Sendable, Equatable, CustomStringConvertible {
-    package let place: ImportPlace
-    package let reason: String
-
-    package init(_ place: ImportPlace, _ reason: String) {
-        self.place = place
-        self.reason = reason
-    }
-
-    package var description: String { "\(place): \(reason)" }
 }
 
 /// The body of an answer as a file.

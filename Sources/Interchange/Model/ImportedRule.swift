@@ -2,7 +2,9 @@
 // it.
 
 import Content
+package import Contracts
 import HTTPWire
+import Trees
 
 /// One answer of a rule.
 struct ImportedAnswer: Equatable {
@@ -42,7 +44,7 @@ struct ImportedRule {
     var latency: String?
     var state: ContentTree?
     /// The place in the source that it was made from.
-    var place: ImportPlace?
+    var place: DocumentPlace?
     /// A path that the rule answers, if its condition does not name one.
     var path: String?
 
@@ -93,7 +95,7 @@ enum ImportedFields {
     ///   of a recording are left out without a note.
     static func members(
         _ lines: [(name: String, value: String)],
-        at place: ImportPlace,
+        at place: DocumentPlace,
         isWritten: Bool = false,
         _ draft: inout ImportDraft
     ) -> [ContentTree.Member] {
@@ -179,7 +181,7 @@ enum Secrets {
         _ tests: [ValueTest],
         of name: String,
         isSecret: Bool? = nil,
-        at place: ImportPlace,
+        at place: DocumentPlace,
         _ draft: inout ImportDraft
     ) -> [ValueTest] {
         let hasSecret = tests.contains { if case .equals(let value) = $0 { isIn(value, of: name) } else { false } }
@@ -195,7 +197,7 @@ enum Secrets {
 
 /// A request of a source, and the rule that has to answer it.
 package struct ImportExample: Sendable {
-    package let place: ImportPlace
+    package let place: DocumentPlace
     package let service: String
     /// The name of the endpoint; empty for a rule of the service.
     package let endpoint: String
@@ -213,7 +215,8 @@ extension ImportExample {
     /// The request that the condition of a rule describes.
     /// - Parameter path: a path that the condition accepts; nil if it names one itself.
     /// - Returns: nil if the condition has a part for which no request can be made, such as a regular expression.
-    init?(_ rule: ImportedRule, at place: ImportPlace, of service: String, endpoint: String = "", path: String? = nil) {
+    init?(_ rule: ImportedRule, at place: DocumentPlace, of service: String, endpoint: String = "", path: String? = nil)
+    {
         (self.place, self.service, self.endpoint, self.rule) = (place, service, endpoint, rule.name)
         target = path ?? "/"
         var query: [String] = []

@@ -1,8 +1,9 @@
 // OpenAPI 3 read as demo answers: an endpoint for each operation, with the examples of the document, or with values
 // that its schemas allow.
 
-import Content
+import Contracts
 import HTTPWire
+import Trees
 
 /// Reads one document.
 struct OpenAPIImport {
@@ -10,7 +11,7 @@ struct OpenAPIImport {
     private let options: ImportOptions
     private var draft: ImportDraft
     private var names: Set<String> = []
-    private var shapes: [String: ImportPlace] = [:]
+    private var shapes: [String: DocumentPlace] = [:]
 
     private typealias Part = OpenAPIDocument.Part
 
@@ -26,9 +27,9 @@ struct OpenAPIImport {
     /// - Throws: an error if the tree is not such a document.
     static func read(
         _ tree: ContentTree,
-        at place: ImportPlace,
+        at place: DocumentPlace,
         _ options: ImportOptions
-    ) throws(ImportError) -> ImportedConfiguration {
+    ) throws(DocumentError) -> ImportedConfiguration {
         var reader = OpenAPIImport(try OpenAPIDocument(tree, place), options)
         return try reader.configuration()
     }
@@ -39,7 +40,7 @@ struct OpenAPIImport {
         draft = ImportDraft(options)
     }
 
-    private mutating func configuration() throws(ImportError) -> ImportedConfiguration {
+    private mutating func configuration() throws(DocumentError) -> ImportedConfiguration {
         let title = options.service ?? document.root.tree["info"]?["title"]?.text?.lowercased() ?? "api"
         var service = ImportedService(name: WordName.word(title, or: "api"), prefix: "/")
         (service.prefix, service.baseURL) = Self.server(document.server)

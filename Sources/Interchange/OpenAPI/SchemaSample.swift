@@ -1,15 +1,16 @@
 // A value that a schema allows, drawn with a seed: the same document gives the same value on every machine.
 
-import Content
+import Contracts
 import HTTPWire
 import Matching
+import Trees
 
 /// Makes one value. The draws depend only on the seed and the place of a schema, so that a change of one part of a
 /// document does not change the values of others.
 struct SchemaSample {
     /// The reason why a part of the value does not fit the schema.
     struct Problem: Equatable {
-        let place: ImportPlace
+        let place: DocumentPlace
         let reason: String
     }
 
@@ -56,7 +57,7 @@ struct SchemaSample {
         }
         let chain = chain + schema.pointers
         var random = Draws(seed, schema.place.pointer + " " + path)
-        switch Self.type(schema.tree) {
+        switch SchemaShape.type(schema.tree) {
         case "object": return object(schema, path, chain)
         case "array": return array(schema, path, chain, &random)
         case "string": return .string(text(schema, &random))
@@ -67,7 +68,7 @@ struct SchemaSample {
         }
     }
 
-    private mutating func tell(_ place: ImportPlace, _ reason: String) {
+    private mutating func tell(_ place: DocumentPlace, _ reason: String) {
         let problem = Problem(place: place, reason: reason)
         if problems.count < 20, !problems.contains(problem) { problems.append(problem) }
     }
@@ -89,16 +90,6 @@ struct SchemaSample {
     private func isAround(_ part: Part, _ chain: [String]) -> Bool {
         guard let resolved = document.resolved(part) else { return false }
         return SchemaShape(resolved, document).pointers.contains { chain.contains($0) }
-    }
-
-    /// The type that a schema names or implies; the first one of several that is not null.
-    static func type(_ schema: ContentTree) -> String {
-        if let type = schema["type"]?.text { return type }
-        if let types = schema["type"]?.elements { return types.compactMap(\.text).first { $0 != "null" } ?? "null" }
-        if schema["properties"] != nil || schema["additionalProperties"]?.members != nil { return "object" }
-        if schema["items"] != nil { return "array" }
-        if schema["minimum"] != nil || schema["maximum"] != nil { return "number" }
-        return schema == .bool(false) ? "null" : "string"
     }
 
     // MARK: - Objects and arrays
@@ -209,63 +200,6 @@ struct SchemaSample {
         // The result is rounded, since sums of hundredths have further digits.
         let value = (place * step * 1e6).rounded() / 1e6
         return .number(value == value.rounded() && abs(value) < 1e15 ? String(Int(value)) : String(value))
-    }
-}
-
-/// A schema with all additions of its `allOf`.
-struct SchemaShape {
-    typealias Part = OpenAPIDocument.Part
-
-    /// The most levels of nested `allOf`.
-    private static let deepest = 8
-
-    let place: ImportPlace
-    /// The combined schema; the first part that describes a member counts.
-    private(set) var tree: ContentTree
-    private(set) var properties: [(name: String, schema: Part)] = []
-    private(set) var required: Set<MemberName> = []
-    /// The schemas of `oneOf`, or else of `anyOf`.
-    private(set) var choices: [Part] = []
-    /// The pointers to the places in the document that the parts of the schema come from.
-    private(set) var pointers: [String] = []
-    private var parts: [String: Part] = [:]
-
-    /// - Parameter part: a schema that is not a reference.
-    init(_ part: Part, _ document: OpenAPIDocument) {
-        place = part.place
-        tree = part.tree.members == nil ? part.tree : .empty
-        add(part, document, depth: 0)
-    }
-
-    func part(_ name: String) -> Part? { parts[name] }
-
-    private mutating func add(_ part: Part, _ document: OpenAPIDocument, depth: Int) {
-        guard depth < Self.deepest, !pointers.contains(part.place.pointer) else { return }
-        pointers.append(part.place.pointer)
-        required.formUnion((part.tree["required"]?.elements ?? []).compactMap(\.text).map(MemberName.init))
-        for member in part.tree.members ?? [] {
-            switch member.name {
-            case "allOf", "required": continue
-            case "properties":
-                guard let own = part.part("properties") else { continue }
-                for member in own.tree.members ?? []
-                where !properties.contains(where: { $0.name.isSameName(as: member.name) }) {
-                    if let schema = own.part(member.name) { properties.append((member.name, schema)) }
-                }
-            case "oneOf", "anyOf":
-                guard choices.isEmpty, let own = part.part(member.name) else { continue }
-                choices = (own.tree.elements ?? []).enumerated().map { position, tree in
-                    Part(tree: tree, place: own.place.within(position))
-                }
-            default: if parts[member.name] == nil { parts[member.name] = part.part(member.name) }
-            }
-            if tree[member.name] == nil { tree = tree.adding(member.name, member.value) }
-        }
-        guard let all = part.part("allOf") else { return }
-        for (position, tree) in (all.tree.elements ?? []).enumerated() {
-            let part = Part(tree: tree, place: all.place.within(position))
-            if let resolved = document.resolved(part) { add(resolved, document, depth: depth + 1) }
-        }
     }
 }
 

@@ -2,6 +2,8 @@
 // the requests.
 
 import Content
+import Contracts
+import Trees
 
 /// Reads one collection.
 struct PostmanImport {
@@ -24,7 +26,7 @@ struct PostmanImport {
         let target: PostmanTarget
         let query: [ContentTree.Member]
         let body: SentBody
-        let place: ImportPlace
+        let place: DocumentPlace
         let name: String
         let answer: ImportedAnswer
 
@@ -42,11 +44,11 @@ struct PostmanImport {
     /// - Throws: an error if the tree is not a collection, or has no saved response.
     static func read(
         _ tree: ContentTree,
-        at place: ImportPlace,
+        at place: DocumentPlace,
         _ options: ImportOptions
-    ) throws(ImportError) -> ImportedConfiguration {
+    ) throws(DocumentError) -> ImportedConfiguration {
         guard tree["item"]?.elements != nil else {
-            throw ImportError(place.within("item"), "is no list; a collection has its requests there")
+            throw DocumentError(place.within("item"), "is no list; a collection has its requests there")
         }
         var reader = PostmanImport(options)
         reader.add(itemsOf: tree, place, PostmanVariables(keepsSecrets: options.keepsSecrets))
@@ -57,7 +59,7 @@ struct PostmanImport {
 
     private mutating func add(
         itemsOf tree: ContentTree,
-        _ place: ImportPlace,
+        _ place: DocumentPlace,
         _ outer: PostmanVariables
     ) {
         let variables = outer.adding(tree["variable"])
@@ -71,7 +73,7 @@ struct PostmanImport {
         }
     }
 
-    private mutating func add(_ item: ContentTree, _ place: ImportPlace, _ variables: PostmanVariables) {
+    private mutating func add(_ item: ContentTree, _ place: DocumentPlace, _ variables: PostmanVariables) {
         guard let request = item["request"] else { return draft.leaveOut(place, "it has no request") }
         let responses = item["response"]?.elements ?? []
         if responses.isEmpty { return draft.leaveOut(place.within("response"), "it has no saved response") }
@@ -95,8 +97,8 @@ struct PostmanImport {
     private mutating func add(
         _ response: ContentTree,
         _ request: ContentTree,
-        _ requestPlace: ImportPlace,
-        _ place: ImportPlace,
+        _ requestPlace: DocumentPlace,
+        _ place: DocumentPlace,
         _ name: String,
         _ variables: PostmanVariables
     ) {
@@ -179,8 +181,8 @@ struct PostmanImport {
 
     private mutating func configuration(
         _ tree: ContentTree,
-        _ place: ImportPlace
-    ) throws(ImportError) -> ImportedConfiguration {
+        _ place: DocumentPlace
+    ) throws(DocumentError) -> ImportedConfiguration {
         var services: [ContentTree] = []
         var names: Set<String> = []
         var count = 0

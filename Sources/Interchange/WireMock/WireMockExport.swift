@@ -1,8 +1,8 @@
 // Rules and recordings written as mappings of WireMock, in one document that it imports.
 
-import Content
 import HTTPWire
 import Matching
+import Trees
 
 /// Writes stubs; `priority` keeps the order of the rules.
 struct WireMockExport {

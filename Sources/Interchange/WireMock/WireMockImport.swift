@@ -1,8 +1,9 @@
 // Mappings of WireMock read as demo rules, in the order in which WireMock tries them.
 
-import Content
+import Contracts
 import Glibc
 import HTTPWire
+import Trees
 
 /// Reads mapping files.
 struct WireMockImport {
@@ -32,20 +33,20 @@ struct WireMockImport {
     /// - Parameter documents: each a stub, or an object with a list of `mappings`.
     /// - Throws: an error if there is no stub that can be kept.
     static func read(
-        _ documents: [(tree: ContentTree, place: ImportPlace)],
+        _ documents: [(tree: ContentTree, place: DocumentPlace)],
         _ options: ImportOptions,
         bodyFile: @escaping (String) -> [UInt8]?
-    ) throws(ImportError) -> ImportedConfiguration {
+    ) throws(DocumentError) -> ImportedConfiguration {
         var reader = WireMockImport(options, bodyFile)
         return try reader.configuration(documents)
     }
 
     private mutating func configuration(
-        _ documents: [(tree: ContentTree, place: ImportPlace)]
-    ) throws(ImportError) -> ImportedConfiguration {
+        _ documents: [(tree: ContentTree, place: DocumentPlace)]
+    ) throws(DocumentError) -> ImportedConfiguration {
         var stubs: [WireMockStub] = []
         for (tree, place) in documents {
-            let list: [(ContentTree, ImportPlace)] =
+            let list: [(ContentTree, DocumentPlace)] =
                 if let mappings = tree["mappings"]?.elements {
                     mappings.enumerated().map { ($0.element, place.within("mappings").within($0.offset)) }
                 } else {
@@ -64,7 +65,7 @@ struct WireMockImport {
         stubs.sort { ($0.priority, $1.number) < ($1.priority, $0.number) }
         var service = ImportedService(name: options.service ?? "wiremock", prefix: "/")
         service.name = WordName.word(service.name, or: "wiremock")
-        var last: ImportPlace?
+        var last: DocumentPlace?
         for (position, stub) in stubs.enumerated() {
             if let last {
                 draft.leaveOut(stub.place, "the stub at \(last) comes before it and answers every request")
@@ -91,7 +92,7 @@ struct WireMockImport {
         }
         draft.prove(service)
         let count = service.rules.count + service.endpoints.count
-        let place = documents.first?.place ?? ImportPlace(file: "mappings")
+        let place = documents.first?.place ?? DocumentPlace(file: "mappings")
         return try ImportedConfiguration([service.tree], rules: count, draft, place)
     }
 
@@ -184,10 +185,10 @@ struct WireMockImport {
 
 /// The error of a part of a source that no rule can express.
 struct Unkept: Error {
-    let place: ImportPlace
+    let place: DocumentPlace
     let reason: String
 
-    init(_ place: ImportPlace, _ reason: String) {
+    init(_ place: DocumentPlace, _ reason: String) {
         self.place = place
         self.reason = reason
     }
@@ -220,7 +221,7 @@ struct WireMockResponse {
     /// - Throws: an error if an answer would differ from the source's.
     init(
         _ response: ContentTree,
-        _ place: ImportPlace,
+        _ place: DocumentPlace,
         _ name: String,
         _ bodyFile: (String) -> [UInt8]?,
         _ draft: inout ImportDraft
@@ -297,7 +298,7 @@ struct WireMockResponse {
         faultNames.append("'\(name)'")
     }
 
-    private mutating func delay(_ value: ContentTree, _ here: ImportPlace) throws(Unkept) {
+    private mutating func delay(_ value: ContentTree, _ here: DocumentPlace) throws(Unkept) {
         switch value["type"]?.text {
         case "uniform":
             guard let lower = value["lower"]?.whole, let upper = value["upper"]?.whole, 0 <= lower, lower <= upper
@@ -329,7 +330,7 @@ struct WireMockResponse {
         }
     }
 
-    private mutating func fault(_ value: ContentTree, _ here: ImportPlace) throws(Unkept) {
+    private mutating func fault(_ value: ContentTree, _ here: DocumentPlace) throws(Unkept) {
         let fault: ContentTree
         switch value.text {
         case "CONNECTION_RESET_BY_PEER": fault = .string("reset")

@@ -1,12 +1,13 @@
 // One stub of WireMock, with its request as the condition of a rule.
 
-import Content
+import Contracts
 import HTTPWire
 import Matching
+import Trees
 
 /// A stub whose request a rule can ask for.
 struct WireMockStub {
-    let place: ImportPlace
+    let place: DocumentPlace
     /// The number of the stub among all.
     let number: Int
     let priority: Int
@@ -42,7 +43,7 @@ struct WireMockStub {
 
     init(
         _ tree: ContentTree,
-        _ place: ImportPlace,
+        _ place: DocumentPlace,
         number: Int,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
@@ -72,7 +73,7 @@ struct WireMockStub {
 
 /// The request of a stub.
 struct WireMockRequest {
-    private let place: ImportPlace
+    private let place: DocumentPlace
     private(set) var methods: [String] = []
     private(set) var exactPath: String?
     /// Whether the target has the items of the query that are asked for, and no others.
@@ -82,7 +83,7 @@ struct WireMockRequest {
     private var tests: [(section: String, name: String, tests: [ValueTest])] = []
     private var body = WireMockBody()
 
-    init(_ place: ImportPlace) { self.place = place }
+    init(_ place: DocumentPlace) { self.place = place }
 
     /// The method if there is only one.
     var method: String? { methods.count == 1 ? methods[0] : nil }
@@ -146,12 +147,12 @@ struct WireMockRequest {
         }
     }
 
-    private func text(_ value: ContentTree, _ here: ImportPlace) throws(Unkept) -> String {
+    private func text(_ value: ContentTree, _ here: DocumentPlace) throws(Unkept) -> String {
         guard let text = value.text else { throw Unkept(here, "it is no text") }
         return text
     }
 
-    private mutating func url(_ value: ContentTree, _ here: ImportPlace, _ draft: inout ImportDraft) throws(Unkept) {
+    private mutating func url(_ value: ContentTree, _ here: DocumentPlace, _ draft: inout ImportDraft) throws(Unkept) {
         let (path, query) = SourceURL.target(Substring(try text(value, here)))
         exactPath = path
         isWholeTarget = true
@@ -166,7 +167,7 @@ struct WireMockRequest {
         }
     }
 
-    private mutating func pattern(_ value: ContentTree, _ here: ImportPlace, mayHaveQuery: Bool) throws(Unkept) {
+    private mutating func pattern(_ value: ContentTree, _ here: DocumentPlace, mayHaveQuery: Bool) throws(Unkept) {
         let pattern = try text(value, here)
         if mayHaveQuery, pattern.contains(#"\?"#) || pattern.contains("[?]") {
             throw Unkept(
@@ -182,7 +183,7 @@ struct WireMockRequest {
     private mutating func template(
         _ value: ContentTree,
         _ parameters: ContentTree?,
-        _ here: ImportPlace
+        _ here: DocumentPlace
     ) throws(Unkept) {
         let template = try text(value, here)
         shownPath = template.filter { $0 != "{" && $0 != "}" }
@@ -225,7 +226,7 @@ struct WireMockRequest {
     private mutating func values(
         _ value: ContentTree,
         _ section: String,
-        _ here: ImportPlace,
+        _ here: DocumentPlace,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         for member in value.members ?? [] {
@@ -243,7 +244,7 @@ struct WireMockRequest {
         _ tests: [ValueTest],
         _ section: String,
         _ name: String,
-        _ here: ImportPlace,
+        _ here: DocumentPlace,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         if section == "fields", !ImportedFields.canBeAsked(name) {

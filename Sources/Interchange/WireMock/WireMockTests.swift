@@ -1,13 +1,15 @@
 // The tests that WireMock makes of a value, and of a body.
 
 import Content
+import Contracts
 import Matching
+import Trees
 
 /// Tests of a header, a query parameter, a cookie or a form parameter.
 enum WireMockTests {
     /// Reads the tests of a value.
     /// - Throws: an error for a test that no rule can have.
-    static func read(_ value: ContentTree, _ place: ImportPlace) throws(Unkept) -> [ValueTest] {
+    static func read(_ value: ContentTree, _ place: DocumentPlace) throws(Unkept) -> [ValueTest] {
         // A plain text must be equal to the value.
         if let text = value.scalar { return [.equals(text)] }
         var tests: [ValueTest] = []
@@ -51,7 +53,7 @@ enum WireMockTests {
         return tests
     }
 
-    private static func text(_ value: ContentTree, _ place: ImportPlace) throws(Unkept) -> String {
+    private static func text(_ value: ContentTree, _ place: DocumentPlace) throws(Unkept) -> String {
         guard let text = value.scalar else { throw Unkept(place, "it is no text") }
         return text
     }
@@ -59,7 +61,7 @@ enum WireMockTests {
     private static func whole(_ pattern: String) -> String { #"\A(?:"# + pattern + #")\z"# }
 
     /// A regular expression of Java, checked to be one of PCRE2, too.
-    static func checked(_ pattern: String, _ place: ImportPlace) throws(Unkept) -> String {
+    static func checked(_ pattern: String, _ place: DocumentPlace) throws(Unkept) -> String {
         do throws(Pattern.Malformed) {
             return try Pattern(pattern).text
         } catch {
@@ -90,7 +92,7 @@ struct WireMockBody {
 
     /// Adds a body pattern.
     /// - Throws: an error for a pattern that no rule can have.
-    mutating func add(_ pattern: ContentTree, _ place: ImportPlace, _ draft: inout ImportDraft) throws(Unkept) {
+    mutating func add(_ pattern: ContentTree, _ place: DocumentPlace, _ draft: inout ImportDraft) throws(Unkept) {
         if let value = pattern["equalToJson"] { return try equal(value, pattern, place.within("equalToJson"), &draft) }
         if let value = pattern["matchesJsonPath"] {
             return try path(value, pattern, place.within("matchesJsonPath"), &draft)
@@ -105,7 +107,7 @@ struct WireMockBody {
     private mutating func equal(
         _ value: ContentTree,
         _ pattern: ContentTree,
-        _ place: ImportPlace,
+        _ place: DocumentPlace,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         var tree = value
@@ -151,7 +153,7 @@ struct WireMockBody {
     private mutating func path(
         _ value: ContentTree,
         _ pattern: ContentTree,
-        _ place: ImportPlace,
+        _ place: DocumentPlace,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         guard let expression = value.text ?? value["expression"]?.text else {
@@ -180,7 +182,7 @@ struct WireMockBody {
     }
 
     /// The tests of a JSON value; a text also matches the number that is spelled so.
-    private static func tests(_ value: ContentTree, _ place: ImportPlace) throws(Unkept) -> ContentTree {
+    private static func tests(_ value: ContentTree, _ place: DocumentPlace) throws(Unkept) -> ContentTree {
         let members = (value.members ?? []).filter { !$0.name.isSameName(as: "expression") }
         if members.count == 1, members[0].name.isSameName(as: "equalToJson") {
             let tree = members[0].value

@@ -1,7 +1,7 @@
 // An entry of the journal, for one request and its answer, and its encoding as bytes.
 
-import Content
 import HTTPWire
+import Trees
 
 /// The facts about one request that the journal keeps.
 package struct JournalEntry: Sendable, Equatable {

@@ -1,9 +1,9 @@
 // The values that a group has taken from answers: how they are filled into requests, and how they are found in answers.
 
-import Content
 package import DownloadCore
 package import HTTPWire
 import Policies
+import Trees
 
 /// The values that the calls of one run have taken, by name. They may be secret, so no message shows one.
 package struct GroupValues: Sendable, Equatable {

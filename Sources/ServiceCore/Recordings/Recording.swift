@@ -7,6 +7,7 @@ import FoundationEssentials
 import HTTPCaching
 package import HTTPWire
 package import Policies
+import Trees
 
 /// An origin's answer without secrets.
 package struct Recording: Sendable {

@@ -1,10 +1,10 @@
 // The comparison of recordings with the answers that their origins give now.
 
-import Content
 import DownloadCore
 package import EventLoop
 package import HTTPWire
 package import Policies
+import Trees
 import Upstream
 
 /// The differences between an answer of now and a recording. Secrets are taken out of both before they are compared,

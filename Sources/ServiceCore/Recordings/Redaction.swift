@@ -4,6 +4,7 @@ import Content
 import HTTPCaching
 import HTTPWire
 import Policies
+import Trees
 
 enum Redaction {
     /// The text that stands for a secret.

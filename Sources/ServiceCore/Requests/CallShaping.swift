@@ -1,10 +1,10 @@
 // A call with the changes of its endpoint: its content is read and made anew before anything of it is sent.
 
-import Content
 import DownloadCore
 import EventLoop
 import HTTPWire
 import Policies
+import Trees
 import Upstream
 
 /// The reason why a call is not sent.
@@ -210,22 +210,6 @@ enum ContentFormat {
             throw .malformed(error.description)
         }
     }
-}
-
-/// The media types of content that is read and made.
-enum MediaType {
-    static let json = "application/json"
-    static let form = "application/x-www-form-urlencoded"
-    static let plist = "application/x-plist"
-
-    /// The type of a content in lower case and without parameters; nil if the fields have none.
-    static func of(_ fields: Fields) -> String? {
-        guard let value = fields.combined(.contentType) else { return nil }
-        let type = value.prefix { $0 != ";" }.filter { $0 != " " && $0 != "\t" }.lowercased()
-        return type.isEmpty ? nil : type
-    }
-
-    static func isJSON(_ type: String) -> Bool { type == json || type == "text/json" || type.hasSuffix("+json") }
 }
 
 extension RequestShape {

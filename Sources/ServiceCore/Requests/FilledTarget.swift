@@ -1,9 +1,9 @@
 // The targets of an endpoint with parameters: the client's target in its parts, the origin's target made of it, and the
 // reverse.
 
-package import Content
 import HTTPWire
 import Policies
+package import Trees
 
 /// The target of the request to the origin.
 package struct FilledTarget: Sendable, Equatable {

@@ -1,8 +1,8 @@
 // Multipart contents (RFC 7578): the heads of parts; fields, files and a client's content as parts.
 
-import Content
 import HTTPWire
 import Policies
+import Trees
 import Upstream
 
 /// The multipart content of one request.

@@ -1,7 +1,7 @@
 // The changes of an endpoint to a request before it is sent: another target, parameters, another content.
 
-package import Content
 package import Policies
+package import Trees
 
 /// A default of a parameter.
 package struct DefaultParameter: Sendable, Equatable {

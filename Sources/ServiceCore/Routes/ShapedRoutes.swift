@@ -2,9 +2,9 @@
 // again.
 
 package import CacheStore
-import Content
 import HTTPCaching
 import HTTPWire
+import Trees
 
 extension ServiceRoute {
     /// Fills the target of a request as its endpoint demands, and collects the parameters for the content.

@@ -1,9 +1,9 @@
 // Demo collections: what each request answers and changes.
 
-import Content
 import Glibc
 import HTTPWire
 import Testing
+import Trees
 
 @testable import DemoMode
 

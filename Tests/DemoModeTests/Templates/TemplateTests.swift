@@ -1,9 +1,9 @@
 // Templates: what each tag writes, how values are escaped, and where a mistake stands.
 
-import Content
 import HTTPWire
 import Policies
 import Testing
+import Trees
 
 @testable import DemoMode
 

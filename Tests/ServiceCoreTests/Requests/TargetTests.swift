@@ -1,8 +1,8 @@
 // The targets of endpoints: filled from a request, refused where a parameter does not fit, and found back.
 
-import Content
 import Policies
 import Testing
+import Trees
 
 @testable import ServiceCore
 

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Content
+@testable import Trees
 
 struct JSONLookupTests {
     private static let text = """

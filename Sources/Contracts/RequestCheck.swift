@@ -1,8 +1,8 @@
 // Checks that a document of OpenAPI describes a request: its path, method, parameters and content.
 
-import Content
 import HTTPWire
 package import Matching
+import Trees
 
 /// A difference between a request and the document.
 package struct RequestViolation: Sendable, Equatable, CustomStringConvertible {
@@ -10,7 +10,7 @@ package struct RequestViolation: Sendable, Equatable, CustomStringConvertible {
     package let part: String
     package let reason: String
     /// The place in the document that describes the part.
-    package let place: ImportPlace
+    package let place: DocumentPlace
 
     package var description: String { "\(part) \(reason) (\(place))" }
 }
@@ -23,7 +23,7 @@ package struct RequestCheck: Sendable {
     private struct Path: Sendable {
         let segments: [Segment]
         var operations: [String: OpenAPIDocument.Operation] = [:]
-        let place: ImportPlace
+        let place: DocumentPlace
     }
 
     /// A part of a path between slashes.
@@ -66,11 +66,11 @@ package struct RequestCheck: Sendable {
     private let server: String
 
     /// - Throws: an error if the bytes are not a document of OpenAPI 3.
-    package init(_ bytes: [UInt8], file: String) throws(ImportError) {
-        let place = ImportPlace(file: file)
+    package init(_ bytes: [UInt8], file: String) throws(DocumentError) {
+        let place = DocumentPlace(file: file)
         let tree: ContentTree
         do throws(TreeError) { tree = try DocumentReader.read(bytes) } catch {
-            throw ImportError(place, "this cannot be read: \(error)")
+            throw DocumentError(place, "this cannot be read: \(error)")
         }
         document = try OpenAPIDocument(tree, place)
         let words = SchemaWords(document)
@@ -136,7 +136,7 @@ package struct RequestCheck: Sendable {
 
     private enum Match {
         case unknownPath
-        case unknownMethod(ImportPlace)
+        case unknownMethod(DocumentPlace)
         case found(OpenAPIDocument.Operation, [String: String])
     }
 
@@ -149,7 +149,7 @@ package struct RequestCheck: Sendable {
 
     private func match(_ method: String, _ path: String) -> Match {
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-        var other: ImportPlace?
+        var other: DocumentPlace?
         for candidate in paths where candidate.segments.count == segments.count {
             var values: [String: String] = [:]
             let isSame = zip(candidate.segments, segments).allSatisfy { wanted, segment in
@@ -225,7 +225,7 @@ package struct RequestCheck: Sendable {
         guard let resolved = document.resolved(schema) else { return [] }
         let shape = SchemaShape(resolved, document)
         let values: [ContentTree]
-        switch SchemaSample.type(shape.tree) {
+        switch SchemaShape.type(shape.tree) {
         case "object": return []
         case "array":
             let isOne = part.tree["explode"] == .bool(false) || part.tree["in"] != .string("query")
@@ -245,7 +245,7 @@ package struct RequestCheck: Sendable {
     }
 
     private static func value(_ text: String, _ schema: ContentTree) -> ContentTree {
-        switch SchemaSample.type(schema) {
+        switch SchemaShape.type(schema) {
         case "integer", "number":
             if case .number(let number)? = try? JSONReader.read(Array(text.utf8)), number == text {
                 return .number(number)
@@ -316,7 +316,7 @@ package struct RequestCheck: Sendable {
             let property = shape?.properties.first { $0.name.isSameName(as: item.name) }.flatMap {
                 document.resolved($0.schema)
             }
-            let isList = property.map { SchemaSample.type($0.tree) == "array" } ?? false
+            let isList = property.map { SchemaShape.type($0.tree) == "array" } ?? false
             let inner = isList ? property?.part("items").flatMap { document.resolved($0) } : property
             let value = Self.value(item.value, inner?.tree ?? .empty)
             if let place = members.place(of: item.name) {

@@ -4,7 +4,7 @@ import HTTPWire
 import Policies
 import Testing
 
-@testable import Content
+@testable import Trees
 
 private func json(_ text: String) throws -> ContentTree { try JSONReader.read(Array(text.utf8)) }
 

@@ -1,13 +1,13 @@
 // A document of OpenAPI 3: its operations, and the targets of its references.
 
-package import Content
+package import Trees
 
 /// A document whose references within itself are followed.
 package struct OpenAPIDocument: Sendable {
     /// A part of the document.
     package struct Part: Sendable {
         package let tree: ContentTree
-        package let place: ImportPlace
+        package let place: DocumentPlace
 
         package func part(_ name: String) -> Part? {
             tree[name].map { Part(tree: $0, place: place.within(name)) }
@@ -32,15 +32,15 @@ package struct OpenAPIDocument: Sendable {
     package let root: Part
 
     /// - Throws: an error if the tree is not a document of OpenAPI 3.0 or 3.1.
-    package init(_ tree: ContentTree, _ place: ImportPlace) throws(ImportError) {
+    package init(_ tree: ContentTree, _ place: DocumentPlace) throws(DocumentError) {
         root = Part(tree: tree, place: place)
         if tree["swagger"] != nil {
-            throw ImportError(place.within("swagger"), "this is Swagger 2; convert it to OpenAPI 3 first")
+            throw DocumentError(place.within("swagger"), "this is Swagger 2; convert it to OpenAPI 3 first")
         }
         guard let version = tree["openapi"]?.scalar, version.hasPrefix("3.0") || version.hasPrefix("3.1") else {
-            throw ImportError(place.within("openapi"), "this is no version that can be read; it has to be 3.0 or 3.1")
+            throw DocumentError(place.within("openapi"), "this is no version that can be read; it has to be 3.0 or 3.1")
         }
-        guard tree["paths"]?.members != nil else { throw ImportError(place.within("paths"), "there are no paths") }
+        guard tree["paths"]?.members != nil else { throw DocumentError(place.within("paths"), "there are no paths") }
     }
 
     /// The part itself, or the target of its reference; nil if that is not in the document.
@@ -55,7 +55,7 @@ package struct OpenAPIDocument: Sendable {
     }
 
     /// The reason why the reference of a part cannot be resolved.
-    func reason(unresolved part: Part) -> String {
+    package func reason(unresolved part: Part) -> String {
         guard let reference = part.tree["$ref"]?.text else { return "what it refers to is not in this file" }
         if named(reference) != nil { return "'\(reference)' leads to itself" }
         if reference.hasPrefix("#") { return "'\(reference)' is not in this file" }

@@ -1,7 +1,7 @@
 // Decimal numbers: their order, which no rounding changes, and what is none.
 
-import Content
 import Testing
+import Trees
 
 @Suite struct DecimalNumberTests {
     /// From the least to the greatest; those of one row are equal.

@@ -1,8 +1,8 @@
 // Checks a value against a schema and tells where it differs, within the steps and the time that the checks of one
 // request may take together.
 
-package import Content
 package import Matching
+package import Trees
 
 /// A difference between a value and its schema.
 package struct SchemaViolation: Sendable, Equatable {
@@ -11,7 +11,7 @@ package struct SchemaViolation: Sendable, Equatable {
     /// The requirement of the schema.
     package let reason: String
     /// The place of the requirement in the document.
-    package let place: ImportPlace
+    package let place: DocumentPlace
 }
 
 /// Checks one value, within a budget: if that is exceeded, this is reported whatever was found before.
@@ -344,7 +344,7 @@ struct SchemaWords {
         }
     }
 
-    private mutating func leave(_ what: String, _ place: ImportPlace) {
+    private mutating func leave(_ what: String, _ place: DocumentPlace) {
         unchecked.append("\(what) (\(place))")
     }
 
@@ -356,7 +356,7 @@ struct SchemaWords {
         }
         guard let schema = parameter.part("schema") else { return }
         if let resolved = document.resolved(schema),
-            SchemaSample.type(SchemaShape(resolved, document).tree) == "object"
+            SchemaShape.type(SchemaShape(resolved, document).tree) == "object"
         {
             leave("an object as a parameter", schema.place)
         }

@@ -1,8 +1,7 @@
 // Requests against a document of OpenAPI: each part, what is wrong with it, and where the document says so.
 
-import Content
+import Contracts
 import HTTPWire
-import Interchange
 import Matching
 import Testing
 
@@ -288,8 +287,8 @@ import Testing
 
     @Test func whatIsNoDocumentIsAnErrorWithItsPlace() {
         #expect(
-            throws: ImportError(
-                ImportPlace(file: "d", pointer: "/swagger"),
+            throws: DocumentError(
+                DocumentPlace(file: "d", pointer: "/swagger"),
                 "this is Swagger 2; convert it to OpenAPI 3 first"
             )
         ) {

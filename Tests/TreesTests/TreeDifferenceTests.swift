@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Content
+@testable import Trees
 
 private func json(_ text: String) throws -> ContentTree { try JSONReader.read(Array(text.utf8)) }
 

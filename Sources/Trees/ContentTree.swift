@@ -150,6 +150,58 @@ extension ContentTree {
     }
 }
 
+// MARK: - Parts
+
+// Short names for the parts of a tree.
+extension ContentTree {
+    /// The text of a string; nil for other values.
+    package var text: String? {
+        if case .string(let text) = self { text } else { nil }
+    }
+
+    /// The elements of an array; nil for other values.
+    package var elements: [ContentTree]? {
+        if case .array(let values) = self { values } else { nil }
+    }
+
+    /// The whole number; nil for other values. `200.0` is whole, too.
+    package var whole: Int? {
+        guard case .number(let text) = self else { return nil }
+        return Int(text) ?? Double(text).flatMap { Int(exactly: $0) }
+    }
+
+    /// Whether this is the value true.
+    package var isTrue: Bool { self == .bool(true) }
+
+    /// A whole number.
+    package static func whole(_ number: Int) -> ContentTree { .number(String(number)) }
+
+    /// An array of strings.
+    package static func texts(_ texts: [String]) -> ContentTree { .array(texts.map(ContentTree.string)) }
+
+    /// An object of those members that have a value.
+    package static func object(of members: KeyValuePairs<String, ContentTree?>) -> ContentTree {
+        .object(members.compactMap { name, value in value.map { Member(name, $0) } })
+    }
+
+    /// The object with another member; nil adds none.
+    package func adding(_ name: String, _ value: ContentTree?) -> ContentTree {
+        guard case .object(let members) = self, let value else { return self }
+        return .object(members + [Member(name, value)])
+    }
+
+    /// The number of values in the tree, this one included.
+    package var size: Int {
+        switch self {
+        case .array(let values): values.reduce(1) { $0 + $1.size }
+        case .object(let members): members.reduce(1) { $0 + 1 + $1.value.size }
+        default: 1
+        }
+    }
+}
+
+// MARK: - Errors and limits
+
 /// The error of bytes that are not a tree.
 package struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
     package let description: String

@@ -3,7 +3,7 @@
 import Policies
 import Testing
 
-@testable import Content
+@testable import Trees
 
 @Suite struct MemberNameTests {
     /// One letter with an accent, and a letter with an accent behind it.
