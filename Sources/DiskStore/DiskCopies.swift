@@ -1,12 +1,12 @@
-// Copies in both directions: a seed becomes a stored response, and a stored response a plain file for programs that read
-// a resource without asking for it.
+// Copies in both directions: a seed becomes a stored response, and a stored response becomes a plain file for programs
+// that read it without HTTP.
 
 import CacheStore
 import EventLoop
 import Glibc
 import HTTPCaching
 
-/// Sendable: its members are.
+/// The copies between stored responses and other files. Sendable: its members are.
 final class DiskCopies: Sendable {
     private let parts: DiskParts
     private let reader: DiskReader
@@ -20,7 +20,7 @@ final class DiskCopies: Sendable {
         self.room = room
     }
 
-    /// Where ``keepAsFile(_:as:onlyIfMissing:)`` puts files.
+    /// The folder in which ``keepAsFile(_:as:onlyIfMissing:)`` makes files.
     private var filesFolder: String { "\(parts.folder.path)/files" }
 
     /// Copies the body of a stored response to a file in ``filesFolder``, which has either the old bytes or the new

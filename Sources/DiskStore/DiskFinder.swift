@@ -1,4 +1,4 @@
-// What the disk tier finds without asking the disk: files in its table, and those that stay open for a while.
+// The lookups of the disk tier without disk access: files in its table, and recently used files that stay open.
 
 import CacheStore
 import EventLoop
@@ -6,7 +6,7 @@ import Glibc
 import HTTPCaching
 import Synchronization
 
-/// The fast path asks it, so it holds what it uses itself.
+/// Finds stored files. It holds what it uses itself, because the fast path asks it.
 ///
 /// Sendable: its members are.
 final class DiskFinder: Sendable {
@@ -24,8 +24,8 @@ final class DiskFinder: Sendable {
 
     // MARK: - The table
 
-    /// The files of a key, newest first; any thread. While the folders are being walked, the result may name a file
-    /// that does not exist: who reads it finds that out.
+    /// The files of a key, newest first; any thread. While the folders are walked, the result may name a file that does
+    /// not exist, which its reader finds out.
     /// - Parameter isCounted: whether an empty result counts as a miss; false outside of a lookup for a request.
     func lookup(_ key: CacheKey, isCounted: Bool) -> [DiskEntry] {
         let digest = StoredFileName(key.bytes, key: nameKey)
@@ -44,20 +44,20 @@ final class DiskFinder: Sendable {
         return lookup(key, isCounted: false).filter { !known.contains($0.name) }
     }
 
-    /// The file of the variant that `head` is, if there is one; any thread.
+    /// The file of the same variant as `head`; nil if there is none. Any thread.
     func entry(_ key: CacheKey, _ head: StoredHead) -> DiskEntry? {
         let name = parts.name(key, head)
         return lookup(key, isCounted: false).first { $0.name == name }
     }
 
-    /// The file of the variant that `head` is, if it is the one with this number.
+    /// The file of the same variant as `head`, if it has this number.
     func entry(_ key: CacheKey, _ head: StoredHead, number: UInt64) -> DiskEntry? {
         entry(key, head).flatMap { $0.fileID == number ? $0 : nil }
     }
 
-    /// As ``ResponseTier/isKnownToHold(_:since:besides:)``.
+    /// Whether the tier is known to hold such a response, as for ``ResponseTier/isKnownToHold(_:since:besides:)``.
     func isKnownToHold(_ key: CacheKey, since time: Int64, besides heads: [StoredHead]) -> Bool {
-        // The names of variants cost more than their number.
+        // The names of variants cost more to compute than their number.
         let newer = lookup(key, isCounted: false).filter { $0.storedAt >= time }
         guard newer.count > heads.count(where: { $0.responseTime >= time }) else { return false }
         let names = heads.map { parts.name(key, $0) }
@@ -66,8 +66,8 @@ final class DiskFinder: Sendable {
 
     // MARK: - Open files
 
-    /// The response of a file that is open, as ``DiskReader`` gives it without `via`; nil where that must read it. Any
-    /// thread; asks no disk.
+    /// The response of an open file, as ``DiskReader`` gives it without `via`; nil if ``DiskReader`` must read it. Any
+    /// thread; no disk access.
     func loaded(_ entry: DiskEntry, isUse: Bool = true) -> StoredResponse? {
         guard let response = openFiles.find(entry.name, entry.fileID, isUse: isUse) else { return nil }
         if isUse { noteUse(parts.keyHash(entry.key), entry.name) }
@@ -99,7 +99,7 @@ final class DiskFinder: Sendable {
         return ready
     }
 
-    /// An answer was given from this file; any thread.
+    /// Records that a file has answered a request; any thread.
     func noteUse(_ keyHash: UInt64, _ name: StoredFileName) {
         let now = UInt32(clamping: time(nil))
         let news = parts.state.withLock { state in
@@ -112,15 +112,15 @@ final class DiskFinder: Sendable {
 
 // MARK: - Open files
 
-/// The state of a file when its head was read; a file in another state was changed, cut or removed since. Two changes
-/// within one tick of the kernel's clock of files, some milliseconds, look like one.
+/// The state of a file when its head was read; a different stamp means that the file was changed, truncated or removed
+/// since. Two changes within one tick of the kernel's file clock, some milliseconds, cannot be told apart.
 struct FileStamp: Hashable {
     /// The size of the file, in bytes.
     let size: Int64
     private let file: UInt64
     private let links, changed, changedNanoseconds, written, writtenNanoseconds: Int
 
-    /// The stamp of an open file; nil if the kernel does not say. Asks no disk: the descriptor is open.
+    /// The stamp of an open file; nil if the kernel gives none. No disk access, because the descriptor is open.
     init?(_ descriptor: Int32) {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return nil }
@@ -133,7 +133,7 @@ struct FileStamp: Hashable {
         (written, writtenNanoseconds) = (status.st_mtim.tv_sec, status.st_mtim.tv_nsec)
     }
 
-    /// Another one in each process: never zero, and its lowest bit is clear.
+    /// The digest of the stamp, which differs between processes; it is never zero, and its lowest bit is clear.
     var digest: UInt64 {
         var hasher = Hasher()
         hash(into: &hasher)
@@ -151,7 +151,7 @@ final class OpenFiles: Sendable {
         let file: SharedFile
         let stamp: FileStamp
         var lastUse: UInt64
-        /// What the hot path answers with.
+        /// The prepared response for the hot path; nil if none is prepared.
         var ready: ReadyFile?
     }
 
@@ -160,7 +160,7 @@ final class OpenFiles: Sendable {
         var uses: UInt64 = 0
     }
 
-    /// A sixteenth of the descriptors that the process may have (RLIMIT_NOFILE), 256 at most.
+    /// The most open files: a sixteenth of the descriptors that the process may have (RLIMIT_NOFILE), and 256 at most.
     static let limit = DescriptorLimit.current.storedFiles
 
     private let limit: Int
@@ -238,18 +238,18 @@ final class OpenFiles: Sendable {
             let opened = Opened(response: response, file: file, stamp: stamp, lastUse: state.uses)
             return [evicted, state.files.updateValue(opened, forKey: name)]
         }
-        // Closed here, outside the mutex.
+        // The file is closed here, outside the mutex.
         withExtendedLifetime(closed) {}
         if !isStored() { remove(name) }
     }
 
-    /// Any thread.
+    /// Closes a file. Any thread.
     func remove(_ name: StoredFileName) {
         let removed = state.withLock { $0.files.removeValue(forKey: name) }
         withExtendedLifetime(removed) {}
     }
 
-    /// Any thread.
+    /// Closes all files. Any thread.
     func removeAll() {
         let removed = state.withLock { state in
             defer { state.files = [:] }

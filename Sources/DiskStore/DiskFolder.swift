@@ -1,4 +1,4 @@
-// The folder of the disk tier: its lock, its secret, its temporaries and the places of its files.
+// The folder of the disk tier: its lock, its secret, its temporary files, and the paths of its files.
 
 package import CacheStore
 package import EventLoop
@@ -6,17 +6,17 @@ package import Files
 import Glibc
 import Synchronization
 
-/// Why a disk tier cannot be opened, or a stored response cannot be had from it.
+/// The reason why a disk tier cannot be opened, or why a stored response cannot be read.
 package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Another daemon uses the folder.
     case inUse(path: String)
-    /// The folder is somebody else's, or another version's; nothing in it was changed.
+    /// The folder belongs to another owner or version; nothing in it was changed.
     case notTaken(FolderRefusal)
-    /// The folder or one of its files cannot be made, read or written.
+    /// The folder or one of its files cannot be created, read or written.
     case folder(SystemError)
-    /// The index cannot be made; the text is SQLite's.
+    /// The index cannot be created; `reason` is SQLite's text.
     case index(path: String, reason: String)
-    /// There is no such file any more: a miss.
+    /// The file no longer exists: a miss.
     case absent
     /// The stored response does not match its checksums and has been removed: a miss.
     case damaged
@@ -37,7 +37,7 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
             }
     }
 
-    /// Does something with the mark of the folder, and throws what that throws as an error of the tier.
+    /// Runs a call on the folder's mark, and converts its errors into errors of the tier.
     static func mark<Result>(_ call: () throws(FolderError) -> Result) throws(DiskTierError) -> Result {
         do throws(FolderError) { return try call() } catch { throw DiskTierError(error) }
     }
@@ -59,25 +59,26 @@ package enum DiskTierError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-/// Sendable: nothing in it changes but the lock, which is under a mutex that is held on I/O threads only.
+/// The folder of a disk tier. Sendable: it never changes, except for the lock, which is under a mutex that is held on
+/// I/O threads only.
 final class DiskFolder: Sendable {
     let path: String
     let calls: FileCalls
     let fileNameKey: StoredFileNameKey
-    /// What became of a folder that another version of Drydock wrote, for the log; nil where this one did.
+    /// The treatment of a folder of another version of Drydock, for the log; nil for a folder of this version.
     let remark: String?
     let kind: StoreKind
     let format: Int
-    /// It had a mark of this format and stored responses before it was opened.
+    /// Whether the folder had a mark of this format, and stored responses, before it was opened.
     let hasBeenUsed: Bool
-    /// What `fileNameKey` was made of.
+    /// The secret from which `fileNameKey` is made.
     let secret: [UInt8]
-    /// The lock of the folder, which keeps other processes out; nil once it has been given back.
+    /// The lock of the folder, which excludes other processes; nil after it was released.
     let lock: Mutex<FolderLock?>
 
     /// Opens a folder that is empty, missing, or marked as such a store. Blocks.
-    /// - Parameter format: of the files that are written; another one in tests.
-    /// - Throws: `DiskTierError`; `.notTaken` if the folder has foreign content; then it was not changed.
+    /// - Parameter format: the format of the files that are written; tests use another one.
+    /// - Throws: `DiskTierError`; `.notTaken` if the folder has foreign content, which is then unchanged.
     init(
         _ path: String,
         kind: StoreKind = .shared,
@@ -86,7 +87,8 @@ final class DiskFolder: Sendable {
     ) throws(DiskTierError) {
         (self.path, self.calls, self.kind, self.format) = (path, calls, kind, format)
         try Self.makeFolders(path, calls)
-        // Before the mark is written nothing in the folder may be changed: it may be anybody's until then.
+        // Nothing in the folder may be changed before the mark is written, because it may belong to another owner until
+        // then.
         _ = try DiskTierError.mark { () throws(FolderError) in try FolderMark.inspect(path, kind, newest: format) }
         var lock = try FolderLock(path)
         do throws(DiskTierError) {
@@ -112,7 +114,7 @@ final class DiskFolder: Sendable {
 
     deinit { release() }
 
-    /// Lets another process use the folder.
+    /// Allows another process to use the folder.
     func release() {
         lock.withLock { lock in
             lock?.release()
@@ -122,7 +124,7 @@ final class DiskFolder: Sendable {
 
     static let folders = ["tmp", "objects", "trash"]
     var objects: String { "\(path)/objects" }
-    /// Folders that were removed as a whole wait here until an I/O thread deletes them.
+    /// The path of folders that were removed as a whole, until an I/O thread deletes them.
     var trash: String { "\(path)/trash" }
     var index: String { "\(path)/index.sqlite" }
     var rules: String { "\(path)/rules" }
@@ -130,15 +132,15 @@ final class DiskFolder: Sendable {
 
     func place(of name: StoredFileName) -> String { "\(objects)/\(name.relativePath)" }
 
-    /// A unique name.
+    /// The path of a new temporary file.
     func temporary() -> String { "\(path)/tmp/\(String(UInt64.random(in: 0 ... .max), radix: 36))" }
 
-    /// Moves a temporary file to its place; blocks. Another thread may remove an empty folder in between, so the
-    /// folders may have to be made twice.
+    /// Moves a temporary file to its final path; blocks. Another thread may remove an empty folder at the same time, so
+    /// that the folders may have to be created twice.
     func move(_ temporary: String, to name: StoredFileName) throws(DiskTierError) {
         let place = place(of: name)
         var error = SystemError("rename to \(place)", code: ENOENT)
-        // Another daemon may have made the folder anew by then.
+        // Another daemon may have created the folder anew in the meantime.
         guard lock.withLock({ $0?.holds(path) ?? false }) else { throw .folder(error) }
         for _ in 0..<8 {
             if calls.rename(temporary, place) == 0 { return }
@@ -158,7 +160,7 @@ final class DiskFolder: Sendable {
         throw .folder(error)
     }
 
-    /// The two folders of a place. A missing `objects` itself is made by the repair of the whole folder.
+    /// The two folders above a path. A missing `objects` itself is created by the repair of the whole folder.
     private static func folders(of place: String) -> (first: String, second: String) {
         (String(place.dropLast(36)), String(place.dropLast(33)))
     }
@@ -168,15 +170,15 @@ final class DiskFolder: Sendable {
         if calls.makeFolder(second) == 0 || errno == EEXIST { return }
         guard errno == ENOENT else { throw .folder(SystemError("mkdir \(second)")) }
         if calls.makeFolder(first) != 0, errno != EEXIST { throw .folder(SystemError("mkdir \(first)")) }
-        // Where that fails since the first one is gone again, the next turn makes both.
+        // If this fails because the first folder was removed again, the next turn creates both.
         if calls.makeFolder(second) != 0, errno != EEXIST, errno != ENOENT {
             throw .folder(SystemError("mkdir \(second)"))
         }
     }
 
-    /// Removes the folders that a place was in, where they are empty now; blocks.
+    /// Removes the empty folders above a path; blocks.
     func removeFolders(of place: String) {
-        // A temporary file, for example, is in none of these folders.
+        // A path outside of these folders, such as that of a temporary file, is ignored.
         guard place.hasPrefix("\(objects)/"), place.utf8.count == objects.utf8.count + 39 else { return }
         let (first, second) = Self.folders(of: place)
         if calls.removeFolder(second) == 0 || errno == ENOENT { _ = calls.removeFolder(first) }
@@ -192,32 +194,32 @@ final class DiskFolder: Sendable {
     }
 
     /// Removes all stored files at once, while no other thread works in the folder. Blocks.
-    /// - Throws: `DiskTierError.folder`; then the files are still there.
+    /// - Throws: `DiskTierError.folder`; the files then still exist.
     func discardObjects() throws(DiskTierError) {
         guard isHeld else { throw .folder(SystemError("rename \(objects)", code: ESTALE)) }
         try Self.discard(objects, trash, calls)
     }
 
-    /// Whether the folder at this place is the one that was taken, and not one that another
-    /// daemon has made since; blocks.
+    /// Whether the folder at this path is the locked one, and not one that another daemon has created since; blocks.
     var isHeld: Bool { lock.withLock { $0?.holds(path) ?? false } }
 
     private static func discard(_ objects: String, _ trash: String, _ calls: FileCalls) throws(DiskTierError) {
         let target = "\(trash)/\(String(UInt64.random(in: 0 ... .max), radix: 36))"
         guard calls.rename(objects, target) == 0 else { throw .folder(SystemError("rename \(objects)")) }
-        // Where that fails, the next file makes it.
+        // If this fails, the next file creates the folder.
         _ = calls.makeFolder(objects)
     }
 
-    /// Removes some of what waits in the trash; blocks.
-    /// - Returns: whether there is more that can be removed.
+    /// Removes some files of the trash; blocks.
+    /// - Returns: whether there are more that can be removed.
     func emptyTrash(files most: Int) -> Bool {
         var left = most
         for name in FolderNames.of(trash) where left > 0 { remove("\(trash)/\(name)", &left) }
         return left == 0
     }
 
-    /// - Parameter left: how many files may still be removed; below zero where one cannot be.
+    /// Removes a folder with its content.
+    /// - Parameter left: the number of files that may still be removed; negative if one cannot be removed.
     private func remove(_ path: String, _ left: inout Int) {
         left -= 1
         if calls.unlink(path) == 0 { return }
@@ -226,12 +228,12 @@ final class DiskFolder: Sendable {
         if left > 0 { _ = calls.removeFolder(path) }
     }
 
-    /// Bytes that the file system has left for us.
+    /// The free bytes of the file system; nil if they are unknown.
     func available() -> Int64? { calls.available(path) }
 
-    /// Makes the folder if it is missing, and marks it for later openers; blocks.
+    /// Creates the folder if it is missing, and marks it for later openers; blocks.
     /// - Returns: the state of the folder before.
-    /// - Throws: `DiskTierError`; then the folder is unchanged, or has a part of the mark if the disk failed.
+    /// - Throws: `DiskTierError`; the folder is then unchanged, or has a part of the mark if the disk failed.
     @discardableResult
     static func claim(
         _ path: String,
@@ -243,7 +245,7 @@ final class DiskFolder: Sendable {
         return try DiskTierError.mark { () throws(FolderError) in try FolderMark.claim(path, kind, newest: format) }
     }
 
-    /// Empties a store of an older format; pins and the secret stay, since their format never changed.
+    /// Empties a store of an older format; pins and the secret are kept, because their format never changed.
     /// - Returns: what was found and done, for the log.
     private static func convert(
         _ path: String,
@@ -262,7 +264,7 @@ final class DiskFolder: Sendable {
         try discard("\(path)/objects", "\(path)/trash", calls)
         DiskIndex.remove("\(path)/index.sqlite")
         _ = calls.unlink("\(path)/rules")
-        // Last: a process that is killed before begins again.
+        // The mark is written last: if the process is killed before, the next one begins again.
         try DiskTierError.mark { () throws(FolderError) in try FolderMark.write(path, kind, format: format) }
         return "the cache folder \(path) was written in format \(old), which this version does not read: it was emptied"
     }
@@ -276,7 +278,7 @@ final class DiskFolder: Sendable {
         if calls.makeFolder(path) != 0 && errno != EEXIST { throw .folder(SystemError("mkdir \(path)")) }
     }
 
-    /// Reads the secret, or makes one; files that were named with a lost one keep their names.
+    /// Reads the secret, or creates one. Files whose names were made with a lost secret keep them.
     private static func secret(_ path: String, _ calls: FileCalls) throws(DiskTierError) -> [UInt8] {
         let file = calls.open(path, O_RDWR | O_CREAT, 0o600)
         if file < 0 { throw .folder(SystemError("open \(path)")) }
@@ -297,21 +299,21 @@ final class DiskFolder: Sendable {
 /// A value that holds descriptors: its owner must call ``release()`` once.
 struct FolderLock: Sendable {
     private let folder: Int32
-    /// The lock on the file `lock`, the only one that version 0.1.0 checks; -1 if it is not held.
+    /// The descriptor of the file `lock`, the only lock that version 0.1.0 checks; -1 if it is not held.
     private var file: Int32 = -1
 
-    /// Takes the folder and changes nothing in it; blocks.
-    /// - Throws: `DiskTierError.inUse` where another process has it.
+    /// Locks the folder without changing anything in it; blocks.
+    /// - Throws: `DiskTierError.inUse` if another process has locked it.
     init(_ path: String) throws(DiskTierError) {
         folder = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if folder < 0 { throw .folder(SystemError("open \(path)")) }
-        // Some network file systems lock only files that are open for writing: there the lock file must do.
+        // Some network file systems lock only files that are open for writing; there the lock file has to be enough.
         guard flock(folder, LOCK_EX | LOCK_NB) != 0, [EWOULDBLOCK, EINTR].contains(errno) else { return }
         close(folder)
         throw .inUse(path: path)
     }
 
-    /// Locks the file, too, and makes it if it is missing; blocks.
+    /// Locks the lock file, too, and creates it if it is missing; blocks.
     mutating func takeFile(_ path: String, _ calls: FileCalls) throws(DiskTierError) {
         if file >= 0 { close(file) }
         file = calls.open("\(path)/lock", O_RDWR | O_CREAT, 0o600)
@@ -320,17 +322,17 @@ struct FolderLock: Sendable {
         throw errno == EWOULDBLOCK ? .inUse(path: path) : .folder(SystemError("flock \(path)/lock"))
     }
 
-    /// Whether the folder of that name is still the one that is locked; blocks.
+    /// Whether the folder with this name is still the locked one; blocks.
     func holds(_ path: String) -> Bool {
         var (mine, there) = (stat(), stat())
         guard fstat(folder, &mine) == 0, stat(path, &there) == 0 else { return false }
         return mine.st_dev == there.st_dev && mine.st_ino == there.st_ino
     }
 
-    /// Lets another process use the folder.
+    /// Allows another process to use the folder.
     func release() {
         for descriptor in [file, folder] where descriptor >= 0 {
-            // Closing alone would not do while a child that was just forked has a copy of the descriptor.
+            // Closing is not enough while a child process that was just forked has a copy of the descriptor.
             flock(descriptor, LOCK_UN)
             close(descriptor)
         }

@@ -1,4 +1,4 @@
-// Finds in the index the files that a listing or a purge is about.
+// Queries of the index for listings and purges.
 
 import CacheStore
 import EventLoop
@@ -7,13 +7,13 @@ import SQLite
 // MARK: - Listings
 
 extension DiskIndex {
-    /// A row of a listing.
+    /// A row of a listing, with the file that it describes.
     struct Listed: Sendable {
         let name: StoredFileName
         let url: String
     }
 
-    /// Rows by URL; the index's thread.
+    /// The rows of a listing, by URL; on the index's thread.
     func list(_ query: ListQuery, pinned: [String], limit: Int) throws(SQLiteError) -> [Listed] {
         var conditions = ["1"]
         var arguments: [SQLiteValue] = []
@@ -27,7 +27,8 @@ extension DiskIndex {
             query.prefix, query.pattern.map { $0.contains("*") ? String($0.prefix { $0 != "*" }) : "" } ?? "",
         ]
         where !beginning.isEmpty {
-            // No character comes after the last one of Unicode.
+            // The range ends before the first string that does not begin with the prefix; no character follows the last
+            // one of Unicode.
             match.append("url >= ? AND url < ?")
             values += [.text(beginning), .text(beginning + "\u{10FFFF}")]
         }
@@ -70,7 +71,7 @@ extension DiskIndex {
 // MARK: - Purges
 
 extension DiskIndex {
-    /// A file that a purge concerns, and where the search for the next one begins.
+    /// A file that a purge removes, and the position at which the search for the next one begins.
     struct PendingRemoval: Sendable {
         var keyHash: UInt64
         var name: StoredFileName
@@ -78,7 +79,8 @@ extension DiskIndex {
         var url: String
     }
 
-    /// How many files purges concern that were fetched or last confirmed before them; the index's thread.
+    /// The number of files that purges affect and that were fetched or last validated before them; on the index's
+    /// thread.
     /// - Parameter pinned: the URLs that purges for age spare.
     func count(_ rules: [PurgeRule], before number: UInt64, pinned: [String]) throws(SQLiteError) -> Int {
         let conditions = rules.map { $0.condition(pinned: pinned) }
@@ -92,8 +94,8 @@ extension DiskIndex {
         }
     }
 
-    /// Some of the files that a purge concerns, those behind `last` only; the index's thread.
-    /// - Throws: `SQLiteError`; `.corrupt` where one of their rows is damaged.
+    /// Some of the files that a purge removes, only those after `last`; on the index's thread.
+    /// - Throws: `SQLiteError`; `.corrupt` if one of their rows is damaged.
     func doomed(
         by rule: PurgeRule,
         before number: UInt64,
@@ -127,7 +129,7 @@ extension DiskIndex {
         }
     }
 
-    /// The key hashes of all files of a URL; the index's thread.
+    /// The key hashes of all files of a URL; on the index's thread.
     func keyHashes(of url: String) throws(SQLiteError) -> [UInt64] {
         try database.read { session throws(SQLiteError) in
             var hashes: [UInt64] = []
@@ -140,7 +142,7 @@ extension DiskIndex {
 }
 
 extension PurgeRule {
-    /// It concerns a range of the index's order by URL.
+    /// Whether the rule affects one range of the index's order by URL.
     fileprivate var hasRange: Bool {
         switch target {
         case .url: true
@@ -167,7 +169,7 @@ extension PurgeRule {
         return (sql, values)
     }
 
-    /// URLs that begin like this; no character comes after the last one of Unicode.
+    /// The condition for URLs that begin with a prefix; no character follows the last one of Unicode.
     private static func range(_ prefix: String) -> (String, [SQLiteValue]) {
         prefix.isEmpty ? ("1", []) : ("url >= ? AND url < ?", [.text(prefix), .text(prefix + "\u{10FFFF}")])
     }

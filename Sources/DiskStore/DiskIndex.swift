@@ -1,4 +1,5 @@
-// The index of the disk tier: one SQLite row per file, written behind, in batches, on one thread. It can be lost.
+// The index of the disk tier: one SQLite row per file, written later in batches on one thread. The tier works without
+// it, and rebuilds it from the files.
 
 import CacheStore
 import EventLoop
@@ -11,19 +12,20 @@ enum IndexChange: Sendable {
     case put(IndexRow)
     case remove(StoredFileName)
     case removeAll
-    /// When a file was last used, and its place in the order of eviction: see ``IndexRow/use(of:)``.
+    /// A file was used; the number is its last use and its position in the order of eviction, see
+    /// ``IndexRow/use(of:)``.
     case used(StoredFileName, Int64)
 }
 
 enum IndexFailure: Sendable {
-    /// Writes are lost until the next walk over the files.
+    /// A batch could not be written; its changes are lost until the next walk over the files.
     case unwritten(String)
     /// The database was damaged and has been replaced by an empty one.
     case replaced(String)
 }
 
-/// Sendable: pending changes, the database and the observer are each under a mutex; the database is used on the index's
-/// own thread once the tier is open, and its connection is under a lock of its own besides.
+/// The index. Sendable: pending changes, the database and the observer are each under a mutex; the database is used on
+/// the index's own thread once the tier is open, and its connection also has a lock of its own.
 final class DiskIndex: Sendable {
     private struct Pending {
         var changes: [IndexChange] = []
@@ -31,7 +33,7 @@ final class DiskIndex: Sendable {
         var isClosed = false
     }
 
-    /// A closure right under a mutex would be wrapped once more with each look.
+    /// A closure right under a mutex would be wrapped again at each access, so that an object holds it.
     private final class Observer: Sendable {
         let report: @Sendable (IndexFailure) -> Void
 
@@ -39,7 +41,7 @@ final class DiskIndex: Sendable {
     }
 
     let path: String
-    /// On a full disk, say; forgotten with the process.
+    /// Whether the index is in memory only, such as on a full disk.
     private let isInMemory: Bool
     private let stamp: Int64
     let thread: IOPool
@@ -51,18 +53,18 @@ final class DiskIndex: Sendable {
     /// Databases that must not be closed while the process runs.
     private static let abandoned = Mutex<[SQLiteConnection]>([])
 
-    /// What ``open(_:stamp:)`` has found.
+    /// The result of ``open(_:stamp:)``.
     struct Opened {
         let index: DiskIndex
-        /// How many rows it has, one for every file; nil where the last user did not close it in order.
+        /// The number of rows, one for every file; nil if the last user did not close it in order.
         let count: Int?
-        /// Why it is not the one that was there.
+        /// The reason why the previous index is not used; nil if it is.
         var failure: IndexFailure?
     }
 
-    /// Opens the index. It makes a new one if the file is missing, damaged or of another version, and one in memory if
-    /// the disk is full. Blocks.
-    /// - Parameter stamp: an index with another one is void.
+    /// Opens the index. A file that is missing, damaged or of another version is replaced, and on a full disk the index
+    /// is in memory. Blocks.
+    /// - Parameter stamp: the stamp of the store; an index with another one is invalid.
     static func open(_ path: String, stamp: Int64) throws(DiskTierError) -> Opened {
         let thread: IOPool
         do throws(SystemError) {
@@ -92,19 +94,19 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// The index and SQLite's own files beside it.
+    /// Removes the index and SQLite's own files beside it.
     static func remove(_ path: String) {
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
     }
 
-    /// Opens the database, and takes its mark of an orderly end away, so that an end that is not in order shows.
-    /// - Parameter path: nil for an index that is forgotten with the process.
+    /// Opens the database, and removes its mark of an orderly end, so that a crash is noticed at the next start.
+    /// - Parameter path: the path; nil for an index in memory only.
     private static func connect(
         _ path: String?,
         stamp: Int64
     ) throws(SQLiteError) -> (database: SQLiteConnection, count: Int?) {
         let database = try SQLiteConnection(path: path) { session throws(SQLiteError) in
-            // A commit is a write without fsync: what the disk has lost then shows as a missing or older row.
+            // A commit is a write without fsync: after a loss by the disk a row is missing, or older.
             try session.execute("PRAGMA synchronous = NORMAL")
             if path != nil { try session.useWriteAheadLog() }
         }
@@ -127,17 +129,18 @@ final class DiskIndex: Sendable {
 
     deinit { thread.stop() }
 
-    /// A batch was lost: the files know better.
+    /// Whether a batch was lost, so that only the files are reliable.
     var isIncomplete: Bool { hasFailed.load(ordering: .relaxed) }
 
     var database: SQLiteConnection { connection.withLock { $0 } }
 
+    /// Sets the receiver of failures.
     /// - Parameter report: called on the index's thread.
     func observe(_ report: @escaping @Sendable (IndexFailure) -> Void) { observer.exchange(Observer(report)) }
 
     // MARK: - Changes
 
-    /// Writes behind; any thread.
+    /// Adds a change to the next batch; any thread.
     func note(_ change: IndexChange) {
         let mustSchedule = pending.withLock { pending in
             if pending.isClosed { return false }
@@ -148,13 +151,13 @@ final class DiskIndex: Sendable {
         if mustSchedule { thread.submit { [weak self] in self?.writeBatch() } }
     }
 
-    /// Runs work on the index's thread, between batches; drops it when the index is closed.
+    /// Runs work on the index's thread, between batches; drops it after the index is closed.
     func submit(_ work: @escaping @Sendable () -> Void) { thread.submit(work) }
 
-    /// Waits for what the index's thread was given before; not when the index is closed.
+    /// Waits for all work that was submitted to the index's thread before; returns at once if the index is closed.
     func pass() async { try? await thread.run {} }
 
-    /// Writes all pending changes in one transaction; the index's thread.
+    /// Writes all pending changes in one transaction; on the index's thread.
     func writeBatch() {
         let changes = pending.withLock { pending in
             defer {
@@ -174,11 +177,11 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// The index's thread.
+    /// Handles a failure of the database; on the index's thread.
     func fail(_ error: SQLiteError) {
         let report = observer.withLock { $0 }?.report
-        // Misuse: the database is closed, since it could not be replaced when it was damaged. After the end of the
-        // index it is somebody else's.
+        // Misuse means that the database is closed, because it could not be replaced when it was damaged. After the end
+        // of the index its path belongs to another owner.
         let isUnreplaced = error.code == .misuse && !pending.withLock { $0.isClosed }
         guard isUnreplaced || [.corrupt, .notADatabase].contains(error.code) else {
             report?(.unwritten(error.reason))
@@ -195,8 +198,8 @@ final class DiskIndex: Sendable {
     /// Whether the file of the index was removed; writes to the open database would be lost. Blocks.
     var isLost: Bool { !isInMemory && access(path, F_OK) != 0 && errno == ENOENT }
 
-    /// Makes a new file if the index's file was removed. The caller must then walk over the files of the
-    /// tier; the index's thread.
+    /// Creates a new file if the index's file was removed. The caller must then walk over the files of the tier; on the
+    /// index's thread.
     func replaceLost() {
         guard isLost else { return }
         let report = observer.withLock { $0 }?.report
@@ -207,8 +210,8 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// Gives the index up, because another daemon has the folder now. The database stays open until the process ends:
-    /// closing it would delete, by name, the files that SQLite keeps beside the other daemon's.
+    /// Abandons the index, because another daemon has the folder now. The database stays open until the process ends:
+    /// closing it would delete, by name, files that SQLite keeps for the other daemon.
     func abandon() {
         if isAbandoned.exchange(true, ordering: .relaxed) { return }
         let database = database
@@ -252,9 +255,9 @@ struct IndexRow: Sendable {
     var service: String
     var url: String
     var status: Int64
-    /// The number of the fetch or check that last brought or confirmed the response.
+    /// The number of the fetch that brought the response, or of its last validation.
     var number: UInt64
-    /// The tags for purges, each between line feeds; nil if there are none.
+    /// The tags for purges, each between line feeds; nil for none.
     var tags: String?
 
     init(slot: DiskTable.Slot, key: [UInt8], head: StoredHead) {
@@ -267,11 +270,11 @@ struct IndexRow: Sendable {
         tags = names.isEmpty ? nil : "\n" + names.joined(separator: "\n") + "\n"
     }
 
-    /// What ``init(_:)`` reads, in its order.
+    /// The columns that ``init(_:)`` reads, in its order.
     static let columns =
         "high, low, keyhash, service, url, fileid, body, size, stored, used, status, number, tags, sum"
 
-    /// Nil if the row does not match its checksum; a column of a wrong type is read as SQLite converts it.
+    /// Reads a row; nil if it does not match its checksum. A column of a wrong type is read as SQLite converts it.
     init?(_ row: borrowing SQLiteRow) {
         slot = DiskTable.Slot(
             keyHash: row.unsigned(2),
@@ -288,8 +291,8 @@ struct IndexRow: Sendable {
         guard row.integer(13) == Int64(checksum) else { return nil }
     }
 
-    /// The column of the last use: Unix seconds, and above 32 bits the standing in the order of eviction, which older
-    /// versions did not write; they take it for a late use.
+    /// The value of the column of the last use: Unix seconds, and above 32 bits the position in the order of eviction,
+    /// which older versions did not write, and interpret as a late use.
     static func use(of slot: DiskTable.Slot) -> Int64 {
         let standing = slot.standing
         return Int64(slot.lastUse) | Int64(standing.uses) << 32 | (standing.isInMain ? 1 << 34 : 0)
@@ -299,7 +302,7 @@ struct IndexRow: Sendable {
         EvictionStanding(isInMain: use >> 34 & 1 == 1, uses: UInt8(truncatingIfNeeded: use >> 32 & 3))
     }
 
-    /// CRC32C of all columns but when the file was last used, of which no purge and no answer depends.
+    /// The CRC32C of all columns except for the last use, which affects neither purges nor answers.
     var checksum: UInt32 {
         let numbers = (
             slot.keyHash, slot.name.high, slot.name.low, slot.fileID, slot.bodyLength, slot.size, slot.storedAt, status,
@@ -310,7 +313,7 @@ struct IndexRow: Sendable {
         for text in [service, url, tags ?? ""] {
             var text = text
             text.withUTF8 { sum.update(UnsafeRawBufferPointer($0)) }
-            // No text holds a NUL.
+            // A NUL separates the texts, because no text contains one.
             withUnsafeBytes(of: UInt8(0)) { sum.update($0) }
         }
         return sum.value
@@ -318,7 +321,7 @@ struct IndexRow: Sendable {
 }
 
 extension SQLiteRow {
-    /// SQLite's integers have a sign: the bits are the same.
+    /// SQLite's integers are signed: the bits are the same.
     func unsigned(_ column: Int) -> UInt64 { UInt64(bitPattern: integer(column)) }
 }
 
@@ -327,10 +330,11 @@ extension SQLiteValue {
 }
 
 extension DiskIndex {
-    /// Another number makes the index anew from the files.
+    /// The version of the schema; an index of another version is rebuilt from the files.
     private static let schema: Int64 = 4
 
-    /// - Parameter stamp: rows that were written under another one are void.
+    /// Creates the tables.
+    /// - Parameter stamp: the stamp of the store; rows with another one are invalid.
     static func prepare(_ session: SQLiteSession, stamp: Int64) throws(SQLiteError) {
         try session.execute(script: "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER)")
         let number = { (name: String) throws(SQLiteError) in
@@ -354,14 +358,14 @@ extension DiskIndex {
     /// Some rows, in the order of their names.
     struct Page: Sendable {
         var slots: [DiskTable.Slot] = []
-        /// Every row matches its checksum.
+        /// Whether every row matches its checksum.
         var isWhole = true
-        /// Where the next page begins; nil after the last one.
+        /// The position of the next page; nil after the last one.
         var next: StoredFileName?
     }
 
-    /// The rows after `last`; for the index's thread, or while no other code uses the index. A row also counts as
-    /// damaged if one of SQLite's indexes, by which purges search, lacks it.
+    /// The rows after `last`; on the index's thread, or while no other code uses the index. A row also counts as
+    /// damaged if one of SQLite's indexes, which purges use, lacks it.
     func page(after last: StoredFileName?, limit: Int) throws(SQLiteError) -> Page {
         try database.read { session throws(SQLiteError) in
             var page = Page()

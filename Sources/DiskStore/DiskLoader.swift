@@ -1,4 +1,4 @@
-// How the table learns of the files: from the index, page by page, and after an unclean end from a walk over the
+// The ways in which the table learns of the files: page by page from the index, and after a crash by a walk over the
 // folders.
 
 import CacheStore
@@ -9,18 +9,18 @@ import HTTPCaching
 import SQLite
 import Synchronization
 
-/// Sendable: its members are.
+/// Loads the table from the index. Sendable: its members are.
 final class DiskLoader: Sendable {
-    /// Rows of the first page, for which opening waits: more than most folders have.
+    /// The rows of the first page, which opening waits for: more than most folders have.
     static let firstPage = 2048
     private static let page = 8192
-    /// Rows that are put into the table under one lock.
+    /// The rows that are added to the table under one lock.
     private static let slice = 512
 
     private struct Progress: Sendable {
-        /// How many rows there must be; nil where files may be without a row.
+        /// The expected number of rows; nil if files may lack a row.
         var expected: Int?
-        /// Rows so far whose checksums matched, and whose files need no check by the walk.
+        /// The number of rows so far whose checksums matched, and whose files need no check by the walk.
         var count = 0
         var last: StoredFileName?
     }
@@ -30,7 +30,8 @@ final class DiskLoader: Sendable {
     private let walker: DiskWalker
     private let onEnd: @Sendable () -> Void
 
-    /// - Parameter onEnd: the table knows every file, without a walk; called where that is found out.
+    /// Makes a loader.
+    /// - Parameter onEnd: called when the table is known to be complete without a walk.
     init(_ parts: DiskParts, _ remover: DiskRemover, _ walker: DiskWalker, onEnd: @escaping @Sendable () -> Void) {
         self.parts = parts
         self.remover = remover
@@ -38,22 +39,22 @@ final class DiskLoader: Sendable {
         self.onEnd = onEnd
     }
 
-    /// Blocks: opening waits for it.
-    /// - Parameter expected: how many rows there must be; nil where files may be without a row.
+    /// Loads the first page; blocks, because opening waits for it.
+    /// - Parameter expected: the expected number of rows; nil if files may lack a row.
     func begin(expected: Int?) { step(Progress(expected: expected), limit: Self.firstPage) }
 
-    /// On the index's thread, or before anybody else has the tier.
+    /// Loads a page; on the index's thread, or before the tier is in use.
     private func step(_ progress: Progress, limit: Int) {
         if parts.state.withLock({ $0.isClosed }) { return }
         let (index, invalidations) = (parts.index, parts.invalidations)
         let page: DiskIndex.Page
         do throws(SQLiteError) {
-            // A row that changes behind the load is written before it is read, or after the table knows better.
+            // Pending changes are written first, so that a row is not read in an older state than the table has.
             index.writeBatch()
             page = try index.page(after: progress.last, limit: limit)
         } catch {
             index.fail(error)
-            // If the index could not be replaced, its rows are made again from the files.
+            // If the index could not be replaced, its rows are rebuilt from the files.
             if parts.state.withLock({ $0.phase == .loading }) { walker.start(trustsTable: true) }
             return
         }
@@ -88,16 +89,16 @@ final class DiskLoader: Sendable {
 
 // MARK: - The walk
 
-/// One folder at a time on the index's thread, so that its batches are written in between.
+/// Walks over the folders, one at a time on the index's thread, so that its batches are written in between.
 ///
 /// Sendable: its members are.
 final class DiskWalker: Sendable {
     private struct Walk: Sendable {
         let names: [String]
         var next = 0
-        /// A later walk takes the place of this one.
+        /// The number of the walk; a later walk replaces this one.
         let number: Int
-        /// A file that the table knows has its row.
+        /// Whether each file in the table is known to have a row in the index.
         let trustsTable: Bool
     }
 
@@ -106,7 +107,8 @@ final class DiskWalker: Sendable {
     private let remover: DiskRemover
     private let onEnd: @Sendable () -> Void
 
-    /// - Parameter onEnd: the table knows every file; called on the index's thread.
+    /// Makes a walker.
+    /// - Parameter onEnd: called on the index's thread when the table is complete.
     init(
         _ parts: DiskParts,
         _ adopter: DiskAdopter,
@@ -119,13 +121,14 @@ final class DiskWalker: Sendable {
         self.onEnd = onEnd
     }
 
-    /// The index has failed; its thread.
+    /// Handles a failure of the index, by a walk; on the index's thread.
     func indexFailed(_ failure: IndexFailure) {
         parts.tell(failure)
         if case .replaced = failure { start(trustsTable: false) }
     }
 
-    /// - Parameter trustsTable: false where the index was replaced, so that every file needs a new row.
+    /// Starts a walk.
+    /// - Parameter trustsTable: false if the index was replaced, so that every file needs a new row.
     func start(trustsTable: Bool) {
         let number = parts.state.withLock { $0.beginWalk() }
         step(Walk(names: FolderNames.of(parts.folder.objects), number: number, trustsTable: trustsTable))
@@ -143,7 +146,7 @@ final class DiskWalker: Sendable {
         for second in FolderNames.of(first) {
             let files = FolderNames.of("\(first)/\(second)")
             for file in files { visit(file, "\(first)/\(second)/\(file)", walk.trustsTable) }
-            // Only an empty folder is removed; any other file stays.
+            // Only an empty folder is removed; other content stays.
             if files.isEmpty { _ = folder.calls.removeFolder("\(first)/\(second)") }
         }
         if FolderNames.of(first).isEmpty { _ = folder.calls.removeFolder(first) }
@@ -153,7 +156,7 @@ final class DiskWalker: Sendable {
     }
 
     private func visit(_ file: String, _ path: String, _ trustsTable: Bool) {
-        // A file with a foreign name is left alone.
+        // A file with a foreign name is ignored.
         guard let name = StoredFileName(hex: file), path.hasSuffix(name.relativePath) else { return }
         parts.lock(name).withLock {
             if parts.state.withLock({ $0.table.markSeen(name) }), trustsTable { return }
@@ -177,7 +180,7 @@ final class DiskWalker: Sendable {
         }
     }
 
-    /// Takes rows without a file out of the table, some at a time.
+    /// Removes entries without a file from the table, some at a time.
     private func forgetMissing(_ number: Int, before place: Int?) {
         let (missing, next) = parts.state.withLock { state in
             let (missing, next) = state.table.unseen(before: place, count: 2048)
@@ -195,7 +198,7 @@ final class DiskWalker: Sendable {
 
 // MARK: - A file that is not known
 
-/// Sendable: its members are.
+/// Adds files that are found on the disk. Sendable: its members are.
 final class DiskAdopter: Sendable {
     private let parts: DiskParts
     private let pins: DiskPins
@@ -205,8 +208,8 @@ final class DiskAdopter: Sendable {
         self.pins = pins
     }
 
-    /// Tells the table and the index about a file that they do not know; under the file's lock.
-    /// - Returns: nil where the key was removed, or purged by a rule, before the file was found.
+    /// Adds a file to the table and the index that they do not know; under the file's lock.
+    /// - Returns: nil if the key was removed, or purged by a rule, before the file was found.
     func adopt(_ file: StoredFile, _ hash: UInt64, _ name: StoredFileName) -> DiskTable.Slot? {
         let found = DiskTable.Slot(
             keyHash: hash,
@@ -222,7 +225,7 @@ final class DiskAdopter: Sendable {
         let (invalidations, rules) = (parts.invalidations, InvalidationRule.concerning(head, key))
         let isOurs = parts.state.withLock { $0.table.find(hash, name)?.fileID == found.fileID }
         let suspect = invalidations.suspectNumber
-        // First, so that a rule that is made meanwhile has a greater number.
+        // This comes first, so that a rule that is made at the same time has a greater number.
         invalidations.advance(past: max(found.fileID, head.number))
         if invalidations.verdict(head, key, rules) == .gone { return nil }
         if !isOurs, max(found.fileID, head.number) > suspect, invalidations.isConcerned(head, key, rules) { return nil }

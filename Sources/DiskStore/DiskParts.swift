@@ -1,18 +1,18 @@
-// What all parts of the disk tier share: the folder, the index, the locks of the files, and under its own lock the
-// state: what is known of the files and still to be done with them.
+// The state that all parts of the disk tier share: the folder, the index, the locks of the files, and, under its own
+// lock, the knowledge of the files and the work that is left.
 
 import CacheStore
 import EventLoop
 import HTTPCaching
 import Synchronization
 
-/// What the disk tier may use.
+/// The limits of the disk tier.
 package struct DiskLimits: Sendable {
-    /// Bytes of all files.
+    /// The most bytes of all files.
     package var size: Int64
-    /// Bytes of one body; nil is one quarter of `size`.
+    /// The most bytes of one body; nil for a quarter of `size`.
     package var maxObject: Int64?
-    /// Bytes that stay free on the file system.
+    /// The bytes that stay free on the file system.
     package var minFree: Int64
 
     package init(size: Int64 = 10 << 30, maxObject: Int64? = nil, minFree: Int64 = 1 << 30) {
@@ -22,7 +22,7 @@ package struct DiskLimits: Sendable {
     }
 }
 
-/// A lock of a whole piece of work, on I/O threads only.
+/// A lock that is held for a whole piece of work, on I/O threads only.
 final class FileLock: Sendable {
     private let mutex = Mutex(())
 
@@ -31,7 +31,7 @@ final class FileLock: Sendable {
     }
 }
 
-/// The parts of the tier know one another by what they do; what they do it with is here.
+/// The shared members of the parts of the tier, which know one another by their functions only.
 ///
 /// Sendable: the state is under its mutex; a file is changed, removed or given its name under its lock, on an I/O
 /// thread; everything else never changes.
@@ -40,7 +40,7 @@ final class DiskParts: Sendable {
     let index: DiskIndex
     let pool: IOPool
     let limits: DiskLimits
-    /// Stored beside the files, so that the rules outlive whatever the files outlive.
+    /// The invalidation rules, stored beside the files, so that both are lost or kept together.
     let invalidations: Invalidations
     let troubles: TroubleTeller
     let state = Mutex(DiskState())
@@ -83,7 +83,7 @@ final class DiskParts: Sendable {
 
     func keyHash(_ key: CacheKey) -> UInt64 { digest(key).low }
 
-    /// The hash of a key: the name of its file, where it has no selecting fields.
+    /// The hash of a key, which is the name of its file if the response does not vary.
     func digest(_ key: CacheKey) -> StoredFileName { StoredFileName(key.bytes, key: folder.fileNameKey) }
 
     /// The name of a response's file: a hash of its key and, if it varies, of its selecting fields.
@@ -106,77 +106,77 @@ final class DiskParts: Sendable {
 
 // MARK: - The state
 
-/// Its owner's lock protects it.
+/// The state of the tier; the mutex of its owner protects it.
 struct DiskState {
-    /// How much the table knows.
+    /// The completeness of the table.
     enum Phase {
-        /// Rows of the index are still to come.
+        /// Rows of the index are still missing.
         case loading
         /// The folders are walked for files without a row.
         case walking
-        /// Every file.
+        /// The table has every file.
         case settled
     }
 
-    /// What becomes of a row of the index.
+    /// The result of loading a row of the index.
     enum Loaded { case known, doomed, unknown }
 
     var table = DiskTable()
     var statistics = TierStatistics()
     var phase = Phase.loading
-    /// Walks that have begun.
+    /// The number of walks that have begun.
     var walks = 0
-    /// Removals before the table was complete, each with its number: older files that the walk finds are removed.
-    /// Three tables: by the hash of the key, by the file's name, and one for all files.
+    /// The removals before the table was complete, each with its number, so that older files that a walk finds are
+    /// removed. Three members: by the hash of the key, by the file's name, and for all files.
     private var doomed: [UInt64: UInt64] = [:]
     private var doomedFiles: [StoredFileName: UInt64] = [:]
     private var doomedAll: UInt64 = 0
-    /// Hashes of keys whose files are not evicted.
+    /// The hashes of keys whose files are not evicted.
     private(set) var pinned: Set<UInt64> = []
-    /// ``pinned`` by the URLs that are pinned: a key stays known as pinned when its files have gone.
+    /// The hashes in ``pinned`` by their URLs: a key stays pinned when its files are gone.
     private var pinnedByURL: [String: Set<UInt64>] = [:]
-    /// Files that are out of the table and wait for an I/O thread.
+    /// The files that are out of the table and wait for their removal by an I/O thread.
     var deletions = Slab<DiskTable.Slot>()
     var isDeleting = false
-    /// The old table after a purge of everything, released on an I/O thread.
+    /// The old table after a purge of everything, which an I/O thread releases.
     var discarded: DiskTable?
     var isTrimming = false
     var isClosed = false
-    /// The last refusal for want of room: its bytes, and when it was, in monotonic nanoseconds.
+    /// The last refusal because of missing room: its bytes, and its time in monotonic nanoseconds.
     var refusal: (bytes: Int64, at: UInt64)?
-    /// When a file last could not be written, in monotonic nanoseconds; nil where one could since.
+    /// The time of the last failed write in monotonic nanoseconds; nil if a later one succeeded.
     var failure: UInt64?
-    /// The folder is somebody else's now, or cannot be made again.
+    /// Whether the folder belongs to another owner now, or cannot be created again.
     var isAway = false
-    /// Parts of the folder in which empty folders have been looked for.
+    /// The number of parts of the folder in which empty folders were looked for.
     var prunedParts = 0
 
     var isSettled: Bool { phase == .settled && !isClosed }
 
     // MARK: - Arrivals
 
-    /// A file has got its name.
-    /// - Returns: what the table knows of it.
+    /// Adds a file that has got its name.
+    /// - Returns: its entry in the table.
     mutating func add(_ slot: DiskTable.Slot) -> DiskTable.Slot {
         statistics.commits += 1
         failure = nil
         return table.insert(slot)
     }
 
-    /// A row of the index.
-    /// - Parameter suspect: files of an earlier process have smaller numbers; if a row has a greater one, the head in
-    ///   its file must be checked.
+    /// Adds a row of the index.
+    /// - Parameter suspect: the first file number of this process: a row with a greater number must be from a damaged
+    ///   index, so that the head in its file must be checked.
     mutating func load(_ slot: DiskTable.Slot, unless suspect: UInt64) -> Loaded {
         if isDoomed(slot) { return .doomed }
-        // What this process has written, or found in the folder, is newer.
+        // An entry that this process has written, or found in the folder, is newer.
         if table.find(slot.keyHash, slot.name) != nil { return .known }
         if slot.fileID > suspect { return .unknown }
         table.insert(slot)
         return .known
     }
 
-    /// A file that was found in its folder.
-    /// - Returns: what the table knows of it now; nil where it was removed before it was found.
+    /// Adds a file that was found in its folder.
+    /// - Returns: its entry in the table; nil if the file was removed before it was found.
     mutating func adopt(_ found: DiskTable.Slot) -> DiskTable.Slot? {
         if isDoomed(found) { return nil }
         var slot = found
@@ -189,7 +189,8 @@ struct DiskState {
 
     // MARK: - Removals
 
-    /// - Returns: the file, where the table had it.
+    /// Removes a file.
+    /// - Returns: its entry, if the table had one.
     mutating func remove(_ file: DiskFileID) -> DiskTable.Slot? {
         if phase != .settled { doom(file.name, through: file.fileID) }
         guard let slot = table.find(file.keyHash, file.name), slot.fileID <= file.fileID else { return nil }
@@ -198,14 +199,14 @@ struct DiskState {
 
     /// Removes every variant of a key.
     /// - Parameters:
-    ///   - digest: of the key.
-    ///   - number: files of fetches that began later stay, where the walk finds them.
-    /// - Returns: the files, and the one that there may be beside them while the table is not complete.
+    ///   - digest: the digest of the key.
+    ///   - number: the number of the removal; files of later fetches stay if a walk finds them.
+    /// - Returns: the files, and a guess at another one while the table is incomplete.
     mutating func remove(_ digest: StoredFileName, number: UInt64) -> [DiskTable.Slot] {
         let removed = table.find(digest.low)
         for slot in removed { table.remove(slot.keyHash, slot.name) }
         if phase == .settled { return removed }
-        // A file that the table does not have yet must not come back.
+        // A file that the table lacks must not come back.
         doomed[digest.low] = number
         return removed.contains { $0.name == digest } ? removed : removed + [DiskTable.Slot(guess: digest)]
     }
@@ -216,8 +217,8 @@ struct DiskState {
         discarded = emptyTable()
     }
 
-    /// The folder's files may be gone: those that are still there are looked for.
-    /// - Returns: the table as it was.
+    /// Forgets all files of a folder that may be lost; those that still exist are then looked for.
+    /// - Returns: the previous table.
     mutating func forgetFiles() -> DiskTable {
         // Pending removals, and all removals from now on, are remembered, in case the walk finds their files.
         for place in 0..<deletions.count {
@@ -241,31 +242,31 @@ struct DiskState {
         doomedFiles[name] = max(fileID, doomedFiles[name] ?? 0)
     }
 
-    /// Removed since the tier was opened, before the table knew the file.
+    /// Whether the file was removed since the tier was opened, before the table knew it.
     private func isDoomed(_ slot: DiskTable.Slot) -> Bool {
         slot.fileID < doomedAll || slot.fileID < doomed[slot.keyHash] ?? 0 || slot.fileID <= doomedFiles[slot.name] ?? 0
     }
 
-    /// While the table is not complete: whether it may lack the file of a key that has no variants.
+    /// Whether an incomplete table may lack the file of a key without variants.
     func mayLack(_ keyHash: UInt64) -> Bool { phase != .settled && doomed[keyHash] == nil }
 
     // MARK: - Pins
 
-    /// Files of these keys make no room for others.
-    /// - Parameter url: of the keys.
+    /// Protects the files of these keys from eviction.
+    /// - Parameter url: the URL of the keys.
     mutating func pin(_ url: String, _ keyHashes: [UInt64]) {
         pinned.formUnion(keyHashes)
         pinnedByURL[url, default: []].formUnion(keyHashes)
     }
 
-    /// Files of this URL make room for others again, those too that are stored later.
+    /// Allows the files of this URL to be evicted again, later ones included.
     mutating func unpin(_ url: String) {
         pinned.subtract(pinnedByURL.removeValue(forKey: url) ?? [])
     }
 
     // MARK: - The table is complete
 
-    /// The table knows every file.
+    /// Declares the table complete.
     mutating func settle() {
         phase = .settled
         doomed = [:]
@@ -273,14 +274,16 @@ struct DiskState {
         doomedAll = 0
     }
 
-    /// - Returns: the number of the walk: a later one takes the place of an earlier one.
+    /// Begins a walk.
+    /// - Returns: its number; a later walk replaces an earlier one.
     mutating func beginWalk() -> Int {
         phase = .walking
         walks += 1
         return walks
     }
 
-    /// - Returns: false where another walk has begun.
+    /// Ends a walk.
+    /// - Returns: false if another walk has begun.
     mutating func endWalk(_ number: Int) -> Bool {
         guard walks == number else { return false }
         settle()
@@ -289,10 +292,10 @@ struct DiskState {
 
     // MARK: - Room
 
-    /// Bytes of files, stored and being written, beyond the size of the tier; negative if space is left.
+    /// The bytes by which files, stored and being written, exceed the size of the tier; negative if space is left.
     func excess(_ limits: DiskLimits) -> Int64 { table.used + table.reserved - limits.size }
 
-    /// Takes the file out of the table whose turn it is to make room; nil where none may go.
+    /// Removes the next file to be evicted from the table; nil if no file may be evicted.
     mutating func evict() -> DiskTable.Slot? {
         guard let victim = table.evict(besides: pinned) else { return nil }
         statistics.evictions += 1

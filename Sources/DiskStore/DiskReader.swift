@@ -1,5 +1,5 @@
-// How stored responses come back from the disk: one with its record, its key and its first block, or many as a listing;
-// damage is a miss.
+// Reading stored responses: one with its record, its key and its first block, or many as a listing; a damaged one is a
+// miss.
 
 import CacheStore
 import EventLoop
@@ -7,7 +7,7 @@ import Glibc
 import HTTPCaching
 import Synchronization
 
-/// Sendable: its members are.
+/// Reads stored responses. Sendable: its members are.
 final class DiskReader: Sendable {
     private let parts: DiskParts
     private let finder: DiskFinder
@@ -95,7 +95,7 @@ final class DiskReader: Sendable {
                 )
                 let isWhole = !isVerified && record.bodyLength <= limit
                 let start = min(record.bodyLength, Int64(SharedFile.pieceSize))
-                // A body that is verified and in the page cache is sent from the file, without reading it.
+                // A verified body in the page cache is sent from the file, without reading it.
                 if !isVerified || !file.isReady(offset: FileLayout.bodyOffset, count: Int(start)) {
                     try file.prepareNow(first: isWhole ? record.bodyLength : 1, of: record.bodyLength)
                 }
@@ -118,8 +118,8 @@ final class DiskReader: Sendable {
         return (response, isVerified ? stored.stamp : nil)
     }
 
-    /// What files say about themselves, in one turn of an I/O thread; their bodies are not looked at. Those that are
-    /// gone or damaged are left out.
+    /// The heads of files, read in one turn of an I/O thread, without their bodies. Files that are gone or damaged are
+    /// left out.
     func heads(_ entries: [DiskEntry]) async -> [DiskHead] {
         let heads = try? await parts.pool.run { [self] in
             entries.compactMap { entry -> DiskHead? in
@@ -162,11 +162,11 @@ final class DiskReader: Sendable {
         let hash = parts.keyHash(entry.key)
         let place = parts.folder.place(of: entry.name)
         var isMissing = false
-        // Not under the lock: where all is gone, the folder is made anew.
+        // The folder is created anew outside the lock, if all of it is gone.
         defer { if isMissing { restorer.noteMissing(entry) } }
         return try parts.lock(entry.name).withLock { () throws(DiskTierError) in
             let known = parts.state.withLock { $0.table.find(hash, entry.name) }
-            // Removed since the lookup.
+            // The file was removed since the lookup.
             if known == nil && !entry.isGuess { throw .absent }
             let descriptor = parts.folder.calls.open(place, O_RDONLY, 0)
             if descriptor < 0 {
@@ -202,14 +202,14 @@ final class DiskReader: Sendable {
         }
     }
 
-    /// What becomes of a file that cannot be opened; under its lock.
+    /// Handles a file that cannot be opened; under its lock.
     private func unopened(_ entry: DiskEntry, _ error: SystemError) -> DiskTierError {
         switch error.code {
         case ENOENT, ENOTDIR:
             forget(parts.keyHash(entry.key), entry.name)
             return .absent
         case EMFILE, ENFILE, ENOMEM, EINTR:
-            // Not the file's fault.
+            // The file itself may be intact.
             parts.troubles.note(
                 .unreadable,
                 "\(error.operation): \(error.named): \(error.advice(to: parts.folder.kind))"
@@ -221,11 +221,11 @@ final class DiskReader: Sendable {
         }
     }
 
-    /// Removes a stored response that is of no use; under its file's lock.
+    /// Removes an unusable stored response; under its file's lock.
     private func expel(_ entry: DiskEntry, _ kind: DiskTrouble.Kind, _ reason: String) {
         forget(parts.keyHash(entry.key), entry.name)
         parts.openFiles.remove(entry.name)
-        // Also where the table does not know the row yet.
+        // The index may have a row that is not in the table yet.
         if entry.isGuess { parts.index.note(.remove(entry.name)) }
         let place = parts.folder.place(of: entry.name)
         remover.unlink(place)
@@ -259,13 +259,14 @@ final class DiskReader: Sendable {
 
 // MARK: - Listings
 
-/// Sendable: its member is.
+/// Lists stored responses. Sendable: its member is.
 final class DiskLister: Sendable {
     private let parts: DiskParts
 
     init(_ parts: DiskParts) { self.parts = parts }
 
-    /// Rows behind `after`, and the URL behind which there may be more; all rows of a URL come together.
+    /// The rows after the URL `after`, and the URL after which there may be more; all rows of a URL are returned
+    /// together.
     func list(
         _ query: ListQuery,
         pinned: [String],
@@ -277,7 +278,7 @@ final class DiskLister: Sendable {
             while true {
                 let rows = try index.list(query, pinned: pinned, limit: limit)
                 guard rows.count >= limit, let last = rows.last?.url else { return (rows, nil) }
-                // More rows may share the last URL: those are for the next page.
+                // More rows may have the last URL: those belong to the next page.
                 let whole = rows.prefix { $0.url != last }
                 if let end = whole.last?.url { return (Array(whole), end) }
                 limit *= 2
@@ -285,7 +286,7 @@ final class DiskLister: Sendable {
         }
     }
 
-    /// What some rows are about, in one turn of an I/O thread; those that have gone since are left out.
+    /// The heads of some rows, read in one turn of an I/O thread; files that are gone are left out.
     func heads(of rows: [TierRow]) async -> [TierListing] {
         let found = try? await parts.pool.run { [self] in
             rows.compactMap { row in StoredFileName(hex: row.name).flatMap { head(of: $0) } }

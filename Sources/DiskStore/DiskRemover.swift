@@ -1,32 +1,31 @@
-// How stored responses leave the disk: lookups miss at once, the files go behind, a few at a time, or all of them at
-// once.
+// Removing stored responses: lookups miss at once, and the files are deleted later, a few at a time, or all at once.
 
 import CacheStore
 import EventLoop
 import Glibc
 import Synchronization
 
-/// Sendable: its members are.
+/// Removes stored responses. Sendable: its members are.
 final class DiskRemover: Sendable {
-    /// Files that are removed by one piece of work of an I/O thread, and slots that are looked at under one lock.
+    /// The files that one piece of work of an I/O thread removes, and the slots that are examined under one lock.
     static let slice = 128
 
     private let parts: DiskParts
-    /// Held while files are removed, so that closing waits for it.
+    /// A lock that is held while files are removed, so that closing waits for it.
     private let deletion = FileLock()
 
     init(_ parts: DiskParts) { self.parts = parts }
 
-    /// Removes every variant of a key: lookups miss at once, the files go behind. Any thread.
+    /// Removes every variant of a key: lookups miss at once, the files are deleted later. Any thread.
     func remove(_ key: CacheKey) {
         let digest = parts.digest(key)
         let number = parts.invalidations.nextNumber()
         deleteBehind(parts.state.withLock { $0.remove(digest, number: number) })
     }
 
-    /// Removes files, and leaves those alone that have been replaced meanwhile. Any thread; takes the longer the more
-    /// there are, so not many on a loop.
-    /// - Returns: how many there were.
+    /// Removes files, except for those that have been replaced. Any thread; the time grows with their number, so that a
+    /// loop must not remove many.
+    /// - Returns: the number of removed files.
     @discardableResult
     func remove(_ files: [DiskFileID]) -> Int {
         var count = 0
@@ -40,7 +39,7 @@ final class DiskRemover: Sendable {
         return count
     }
 
-    /// Any thread.
+    /// Deletes files later. Any thread.
     func deleteBehind(_ slots: [DiskTable.Slot]) {
         guard !slots.isEmpty else { return }
         let mustStart = parts.state.withLock { state in
@@ -51,15 +50,15 @@ final class DiskRemover: Sendable {
         if mustStart { parts.pool.submit { [self] in deleteSome() } }
     }
 
-    /// Removes some of the files that wait for it, and then the others, so that other work of
-    /// the pool comes in between.
+    /// Deletes some of the pending files, and then submits the rest, so that other work of the pool comes in between.
     private func deleteSome() {
         if deleteNow(Self.slice) { parts.pool.submit { [self] in deleteSome() } }
     }
 
-    /// Removes all files that wait for it; blocks.
+    /// Deletes all pending files; blocks.
     func deleteAll() { while deleteNow(Self.slice) {} }
 
+    /// Deletes some pending files.
     /// - Returns: whether there are more.
     private func deleteNow(_ count: Int) -> Bool {
         deletion.withLock {
@@ -76,20 +75,20 @@ final class DiskRemover: Sendable {
         }
     }
 
-    /// Waits until the files of everything that was removed are gone, so that a killed process
-    /// does not find them again.
+    /// Waits until the files of all removed responses are deleted, so that the process that follows a killed one does
+    /// not find them.
     func flush() async {
         while parts.state.withLock({ $0.isDeleting }), (try? await parts.pool.run {}) != nil {}
     }
 
-    /// Removes files that the index names, now; an I/O thread, or the index's.
-    /// - Returns: false where one of them is still there.
+    /// Removes files that the index names, at once; on an I/O thread, or the index's.
+    /// - Returns: false if one of them still exists.
     func removeNow(_ doomed: [DiskIndex.PendingRemoval]) -> Bool {
         var isDone = true
         for file in doomed {
             let isOurs = parts.state.withLock { state in
                 guard let slot = state.table.find(file.keyHash, file.name) else { return true }
-                // Another one has taken its place.
+                // Another file has replaced it.
                 guard slot.fileID == file.fileID else { return false }
                 state.table.remove(file.keyHash, file.name)
                 return true
@@ -99,8 +98,8 @@ final class DiskRemover: Sendable {
         return isDone
     }
 
-    /// Removes a file unless the table has it (again); I/O thread.
-    /// - Returns: false if the file is still there.
+    /// Deletes a file unless the table has it (again); on an I/O thread.
+    /// - Returns: false if the file still exists.
     @discardableResult
     func delete(_ keyHash: UInt64, _ name: StoredFileName) -> Bool {
         parts.lock(name).withLock {
@@ -112,9 +111,9 @@ final class DiskRemover: Sendable {
         }
     }
 
-    /// Removes a file, and the folders that become empty; an empty folder in the place of a file is removed,
-    /// too. Under the file's lock.
-    /// - Returns: false if it is still there.
+    /// Deletes a file, and the folders that become empty; an empty folder at the path of a file is deleted, too. Under
+    /// the file's lock.
+    /// - Returns: false if it still exists.
     @discardableResult
     func unlink(_ path: String) -> Bool {
         let folder = parts.folder
@@ -133,7 +132,7 @@ final class DiskRemover: Sendable {
 
 // MARK: - Everything at once
 
-/// Sendable: its members are.
+/// Empties the tier. Sendable: its members are.
 final class DiskEmptier: Sendable {
     private let parts: DiskParts
     private let restorer: DiskRestorer
@@ -143,13 +142,12 @@ final class DiskEmptier: Sendable {
         self.restorer = restorer
     }
 
-    /// Removes everything, at once and for good: the folder of the files gets another name, and
-    /// an I/O thread empties it.
-    /// - Throws: `DiskTierError.folder` where the folder cannot be renamed: nothing is removed then.
+    /// Removes everything at once and for good: the folder of the files is renamed, and an I/O thread deletes it.
+    /// - Throws: `DiskTierError.folder` if the folder cannot be renamed; nothing is removed then.
     func removeAll() async throws {
         try await parts.pool.run { [self] in
             let number = parts.invalidations.nextNumber()
-            // Where the folders are gone, there is nothing to be renamed.
+            // If the folders are gone, there is nothing to rename.
             restorer.restore()
             try parts.withEveryLock { () throws(DiskTierError) in
                 try parts.folder.discardObjects()

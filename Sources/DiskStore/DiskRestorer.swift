@@ -1,5 +1,4 @@
-// Makes the folder whole again when somebody removes files from it while it is in use, and reports that once with the
-// remedy.
+// Repairs the folder if files of it are removed while it is in use, and reports that once with the remedy.
 
 import CacheStore
 import EventLoop
@@ -7,13 +6,14 @@ import Files
 import Glibc
 import Synchronization
 
-/// Sendable: its members are.
+/// Repairs the folder. Sendable: its members are.
 final class DiskRestorer: Sendable {
     enum Restored { case nothingMissing, restored, failed }
 
     private let parts: DiskParts
     private let walker: DiskWalker
-    /// Held while the folder is checked and repaired; taken before the locks of files, on I/O threads only.
+    /// A lock that is held while the folder is checked and repaired; taken before the locks of files, on I/O threads
+    /// only.
     private let restoring = FileLock()
 
     init(_ parts: DiskParts, _ walker: DiskWalker) {
@@ -21,15 +21,16 @@ final class DiskRestorer: Sendable {
         self.walker = walker
     }
 
-    /// Checks that the folder is complete, and repairs it; a walk in the background finds the files that remain. I/O
-    /// thread; not under a file's lock.
+    /// Checks that the folder is complete, and repairs it; a walk in the background finds the files that remain. On an
+    /// I/O thread; not under a file's lock.
     @discardableResult
     func restore() -> Restored {
         do throws(DiskTierError) { return try makeWhole() ? .restored : .nothingMissing } catch { return .failed }
     }
 
+    /// Repairs the folder.
     /// - Returns: whether something was missing.
-    /// - Throws: as ``DiskFolder/restore()``.
+    /// - Throws: the errors of ``DiskFolder/restore()``.
     @discardableResult
     func makeWhole() throws(DiskTierError) -> Bool {
         try restoring.withLock { () throws(DiskTierError) in
@@ -60,7 +61,8 @@ final class DiskRestorer: Sendable {
         }
     }
 
-    /// The folder is somebody else's now, or cannot be made again: nothing is looked for there, nor stored.
+    /// Gives up a folder that belongs to another owner now, or cannot be created again: nothing is read from it or
+    /// stored in it.
     private func leave(_ error: DiskTierError) {
         if error == .closed { return }
         parts.state.withLock { $0.isAway = true }
@@ -73,7 +75,8 @@ final class DiskRestorer: Sendable {
         parts.troubles.note(.removed, "\(text): \(error); nothing is stored on the disk until then")
     }
 
-    /// - Returns: how many files the table had.
+    /// Forgets all files, which a walk then looks for.
+    /// - Returns: the number of files that the table had.
     @discardableResult
     private func forgetFiles() -> Int {
         let before = parts.withEveryLock {
@@ -83,7 +86,7 @@ final class DiskRestorer: Sendable {
         return before.count
     }
 
-    /// Behind.
+    /// Starts a walk in the background.
     private func lookForFiles() {
         parts.index.submit { [weak self] in
             guard let self, !parts.state.withLock({ $0.isClosed || $0.isAway }) else { return }
@@ -92,14 +95,14 @@ final class DiskRestorer: Sendable {
         }
     }
 
-    /// Called when a file of the table is missing. I/O thread; not under a file's lock.
+    /// Handles a missing file of the table. On an I/O thread; not under a file's lock.
     func noteMissing(_ entry: DiskEntry) {
         guard restore() == .nothingMissing else { return }
         let text = "the file \(parts.folder.place(of: entry.name)) of the stored response \(entry.key) is gone"
         parts.troubles.note(.missing, "\(text): it is fetched again")
     }
 
-    /// Removes folders that have no files, those of one part of them each time. I/O thread.
+    /// Removes empty folders in the next part of the folder. On an I/O thread.
     func removeSomeEmptyFolders() {
         let part = parts.state.withLock { state in
             guard !state.isClosed, !state.isAway, state.prunedParts < 256 else { return Int?.none }
@@ -116,19 +119,19 @@ extension DiskFolder {
     /// The files and folders that must exist while the folder is in use.
     private static let lasting = FolderMark.names + ["secret", "lock"] + folders
 
-    /// What somebody has removed, by name; blocks.
+    /// The names of what is missing in the folder; blocks.
     func missing() -> [String] {
         let isHeld = lock.withLock { $0?.holds(path) ?? true }
-        // What cannot be looked at is not gone.
+        // A file whose state cannot be read is not missing.
         return Self.lasting.filter { name in
             !isHeld || access("\(path)/\(name)", F_OK) != 0 && [ENOENT, ENOTDIR].contains(errno)
         }
     }
 
-    /// Makes missing files and folders, with the same secret, and locks the folder again if it was replaced; blocks.
+    /// Creates missing files and folders, with the same secret, and locks the folder again if it was replaced; blocks.
     /// - Returns: the names that were missing.
-    /// - Throws: `DiskTierError`: `.inUse` where another daemon has taken the place of the folder, `.notTaken` where
-    ///   somebody has put something else there.
+    /// - Throws: `DiskTierError`: `.inUse` if another daemon has replaced the folder, `.notTaken` if its path has
+    ///   foreign content.
     func restore() throws(DiskTierError) -> [String] {
         let missing = missing()
         guard !missing.isEmpty else { return [] }

@@ -1,21 +1,21 @@
-// Space on the disk: counts the files, evicts for new ones all but those that are pinned, and keeps space free for
-// others.
+// The space on the disk: counts the bytes of files, evicts files that are not pinned for new ones, and keeps space free
+// for others.
 
 import CacheStore
 import EventLoop
 import Glibc
 import Synchronization
 
-/// Sendable: its members are.
+/// Makes room on the disk. Sendable: its members are.
 final class DiskRoom: Sendable {
     private enum Decision {
         case grant, refuse
         case evict(DiskTable.Slot)
     }
 
-    /// Files that are evicted by one piece of work of an I/O thread.
+    /// The files that one piece of work of an I/O thread evicts.
     private static let slice = 64
-    /// Nanoseconds after a failure before the next attempt.
+    /// The nanoseconds after a failure before the next attempt.
     private static let patience: UInt64 = 10_000_000_000
 
     private let parts: DiskParts
@@ -28,7 +28,8 @@ final class DiskRoom: Sendable {
 
     // MARK: - Before a response is asked for
 
-    /// False for a while after as much was refused for want of room. Any thread; asks no disk.
+    /// Whether a body may be stored; false for a while after one of this size was refused because of missing room. Any
+    /// thread; no disk access.
     func mayTake(_ bytes: Int) -> Bool {
         parts.state.withLock { state in
             guard let refusal = state.refusal, bytes >= refusal.bytes else { return true }
@@ -36,7 +37,8 @@ final class DiskRoom: Sendable {
         }
     }
 
-    /// True for a while after a file could not be written, unless another one could since. Any thread; asks no disk.
+    /// Whether the disk fails: true for a while after a failed write, unless a later one succeeded. Any thread; no disk
+    /// access.
     var isFailing: Bool {
         parts.state.withLock { state in
             state.isAway || state.failure.map { Monotonic.coarse() &- $0 <= Self.patience } ?? false
@@ -45,8 +47,8 @@ final class DiskRoom: Sendable {
 
     // MARK: - For one response
 
-    /// Counts bytes that are about to be written, and evicts files to make room.
-    /// - Returns: false where there is no room. I/O thread; not under a file's lock.
+    /// Reserves bytes that are about to be written, and evicts files to make room.
+    /// - Returns: false if there is no room. On an I/O thread; not under a file's lock.
     func reserve(_ bytes: Int) -> Bool {
         let bytes = Int64(bytes)
         var owed = shortfall(bytes)
@@ -65,7 +67,8 @@ final class DiskRoom: Sendable {
                 if owed <= 0 {
                     owed = shortfall(bytes)
                     rounds += 1
-                    // Files that are being sent give their room back later: the others must not go for that.
+                    // Files that are being sent free their space later, and further files must not be evicted because
+                    // of that.
                     if rounds == 3, owed > 0 { owed = .max }
                 }
             }
@@ -74,11 +77,11 @@ final class DiskRoom: Sendable {
 
     func release(_ bytes: Int) { parts.state.withLock { $0.table.reserved -= Int64(bytes) } }
 
-    /// The file system takes no more, although the tier's count says otherwise: evicts some files.
+    /// Evicts some files, because the file system is full although the tier's count is within its limits.
     /// - Parameters:
-    ///   - bytes: that are to be written.
-    ///   - error: how the file system said it.
-    /// - Returns: false where there is nothing to evict. I/O thread; not under a file's lock.
+    ///   - bytes: the bytes that are to be written.
+    ///   - error: the error of the file system.
+    /// - Returns: false if there is nothing to evict. On an I/O thread; not under a file's lock.
     func make(_ bytes: Int, _ error: SystemError) -> Bool {
         var (count, freed) = (0, Int64(0))
         // A file takes an inode, and up to two folders.
@@ -95,7 +98,8 @@ final class DiskRoom: Sendable {
         return true
     }
 
-    /// - Parameter owed: bytes that the file system lacks.
+    /// Decides about a reservation.
+    /// - Parameter owed: the bytes that the file system lacks.
     private func decide(_ bytes: Int64, _ owed: Int64) -> Decision {
         parts.state.withLock { state in
             if state.isClosed || state.isAway { return .refuse }
@@ -103,13 +107,13 @@ final class DiskRoom: Sendable {
                 state.table.reserved += bytes
                 return .grant
             }
-            // Even an empty tier would not help.
+            // Even an empty tier would not have enough room.
             if state.table.reserved + bytes > parts.limits.size || owed > state.table.used { return .refuse }
             return state.evict().map { .evict($0) } ?? .refuse
         }
     }
 
-    /// Bytes that the file system lacks for `bytes` more beside what stays free.
+    /// The bytes that the file system lacks for `bytes` more in addition to the free ones.
     private func shortfall(_ bytes: Int64) -> Int64 {
         bytes - (parts.folder.available().map { $0 - parts.limits.minFree } ?? .max)
     }
@@ -142,8 +146,9 @@ final class DiskRoom: Sendable {
         }
     }
 
-    /// - Parameter owed: bytes that the file system lacked at the beginning; it is asked again only the next time,
-    ///   since files that are being sent free their space later.
+    /// Evicts a few files.
+    /// - Parameter owed: the bytes that the file system lacked at the beginning; it is asked again only the next time,
+    ///   because files that are being sent free their space later.
     private func trimSome(_ owed: Int64) {
         var owed = owed
         for _ in 0..<Self.slice {
@@ -163,26 +168,27 @@ final class DiskRoom: Sendable {
 
 // MARK: - Pinned files
 
-/// Sendable: its member is.
+/// Applies pins to the files of the tier. Sendable: its member is.
 final class DiskPins: Sendable {
     private let parts: DiskParts
 
     init(_ parts: DiskParts) { self.parts = parts }
 
-    /// A URL was pinned, or let go of: files of it make no room for others from now on, or do again.
+    /// Applies the pinning or unpinning of a URL: its files are protected from eviction from now on, or no longer.
     func takeOver(_ url: String) async {
         try? await parts.index.thread.run { [self] in takeOverNow([url]) }
     }
 
-    /// The pins of an earlier process, before anything can make room for something else.
+    /// Applies the pins of an earlier process, before anything is evicted.
     func takeOverAll() async {
         let urls = parts.invalidations.pins.all
         if !urls.isEmpty { try? await parts.index.thread.run { [self] in takeOverNow(urls) } }
     }
 
-    /// On the index's thread.
+    /// Applies pins; on the index's thread.
     private func takeOverNow(_ urls: [String]) {
-        // After passing each lock, every file stored before is in the index; later commits check the pins themselves.
+        // After each lock was passed, every file stored before is in the index; later commits check the pins
+        // themselves.
         parts.passLocks()
         parts.index.writeBatch()
         for url in urls {
@@ -190,13 +196,13 @@ final class DiskPins: Sendable {
                 parts.state.withLock { $0.unpin(url) }
                 continue
             }
-            // Those without a row are met by the walk.
+            // The walk handles files without a row.
             let hashes = (try? parts.index.keyHashes(of: url)) ?? []
             parts.state.withLock { $0.pin(url, hashes) }
         }
     }
 
-    /// A file of this key is there now; under the file's lock.
+    /// Protects a new file if its key is pinned; under the file's lock.
     func note(_ key: CacheKey, _ keyHash: UInt64) {
         if parts.invalidations.pins.contains(key) { parts.state.withLock { $0.pin(key.description, [keyHash]) } }
     }

@@ -1,4 +1,4 @@
-// The files of purged responses go behind: the rules already keep them from being used.
+// Deletes the files of purged responses later: until then the rules keep them from being used.
 
 import CacheStore
 import EventLoop
@@ -6,28 +6,28 @@ import Glibc
 import SQLite
 import Synchronization
 
-/// One sweep at a time, in steps on the index's thread, so that its batches are written in between.
+/// Sweeps files, one sweep at a time, in steps on the index's thread, so that its batches are written in between.
 ///
 /// Sendable: its state is under a mutex.
 final class DiskSweeper: Sendable {
     private struct State {
         var isRunning = false
-        /// Whether more purges have been made since the sweep began.
+        /// Whether more purges were made since the sweep began.
         var isWanted = false
     }
 
-    /// Where a sweep is.
+    /// The progress of a sweep.
     private struct Turn: Sendable {
         let rules: [UnsweptRule]
         var position = 0
         var last: DiskIndex.PendingRemoval?
-        /// Whether some files could not be found or removed: then the rules stay.
+        /// Whether some files could not be found or removed, so that the rules are kept.
         var hasFailed = false
     }
 
-    /// Files of one step.
+    /// The files of one step.
     private static let stepSize = 1024
-    /// The number of invalidations that wait for one sweep, since a sweep for each would cost more than it gives.
+    /// The number of invalidations that wait for one sweep, because a sweep for each would cost more than it gains.
     private static let manyUnswept = 256
 
     private let state = Mutex(State())
@@ -41,7 +41,7 @@ final class DiskSweeper: Sendable {
         self.lister = lister
     }
 
-    /// Removes behind what the hard purges in force concern; any thread.
+    /// Starts to delete the files that the hard purges in force affect; any thread.
     func start() {
         let mustStart = state.withLock { state in
             state.isWanted = true
@@ -53,11 +53,11 @@ final class DiskSweeper: Sendable {
 
     private func begin() {
         state.withLock { $0.isWanted = false }
-        // While the folders are walked, files may turn up that the index does not know yet: the walk's end begins anew.
+        // During a walk, files may be found that the index lacks; the end of the walk starts another sweep.
         guard parts.isSettled else { return stop() }
         let rules = parts.invalidations.unswept
         guard !rules.isEmpty else { return stop() }
-        // A response stored before the rules may not be in the table yet; after passing each lock it is.
+        // A response stored before the rules may not be in the table yet; after each lock was passed it is.
         parts.passLocks()
         parts.index.writeBatch()
         step(Turn(rules: rules))
@@ -81,7 +81,7 @@ final class DiskSweeper: Sendable {
                 limit: Self.stepSize
             )
         } catch {
-            // A damaged index is made again from the files; when that is done, the sweep starts over.
+            // A damaged index is rebuilt from the files, after which the sweep starts over.
             parts.index.fail(error)
             return stop()
         }
@@ -104,16 +104,16 @@ final class DiskSweeper: Sendable {
         if isWanted { parts.index.submit { [weak self] in self?.begin() } }
     }
 
-    /// Waits until nothing is being swept, nor walked, since the end of a walk begins a sweep.
+    /// Waits until no sweep and no walk is under way, since the end of a walk starts a sweep.
     func settle() async {
-        // On the index's thread, where each begins the other: in between, neither would be seen.
+        // Both are read on the index's thread, on which each starts the other, so that no moment between them is seen.
         let isBusy: @Sendable () -> Bool = { [self] in
             !parts.state.withLock { $0.isClosed } && (state.withLock { $0.isRunning } || !parts.isSettled)
         }
         while (try? await parts.index.thread.run(isBusy)) == true {}
     }
 
-    /// How many stored responses these purges concern.
+    /// The number of stored responses that these purges affect.
     func count(_ rules: [PurgeRule], before number: UInt64) async throws -> Int {
         try await parts.index.thread.run { [parts] in
             parts.passLocks()
@@ -122,8 +122,8 @@ final class DiskSweeper: Sendable {
         }
     }
 
-    /// Finds out which of the files rules have invalidated, as their heads say.
-    /// - Returns: these files, and whether each file that is there could be read.
+    /// Finds the files that rules have invalidated, by their heads.
+    /// - Returns: these files, and whether every existing file could be read.
     private func gone(of files: [DiskIndex.PendingRemoval]) -> ([DiskIndex.PendingRemoval], isSure: Bool) {
         var isSure = true
         let gone = files.filter { file in
@@ -137,15 +137,15 @@ final class DiskSweeper: Sendable {
         return (gone, isSure)
     }
 
-    /// Removes invalidated files, if there are many rules or the last sweep was long ago; any thread.
+    /// Deletes invalidated files, if there are many rules or the last sweep was long ago; any thread.
     /// - Parameter isLong: whether it was long ago.
     func sweepInvalidated(isLong: Bool) {
         let count = parts.invalidations.unsweptCount
         if count >= Self.manyUnswept || isLong && count > 0 { start() }
     }
 
-    /// Returns when the invalidations are on the disk. If they cannot be written, it returns when the files that they
-    /// removed are deleted, and reports that.
+    /// Returns when the invalidations are on the disk. If they cannot be written, it reports that, and returns when the
+    /// files that they affect are deleted.
     /// - Parameter number: the result of ``Invalidations/invalidate(_:)``.
     func keep(_ rules: [InvalidationRule], number: UInt64) async {
         do throws(SystemError) {

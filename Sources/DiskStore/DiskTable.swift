@@ -1,21 +1,22 @@
-// What the disk tier knows about its files without asking the disk: a slab of small entries, indexes by hash, and the
-// names of one file.
+// The table of the disk tier's files in memory: a slab of small entries, indexes by hash, and identifiers of single
+// files.
 
 package import CacheStore
 import HTTPCaching
 
-/// A value without a lock: `DiskParts` keeps it under its mutex, so nothing here takes longer the more files there are.
+/// The table, a value without a lock: `DiskParts` keeps it under its mutex, so that no operation may take longer the
+/// more files there are.
 struct DiskTable {
-    /// 64 bytes: with its places in the indexes, a file costs less than 150.
+    /// An entry of 64 bytes; with its entries in the indexes, a file takes less than 150.
     struct Slot {
         var keyHash: UInt64
         var name: StoredFileName
         var fileID: UInt64
         var bodyLength: Int64
         var storedAt: Int64
-        /// ``verifiedStamp`` and, in the lowest bit, ``isSeen``.
+        /// The bits of ``verifiedStamp`` and, in the lowest bit, ``isSeen``.
         private var marks: UInt64
-        /// Minutes of Unix time of the last use, above ``standing``'s three bits.
+        /// The minutes of Unix time of the last use, above the three bits of ``standing``.
         private var use: UInt32
         private var pages: UInt32
 
@@ -35,23 +36,23 @@ struct DiskTable {
             self.size = size
         }
 
-        /// Unix seconds of the last use that the index knows, in whole minutes.
+        /// The last use that the index knows, in Unix seconds of whole minutes.
         var lastUse: UInt32 { (use >> 3) * 60 }
-        /// The place in the order of eviction that the index knows.
+        /// The position in the order of eviction that the index knows.
         var standing: EvictionStanding { EvictionStanding(isInMain: use & 4 != 0, uses: UInt8(use & 3)) }
 
-        /// A use that the index will know.
+        /// Records a use that is written to the index.
         mutating func note(useAt seconds: UInt32, _ standing: EvictionStanding) {
             use = (seconds / 60) << 3 | (standing.isInMain ? 4 : 0) | UInt32(standing.uses & 3)
         }
 
-        /// Whether the index has to know of a use: of the first one, which keeps the file, and of one a minute.
+        /// Whether a use has to be written to the index: the first one, which keeps the file, and then one a minute.
         func isNews(useAt seconds: UInt32) -> Bool { use & 7 == 0 || use >> 3 != seconds / 60 }
 
-        /// Takes the last use and the place in the order of eviction from another slot of the same file.
+        /// Copies the last use and the position in the order of eviction from another entry of the same file.
         mutating func takeUse(of other: Slot) { use = other.use }
 
-        /// Bytes of the file, in whole pages.
+        /// The bytes of the file, in whole pages.
         var size: Int64 {
             get { Int64(pages) * 4096 }
             set { pages = UInt32(clamping: (max(0, newValue) / 4096) + (newValue % 4096 > 0 ? 1 : 0)) }
@@ -64,32 +65,32 @@ struct DiskTable {
             set { marks = marks & 1 | newValue & ~1 }
         }
 
-        /// Found in its folder, or written by this process.
+        /// Whether the file was found in its folder, or written by this process.
         var isSeen: Bool {
             get { marks & 1 == 1 }
             set { marks = marks & ~1 | (newValue ? 1 : 0) }
         }
 
         func isNewer(than other: Slot) -> Bool { (storedAt, fileID) > (other.storedAt, other.fileID) }
-        /// Its name is more than its key: it has selecting fields.
+        /// Whether the name of the file depends on more than its key, namely on selecting fields.
         fileprivate var isVariant: Bool { name.low != keyHash }
     }
 
-    /// Without holes: the last slot moves to where one is removed.
+    /// The entries without gaps: the last one fills the place of a removed one.
     private var slots = Slab<Slot>()
     private var byKey = HashIndexes()
-    /// The files that are not found by their name's hash in `byKey`.
+    /// The files that are not found in `byKey` by the hash of their name.
     private var byName = HashIndexes()
-    /// Which file makes room next. The memory tier answers what is used often, so that one use of a file says as much
-    /// as two of an entry in memory.
+    /// The order of eviction. One use of a file counts as much as two uses of an entry in memory, because the memory
+    /// tier answers frequent requests.
     private var order = EvictionOrder<Slab<EvictionNode>>(usesToStay: 1)
-    /// Bytes of all files.
+    /// The bytes of all files.
     private(set) var used: Int64 = 0
-    /// Bytes of files that are being written.
+    /// The bytes of files that are being written.
     var reserved: Int64 = 0
 
     var count: Int { slots.count }
-    /// What the table takes.
+    /// The bytes that the table takes.
     var memory: Int { slots.capacityBytes + order.capacityBytes + byKey.capacityBytes + byName.capacityBytes }
 
     /// The files of a key, newest first.
@@ -102,7 +103,7 @@ struct DiskTable {
         return found.count < 2 ? found : found.sorted { $0.isNewer(than: $1) }
     }
 
-    /// The file of a key that has no other.
+    /// The file of a key that has only one; nil otherwise.
     func findOnly(_ keyHash: UInt64) -> Slot? {
         var only: Slot?
         var count = 0
@@ -117,8 +118,8 @@ struct DiskTable {
 
     func find(_ keyHash: UInt64, _ name: StoredFileName) -> Slot? { place(keyHash, name).map { slots[$0] } }
 
-    /// Adds a file, or replaces what the table knows about it.
-    /// - Returns: the slot, with the place in the order of eviction that the file has, or has taken over.
+    /// Adds a file, or replaces its entry.
+    /// - Returns: the entry, with the position in the order of eviction that the file has, or has taken over.
     @discardableResult
     mutating func insert(_ slot: Slot) -> Slot {
         used += slot.size
@@ -149,9 +150,9 @@ struct DiskTable {
         order.setCost(place, Self.cost(slots[place]))
     }
 
-    /// An answer is given from a file.
-    /// - Parameter now: Unix seconds.
-    /// - Returns: the slot, where the index has to know of the use.
+    /// Records that a file answers a request.
+    /// - Parameter now: the time in Unix seconds.
+    /// - Returns: the entry, if the use has to be written to the index.
     mutating func use(_ keyHash: UInt64, _ name: StoredFileName, _ now: UInt32) -> Slot? {
         guard let place = place(keyHash, name) else { return nil }
         order.use(place)
@@ -167,7 +168,8 @@ struct DiskTable {
         return takeOut(place)
     }
 
-    /// - Parameter place: of a file that is no longer in the order.
+    /// Removes an entry.
+    /// - Parameter place: the position of a file that is no longer in the order of eviction.
     private mutating func takeOut(_ place: Int) -> Slot {
         let slot = slots[place]
         let last = slots.count - 1
@@ -185,15 +187,15 @@ struct DiskTable {
         return slot
     }
 
-    /// Takes the files of a key out that were stored before the newest `count`.
+    /// Removes the files of a key that were stored before the newest `count`.
     mutating func removeOldest(_ keyHash: UInt64, beyond count: Int) -> [Slot] {
         let removed = find(keyHash).dropFirst(count)
         for slot in removed { remove(slot.keyHash, slot.name) }
         return Array(removed)
     }
 
-    /// Takes the file out that makes room for others; nil where none may.
-    /// - Parameter pinned: hashes of keys whose files stay.
+    /// Removes the next file to be evicted; nil if no file may be evicted.
+    /// - Parameter pinned: the hashes of keys whose files stay.
     mutating func evict(besides pinned: Set<UInt64> = []) -> Slot? {
         let victim = pinned.isEmpty ? order.victim() : Self.victim(in: &order, of: slots, besides: pinned)
         guard let place = victim else { return nil }
@@ -209,7 +211,7 @@ struct DiskTable {
         order.victim { pinned.contains(slots[$0].keyHash) }
     }
 
-    /// Marks a file that the walk has met; its key is unknown.
+    /// Marks a file that a walk has found; its key is unknown.
     /// - Returns: whether the table has it.
     mutating func markSeen(_ name: StoredFileName) -> Bool {
         let known = byKey.find(name.low) { slots[$0].name == name }
@@ -218,19 +220,19 @@ struct DiskTable {
         return true
     }
 
-    /// Files of the table that the walk has not met, from the end of the table towards its beginning.
+    /// The files of the table that a walk has not found, from the end of the table towards its beginning.
     /// - Parameters:
-    ///   - place: where the search continues; nil starts at the end of the table.
-    ///   - count: how many entries to examine.
-    /// - Returns: the files, and where to continue; nil at the beginning of the table. Entries may be added or
-    ///   removed between two calls.
+    ///   - place: the position at which the search continues; nil to start at the end of the table.
+    ///   - count: the number of entries to examine.
+    /// - Returns: the files, and the position at which to continue; nil at the beginning of the table. Entries may be
+    ///   added or removed between two calls.
     func unseen(before place: Int?, count: Int) -> (slots: [Slot], next: Int?) {
         let end = min(place ?? .max, slots.count)
         let start = max(0, end - count)
         return ((start..<end).map { slots[$0] }.filter { !$0.isSeen }, start > 0 ? start : nil)
     }
 
-    /// Pages of 4 KiB, which 32 bits hold.
+    /// The cost of a file in pages of 4 KiB, which 32 bits hold.
     private static func cost(_ slot: Slot) -> Int { Int(slot.size / 4096) }
 
     private func place(_ keyHash: UInt64, _ name: StoredFileName) -> Int? {
@@ -248,8 +250,8 @@ struct DiskTable {
     }
 }
 
-/// Many small indexes instead of a large one: each grows for itself, in a moment, and no two
-/// copies of all exist at once.
+/// Many small indexes instead of a large one: each grows for itself within a moment, and two copies of the whole never
+/// exist.
 private struct HashIndexes {
     private var parts = Array(repeating: HashIndex(), count: 256)
 
@@ -271,7 +273,7 @@ package struct DiskEntry: Sendable, Equatable {
     package let fileID: UInt64
     /// The length of the body, in bytes.
     package let bodyLength: Int64
-    /// When the response arrived, Unix seconds.
+    /// The arrival of the response in Unix seconds.
     package let storedAt: Int64
     /// The entry is a guess from the name, while the table is incomplete: the file may not exist.
     let isGuess: Bool
@@ -304,6 +306,6 @@ struct DiskHead: Sendable {
 struct DiskFileID: Sendable, Hashable {
     let keyHash: UInt64
     let name: StoredFileName
-    /// A file that has replaced it has another id.
+    /// The number of the file, which differs for a file that has replaced it.
     let fileID: UInt64
 }

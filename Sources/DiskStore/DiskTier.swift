@@ -1,5 +1,5 @@
-// The disk tier: one file per stored response, a compact table in memory, an index that can be rebuilt; to a store it
-// is a tier among others.
+// The disk tier: one file per stored response, a compact table in memory, and an index that can be rebuilt; to a store
+// it is one of its tiers.
 
 package import CacheStore
 package import EventLoop
@@ -7,13 +7,13 @@ package import Files
 package import HTTPCaching
 import Synchronization
 
-/// The tier as others see it: it makes its parts, and passes on to them what is asked. Each part knows those below it
-/// in the order in which they are made here, and all of them share ``DiskParts``.
+/// The interface of the tier: it makes its parts, and passes each call to one of them. A part knows the parts below it,
+/// in the order in which they are made here, and all share ``DiskParts``.
 ///
 /// Sendable: its members are.
 package final class DiskTier: Sendable {
     let parts: DiskParts
-    /// Stored beside the files, so that the rules outlive whatever the files outlive.
+    /// The invalidation rules, stored beside the files, so that both are lost or kept together.
     package let invalidations: Invalidations
     let finder: DiskFinder
     let pins: DiskPins
@@ -29,15 +29,15 @@ package final class DiskTier: Sendable {
     let copies: DiskCopies
     private let loader: DiskLoader
 
-    /// Opens a folder, which it makes with mode 0700 where there is none: marks it, takes its lock, removes
-    /// temporaries, and loads the index. The first rows are loaded now, and the rest in the background; after an
-    /// unclean end, so are the files without a row. Until then names of files are guessed.
+    /// Opens a folder, which it creates with mode 0700 if it is missing: marks it, locks it, removes temporary files,
+    /// and loads the index. The first rows are loaded now, and the rest in the background; after a crash, so are the
+    /// files without a row. Until then names of files are guessed.
     /// - Parameters:
-    ///   - kind: a folder of the other kind is refused.
-    ///   - calls: what the tier does to its files.
+    ///   - kind: the kind of the folder; a folder of the other kind is refused.
+    ///   - calls: the calls for file operations.
     ///   - onTrouble: called on I/O threads, at most some times a minute.
-    /// - Throws: `DiskTierError`; `.inUse` where another daemon uses the folder, `.notTaken` where it is not empty and
-    ///   has no mark of such a store, and then nothing in it has been touched.
+    /// - Throws: `DiskTierError`; `.inUse` if another daemon uses the folder, `.notTaken` if it is not empty and lacks
+    ///   the mark of such a store, in which case nothing in it was changed.
     package static func open(
         path: String,
         limits: DiskLimits = DiskLimits(),
@@ -79,10 +79,10 @@ package final class DiskTier: Sendable {
         return tier
     }
 
-    /// Makes and marks a folder before anything else is put into it;
-    /// ``open(path:limits:kind:pool:calls:onTrouble:)`` takes it then. Blocks.
-    /// - Returns: what is worth a line of the log.
-    /// - Throws: `DiskTierError`; a folder that is refused has not been touched.
+    /// Creates and marks a folder before anything else is put into it, so that
+    /// ``open(path:limits:kind:pool:calls:onTrouble:)`` accepts it. Blocks.
+    /// - Returns: a line for the log; nil for none.
+    /// - Throws: `DiskTierError`; a refused folder is unchanged.
     package static func claim(path: String, kind: StoreKind) throws(DiskTierError) -> String? {
         try DiskFolder.claim(path, kind).remark(path, kind)
     }
@@ -96,7 +96,7 @@ package final class DiskTier: Sendable {
         remover = DiskRemover(parts)
         room = DiskRoom(parts, remover)
         sweeper = DiskSweeper(parts, remover, lister)
-        // The table knows every file now: they may exceed the limits, and purges concern them.
+        // The table is complete now: the files may exceed the limits, and purges may affect them.
         let onEnd: @Sendable () -> Void = { [room, sweeper] in
             room.trim()
             sweeper.start()
@@ -125,8 +125,8 @@ package final class DiskTier: Sendable {
         }
     }
 
-    /// The files of a key, newest first, from the table in memory; any thread. While the folders are being walked, the
-    /// result may name a file that does not exist.
+    /// The files of a key, newest first, from the table in memory; any thread. While the folders are walked, the result
+    /// may name a file that does not exist.
     package func lookup(_ key: CacheKey) -> [DiskEntry] { finder.lookup(key, isCounted: true) }
 
     /// Stores a complete body under its key; ``commit(_:)`` is what a store asks.
@@ -159,16 +159,16 @@ package final class DiskTier: Sendable {
         )
     }
 
-    /// Waits until the table knows every file.
+    /// Waits until the table is complete.
     package func settle() async {
         while parts.state.withLock({ $0.phase != .settled && !$0.isClosed }) {
-            // Behind the current step on the same thread.
+            // The wait is behind the current step on the same thread.
             await parts.index.pass()
         }
     }
 
-    /// Evicts files if others have filled the file system beyond min_free, and repairs the folder. Any thread; call it
-    /// every few seconds.
+    /// Evicts files if others have filled the file system beyond min_free, and repairs the folder. Any thread; to be
+    /// called every few seconds.
     package func tend() {
         parts.pool.submit { [restorer, invalidations] in
             restorer.restore()
@@ -179,14 +179,14 @@ package final class DiskTier: Sendable {
         sweeper.sweepInvalidated(isLong: true)
     }
 
-    /// Makes what somebody has removed of the folder again, and its mark first: whoever makes something in the folder calls
-    /// this before. Blocks, so not on a loop.
-    /// - Throws: `TierError.unavailable` where it cannot be made, or is somebody else's now.
+    /// Recreates removed parts of the folder, its mark first; to be called before anything is created in the folder.
+    /// Blocks, so not on a loop.
+    /// - Throws: `TierError.unavailable` if the folder cannot be created, or belongs to another owner now.
     package func makeWhole() throws(TierError) {
         do throws(DiskTierError) { try restorer.makeWhole() } catch { throw .unavailable("\(error)") }
     }
 
-    /// Writes the index and gives the folder free; blocks, so not on a loop. Later calls are misses.
+    /// Writes the index and unlocks the folder; blocks, so not on a loop. Later calls are misses.
     package func close() {
         let count = parts.state.withLock { state in
             state.isClosed = true
@@ -231,7 +231,8 @@ extension DiskTier: FileTier {
         let entries =
             question.heads.isEmpty
             ? finder.lookup(key, isCounted: question.isUse) : finder.lookup(key, besides: question.heads)
-        // One is read with its body in one turn of an I/O thread; of several, heads tell which one is wanted.
+        // A single file is read with its body in one turn of an I/O thread; of several, the heads tell which one is
+        // wanted.
         if entries.count == 1, question.wantsBody {
             return TierAnswer((try? await load(entries[0], question)).map { [TierFinding($0)] } ?? [])
         }
@@ -363,7 +364,7 @@ extension DiskTier: FileTier {
 }
 
 extension TierError {
-    /// What a failure of the disk means to a store.
+    /// Converts a failure of the disk into an error for the store.
     init(_ error: any Error) {
         switch error as? DiskTierError {
         case .absent: self = .absent

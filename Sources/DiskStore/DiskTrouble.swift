@@ -1,4 +1,4 @@
-// What the disk tier reports: failures of the disk, one line for many files, in the words of whoever owns the store.
+// The reports of the disk tier: failures of the disk, one line for many files, in the words of the store's owner.
 
 import EventLoop
 import Files
@@ -10,13 +10,13 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         /// A head record, or a block of a body, does not match its checksum, or the file is shorter than it says.
         case damaged
-        /// A file that the index knows is not there any more.
+        /// A file that the index names does not exist.
         case missing
         /// The folder's content was removed under the running daemon.
         case removed
         /// A file cannot be opened or read.
         case unreadable
-        /// A file cannot be made, written, renamed or removed.
+        /// A file cannot be created, written, renamed or removed.
         case unwritable
         /// The file system has less than min_free left.
         case full
@@ -27,12 +27,12 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
         /// The folder was written by another version of Drydock.
         case format
 
-        /// It concerns one stored response, which goes: each of them is worth a line.
+        /// Whether the failure affects one stored response, which is removed: each of them gets a line.
         fileprivate var isOfOneEntry: Bool { self == .damaged || self == .missing }
     }
 
     package let kind: Kind
-    /// What happened, to what, and what follows.
+    /// The failure, its file or folder, and the consequence.
     package let text: String
     /// The count of unreported failures of this kind since the last report.
     package let untold: Int
@@ -47,7 +47,7 @@ package struct DiskTrouble: Sendable, Equatable, CustomStringConvertible {
 /// Sendable: its state is under a mutex.
 final class TroubleTeller: Sendable {
     private struct Told {
-        /// Monotonic nanoseconds at which this minute of the kind began.
+        /// The beginning of the current minute of the kind, in monotonic nanoseconds.
         var since: UInt64
         var count: Int
         var untold: Int
@@ -59,8 +59,9 @@ final class TroubleTeller: Sendable {
     private let tell: @Sendable (DiskTrouble) -> Void
     private let clock: @Sendable () -> UInt64
 
+    /// Makes a reporter.
     /// - Parameters:
-    ///   - clock: monotonic nanoseconds.
+    ///   - clock: the monotonic time in nanoseconds.
     ///   - tell: called on I/O threads.
     init(clock: @escaping @Sendable () -> UInt64 = Monotonic.now, _ tell: @escaping @Sendable (DiskTrouble) -> Void) {
         self.clock = clock
@@ -101,10 +102,10 @@ extension SystemError {
         return names[code].map { "\($0) (\(reason))" } ?? reason
     }
 
-    /// The remedy, for the operator of the daemon.
+    /// The remedy for the operator of the daemon.
     package var advice: String { advice(to: .shared) }
 
-    /// The remedy, for the operator of the store's owner.
+    /// The remedy for the operator of the store's owner.
     func advice(to kind: StoreKind) -> String {
         switch code {
         case ENOSPC, EDQUOT:
@@ -129,7 +130,7 @@ extension StoreKind {
         }
     }
 
-    /// The limit of all files.
+    /// The name of the setting that limits all files.
     var size: String {
         switch self {
         case .shared: "cache.disk.size"
@@ -137,7 +138,7 @@ extension StoreKind {
         }
     }
 
-    /// What stays free on the file system.
+    /// The name of the setting for the free space on the file system.
     var minFree: String {
         switch self {
         case .shared: "cache.disk.min_free"
@@ -145,7 +146,7 @@ extension StoreKind {
         }
     }
 
-    /// The advice for what to use instead of removing files from the folder.
+    /// The advice to use something else than removing files from the folder.
     var insteadOfRemoving: String {
         switch self {
         case .shared: "use 'drydock purge --all' to empty a cache, and stop the daemon before its folder is removed"

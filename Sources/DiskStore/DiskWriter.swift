@@ -1,4 +1,4 @@
-// How a response gets onto the disk: a temporary file, its record, room by eviction, a name; and how it is freshened.
+// Storing a response on the disk: a temporary file, its record, room by eviction, a name; and freshening its head.
 
 import CacheStore
 import EventLoop
@@ -6,7 +6,7 @@ import Glibc
 import HTTPCaching
 import Synchronization
 
-/// Sendable: its members are.
+/// Stores responses. Sendable: its members are.
 final class DiskWriter: Sendable {
     private let parts: DiskParts
     private let room: DiskRoom
@@ -29,7 +29,7 @@ final class DiskWriter: Sendable {
     }
 
     /// The temporary file for a body that may be stored; no I/O happens before its first bytes. Any thread.
-    /// - Parameter expected: the declared length of the body in bytes; zero where none is declared.
+    /// - Parameter expected: the declared length of the body in bytes; zero if none is declared.
     func makeSpill(expected: Int64 = 0) -> SpillFile {
         let folder = parts.folder
         return SpillFile(
@@ -47,7 +47,7 @@ final class DiskWriter: Sendable {
         return SparseFile(path: folder.temporary(), pool: parts.pool, room: spillRoom, calls: folder.calls)
     }
 
-    /// What temporary files may take.
+    /// The room for temporary files.
     private var spillRoom: SpillFile.Room {
         let limits = parts.limits
         return SpillFile.Room(
@@ -58,15 +58,15 @@ final class DiskWriter: Sendable {
         )
     }
 
-    /// Whether a failed call on a file should be repeated: files were evicted because the file system has no space,
-    /// inodes or quota left, or missing folders were made again. I/O thread; not under a file's lock.
+    /// Whether a failed file operation should be repeated: files were evicted because the file system has no space,
+    /// inodes or quota left, or missing folders were created again. On an I/O thread; not under a file's lock.
     /// - Parameters:
-    ///   - attempt: the count of earlier repetitions.
-    ///   - bytes: that are to be written.
+    ///   - attempt: the number of earlier repetitions.
+    ///   - bytes: the bytes that are to be written.
     private func mend(_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool {
         switch error.code {
-        // The tier's count and the file system's differ. The limit keeps a file system that others have filled
-        // from evicting everything.
+        // The tier's count and the file system's differ. The limit keeps a file system that others have filled from
+        // evicting everything.
         case ENOSPC, EDQUOT: attempt < 3 && !error.operation.hasPrefix(SpillFile.wantsRoom) && room.make(bytes, error)
         case ENOENT: attempt == 0 && restorer.restore() != .failed
         default: false
@@ -99,9 +99,9 @@ final class DiskWriter: Sendable {
         let target = spill ?? makeSpill()
         do {
             if spill != nil, try await body.flush() {
-                // All of it is in the file now.
+                // The whole body is in the file now.
             } else if let spill, spill.written > 0, spill.written == body.knownLength {
-                // Sealed: nothing is left to write.
+                // The file is complete: nothing is left to write.
             } else {
                 guard let chunk = body.inMemory()?.wholeChunk else { throw BodyError.abandoned }
                 try await parts.pool.run { try target.appendNow([(chunk, 0..<chunk.capacity)]) }
@@ -136,7 +136,7 @@ final class DiskWriter: Sendable {
         parts.troubles.note(.unwritable, "\(text); it is answered all the same; \(error.advice(to: parts.folder.kind))")
     }
 
-    /// Writes the preamble and the first record, then gives the file its name; I/O thread.
+    /// Writes the preamble and the first record, then gives the file its name; on an I/O thread.
     private func place(
         _ spill: SpillFile,
         _ fileID: UInt64,
@@ -215,7 +215,7 @@ final class DiskWriter: Sendable {
             if let (invalidations, token) = generation {
                 guard invalidations.ifUnchanged(token, insert) else {
                     parts.state.withLock { _ = $0.table.remove(slot.keyHash, slot.name) }
-                    // The one that it has replaced.
+                    // The file that it has replaced is closed.
                     parts.openFiles.remove(slot.name)
                     remover.unlink(parts.folder.place(of: slot.name))
                     parts.index.note(.remove(slot.name))
@@ -230,8 +230,8 @@ final class DiskWriter: Sendable {
         }
     }
 
-    /// Appends a head that a validation has freshened; the body stays as it is. A file that has been replaced meanwhile
-    /// is left alone.
+    /// Appends a head that a validation has freshened; the body is unchanged. A file that has been replaced meanwhile
+    /// is ignored.
     /// - Returns: whether the head was written.
     @discardableResult
     func freshen(_ entry: DiskEntry, head: StoredHead) async -> Bool {
@@ -272,7 +272,7 @@ final class DiskWriter: Sendable {
             state.table.update(hash, entry.name) { slot in
                 slot.size = size
                 slot.storedAt = head.responseTime
-                // It is our own change that it has another stamp now.
+                // The stamp has changed by this write alone.
                 if slot.verifiedStamp == before { slot.verifiedStamp = after }
             }
             return state.table.find(hash, entry.name)

@@ -1,4 +1,4 @@
-// One stored file: the preamble that tells it from any other file, and the reading and writing of its parts.
+// One stored file: the preamble that identifies it, and the reading and writing of its parts.
 
 import CacheStore
 import EventLoop
@@ -7,16 +7,16 @@ import Glibc
 /// The parsed head of a stored file.
 struct StoredFile {
     var record: StoredRecord
-    /// Where the record's valid bytes end, in the file.
+    /// The offset in the file at which the record's valid bytes end.
     var end: Int64
     /// The file's stamp from before its head was read.
     let stamp: FileStamp
-    /// Bytes of the whole file.
+    /// The bytes of the whole file.
     var size: Int64 { stamp.size }
 
     /// Reads the preamble and the last valid record.
     /// - Returns: nil if the file is no complete stored response, or no regular file: it does not wait for a pipe.
-    /// - Throws: `SystemError` where it cannot be read.
+    /// - Throws: `SystemError` if it cannot be read.
     static func read(_ descriptor: Int32, _ calls: FileCalls) throws(SystemError) -> StoredFile? {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw SystemError("stat") }
@@ -35,8 +35,8 @@ struct StoredFile {
         return StoredFile(record: record, end: tailStart + Int64(end), stamp: stamp)
     }
 
-    /// Appends a record, after cutting off the rest of a torn append. A long tail is shortened so that a valid record
-    /// exists at every moment: the newest is copied to the front while it still ends the file.
+    /// Appends a record, after the rest of an interrupted append was cut off. A long tail is shortened so that a valid
+    /// record exists at every moment: the newest is copied to the front while it still ends the file.
     /// - Returns: the size of the file.
     static func append(
         _ record: StoredRecord,
@@ -96,7 +96,7 @@ struct FilePreamble: Equatable {
     private static let magic = Array("DRYDOCK\n".utf8)
     private static let size = 36
 
-    /// The number of the fetch that brought the body: another one for a file that replaces this one under its name.
+    /// The number of the fetch that brought the body; it differs for a file that replaces this one under its name.
     var fileID: UInt64
     var bodyLength: Int64
 
@@ -117,7 +117,7 @@ struct FilePreamble: Equatable {
         return bytes
     }
 
-    /// Reads a preamble; nil if the bytes are none of this version.
+    /// Reads a preamble; nil if the bytes are not one of this version.
     init?(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= Self.size, bytes.prefix(8).elementsEqual(Self.magic) else { return nil }
         let checked = UnsafeRawBufferPointer(rebasing: bytes[..<(Self.size - 4)])
