@@ -1,13 +1,13 @@
 // The bytes of a growing body, a stored response, a demo answer or a file, for any number of readers on any loop, and
-// the pieces that they come in.
+// their pieces.
 
 package import EventLoop
 import Glibc
 package import HTTPWire
 
-/// How a growing body behaves.
+/// The properties of a growing body.
 package struct GrowingBodyOptions: Sendable {
-    /// Bytes in memory at most, while the budget allows it.
+    /// The most bytes in memory, as far as the budget allows them.
     package var window: Int
     /// The file for bytes that leave the window; nil if the body is not stored.
     package var spill: SpillFile?
@@ -20,12 +20,14 @@ package struct GrowingBodyOptions: Sendable {
     package var lagLimit: UInt64
     /// Whether the writer is told that the last reader has left even if a file takes the bytes.
     package var watchesReaders = false
-    /// The source has the bytes at no cost and waits for its readers: of those that are not stored, little is held.
+    /// Whether the source has the bytes at no cost and waits for its readers, so that little is held of a body that is
+    /// not stored.
     package var isAtHand = false
-    /// A body of at most this many bytes is held in memory as a whole, for the memory tier, as
-    /// long as the budget allows it.
+    /// The most bytes of a body that is held in memory as a whole, for the memory tier, as long as the budget allows
+    /// it.
     package var keepsUpTo = 0
 
+    /// Makes options.
     /// - Parameters:
     ///   - window: bytes; 1 MiB by default.
     ///   - lagLimit: nanoseconds; 10 s by default.
@@ -44,7 +46,8 @@ package struct GrowingBodyOptions: Sendable {
     }
 }
 
-/// Sendable: a growing body's state is under its own mutex; all else never changes.
+/// The bytes of a body, for any number of readers. Sendable: a growing body's state is under its own mutex; everything
+/// else never changes.
 package final class Body: Sendable {
     enum Source: Sendable {
         case chunk(Chunk)
@@ -79,7 +82,7 @@ package final class Body: Sendable {
         return (Body(.growing(growing)), BodyWriter(growing: growing, link: link, on: loop))
     }
 
-    /// In bytes: the length of a complete body, or the declared length of a growing one; nil if it is unknown.
+    /// The length of a complete body, or the declared length of a growing one, in bytes; nil if it is unknown.
     package var knownLength: Int64? {
         switch source {
         case .chunk(let chunk): return Int64(chunk.capacity)
@@ -98,7 +101,7 @@ package final class Body: Sendable {
         }
     }
 
-    /// Bytes that have arrived so far.
+    /// The number of bytes that have arrived so far.
     package var arrived: Int64 {
         switch source {
         case .chunk(let chunk): Int64(chunk.capacity)
@@ -122,22 +125,22 @@ package final class Body: Sendable {
         if case .chunk(let chunk) = source { chunk } else { nil }
     }
 
-    /// Readers of a growing body now.
+    /// The number of readers of a growing body; 0 for any other body.
     package var readerCount: Int {
         if case .growing(let growing) = source { growing.readerCount } else { 0 }
     }
 
-    /// Little of it is to be queued anywhere: what is not taken waits at its source, at no cost.
+    /// Whether the source has the bytes at no cost, so that no queue should hold many of them.
     package var isAtHand: Bool {
         if case .growing(let growing) = source { growing.isAtHand } else { false }
     }
 
-    /// What leaves the window of a growing body goes to a file.
+    /// Whether the bytes that leave the window of a growing body are written to a file.
     package var isFiling: Bool {
         if case .growing(let growing) = source { growing.isFiling } else { false }
     }
 
-    /// All bytes of a growing body are held, and are to be, for the memory tier.
+    /// Whether all bytes of a growing body are held, and will be held, for the memory tier.
     package var isKeptWhole: Bool {
         if case .growing(let growing) = source { growing.isKeptWhole } else { false }
     }
@@ -147,7 +150,7 @@ package final class Body: Sendable {
         if case .growing(let growing) = source { growing.stopKeeping() }
     }
 
-    /// Bytes of the window of a growing body.
+    /// The number of bytes in the window of a growing body.
     package var heldBytes: Int {
         switch source {
         case .chunk(let chunk): chunk.capacity
@@ -156,7 +159,7 @@ package final class Body: Sendable {
         }
     }
 
-    /// The same body as one chunk, if it is complete and in memory as a whole: what the memory tier keeps.
+    /// The same body as one chunk, for the memory tier; nil unless it is complete and in memory as a whole.
     package func inMemory() -> Body? {
         switch source {
         case .chunk: self
@@ -165,20 +168,20 @@ package final class Body: Sendable {
         }
     }
 
-    /// The file that a whole body is read from; nil for one in memory, and for one that arrives.
+    /// The file of a complete body; nil for one in memory, and for a growing one.
     package var file: SharedFile? { if case .file(let file, _, _) = source { file } else { nil } }
 
-    /// Waits until the file of a body that arrives has all of it.
-    /// - Returns: false, at once, for a body that does not arrive.
-    /// - Throws: `BodyError` where the body is not complete or cannot be written.
+    /// Waits until the file of a growing body has all of it.
+    /// - Returns: false, at once, for any other body.
+    /// - Throws: `BodyError` if the body is not complete or cannot be written.
     package func flush() async throws -> Bool {
         guard case .growing(let growing) = source else { return false }
         try await growing.flush()
         return true
     }
 
-    /// A reader at the first byte, to be used on `loop` only.
-    /// - Returns: nil where byte 0 has left the window and no file has it, or where the growing body has failed.
+    /// Makes a reader at the first byte, to be used on `loop` only.
+    /// - Returns: nil if byte 0 has left the window and is in no file, or if the growing body has failed.
     package func makeReader(on loop: EventLoop) -> BodyReader? {
         switch source {
         case .chunk, .file: BodyReader(body: self, id: 0, loop: loop)
@@ -193,7 +196,7 @@ package final class Body: Sendable {
 package enum BodyPiece: Sendable {
     /// Bytes in memory.
     case bytes(Chunk, Range<Int>)
-    /// Bytes of a file, at most 1 MiB, verified and in the page cache: ready for `sendfile`.
+    /// Bytes of a file, at most 1 MiB, verified and in the page cache, so that `sendfile` takes them without waiting.
     case file(SharedFile, offset: Int64, count: Int)
 
     package var count: Int {
@@ -209,22 +212,22 @@ package enum BodyStep: Sendable {
     case piece(BodyPiece)
     /// All bytes have been read, and the body is complete.
     case end
-    /// Nothing to read now: ``BodyReader/next(maxBytes:on:)`` waits for it.
+    /// There is nothing to read at present; ``BodyReader/next(maxBytes:on:)`` waits for it.
     case wait
     case failed(BodyError)
 }
 
-/// Whether a body still grows.
+/// The state of a body's end.
 package enum BodyEnd: Sendable, Equatable {
     case open
-    /// All of the body has been read; its length in bytes.
+    /// The body is complete, with this number of bytes.
     case complete(length: Int64)
     case failed(BodyError)
 }
 
-/// Why a body ends before its last byte.
+/// The reason why a body ends before its last byte.
 package enum BodyError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The reader's task was cancelled, or the reader closed.
+    /// The reader's task was cancelled, or the reader was closed.
     case cancelled
     /// The reader was more than a window behind the fastest one for too long, or its next bytes have left memory.
     case tooSlow
@@ -232,7 +235,7 @@ package enum BodyError: Error, Sendable, Equatable, CustomStringConvertible {
     case truncated
     /// The body has no reader left, or its writer was freed without ending it.
     case abandoned
-    /// The source failed; the text says how.
+    /// The source failed; the text is the reason.
     case source(String)
     /// A stored block does not match its checksum: the stored response must be fetched again.
     case damaged(block: Int)
@@ -252,10 +255,10 @@ package enum BodyError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Whether a writer should continue after an append; its bytes were taken in either case.
+/// The advice to a writer after an append; its bytes were taken in either case.
 package enum WriteVerdict: Sendable, Equatable {
     case `continue`
-    /// Stop until ``BodyWriter/onDrain`` is called.
+    /// The writer should stop until ``BodyWriter/onDrain`` is called.
     case pause
 }
 
@@ -274,8 +277,8 @@ extension BodyPiece {
 }
 
 extension Body {
-    /// The whole body in memory: for small ones. Waits for one that still grows.
-    /// - Throws: `BodyError`: why it ends early, or `.tooSlow` where its start has left memory.
+    /// The whole body in memory, for small bodies. Waits for one that still grows.
+    /// - Throws: `BodyError`: the reason of its early end, or `.tooSlow` if its beginning has left memory.
     package func load(on loop: isolated EventLoop) async throws(BodyError) -> Chunk {
         if let wholeChunk { return wholeChunk }
         guard let reader = makeReader(on: loop) else { throw .tooSlow }
@@ -306,10 +309,10 @@ extension SharedFile {
 // MARK: - A plain file
 
 package enum BodyFile {
-    /// Writes a file that does not exist yet, every block of a stored body verified; blocks.
+    /// Writes the body into a new file, with every block of a stored body verified; blocks.
     /// - Returns: the length in bytes.
-    /// - Throws: `SystemError` or `BodyError`; `.abandoned` for a body that still grows. The file
-    ///   stays even after an error.
+    /// - Throws: `SystemError` or `BodyError`; `.abandoned` for a body that still grows. The file stays even after an
+    ///   error.
     package static func write(_ body: Body, to path: String) throws -> Int64 {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
         guard descriptor >= 0 else { throw SystemError("open \(path)") }

@@ -1,9 +1,9 @@
-// The reading side of a body: of all of it, of one range, or of several bodies one after the other.
+// The reading side of a body: of the whole body, of one range, or of several bodies one after the other.
 
 package import EventLoop
 package import HTTPWire
 
-/// Loop-bound: used on the loop it was made for. It closes itself when it goes away.
+/// A reader of a body. Loop-bound: used on the loop it was made for. It closes itself when it is released.
 package final class BodyReader {
     private let body: Body
     private let id: Int
@@ -11,9 +11,9 @@ package final class BodyReader {
     private var isClosed = false
     /// The position in a complete source, in bytes; a growing body keeps the position itself.
     private var position: Int64 = 0
-    /// Bytes still to be read, at most.
+    /// The most bytes that are still to be read.
     private var remaining = Int64.max
-    /// Several readers that are read one after the other, in place of one body.
+    /// The sequence of readers that is read instead of one body; nil for one body.
     private var sequence: BodySequence?
 
     init(body: Body, id: Int, loop: EventLoop) {
@@ -22,7 +22,7 @@ package final class BodyReader {
         self.loop = loop
     }
 
-    /// Reads several things, one after the other.
+    /// Makes a reader of several bodies, one after the other.
     package init(_ sequence: BodySequence, on loop: EventLoop) {
         body = Body.complete([])
         id = 0
@@ -32,29 +32,29 @@ package final class BodyReader {
 
     deinit { close() }
 
-    /// Reads only these bytes, which must lie within the body; before the first piece.
+    /// Restricts the reader to these bytes, which must lie within the body; only before the first piece.
     package func narrow(to range: Range<Int64>) {
         position = range.lowerBound
         remaining = range.upperBound - range.lowerBound
         if case .growing(let growing) = body.source, !isClosed { growing.seek(id, to: range.lowerBound) }
     }
 
-    /// Whether only a part of the body is to be read.
+    /// Whether only a part of the body is read.
     package var isNarrowed: Bool { remaining != .max }
 
-    /// The trailer fields that came with the body, once it is complete; none where only a part is read.
+    /// The trailer fields that came with the body, once it is complete; empty if only a part is read.
     package var trailers: Fields { remaining == .max ? body.trailers : Fields() }
 
-    /// ``Body/isAtHand`` of the body that is read.
+    /// Whether the body that is read is at hand, as ``Body/isAtHand``.
     package var isAtHand: Bool { body.isAtHand }
 
-    /// ``Body/isEndProven`` of the body that is read; asked at its end.
+    /// Whether the end of the body that is read is proven, as ``Body/isEndProven``; valid at its end.
     package var isEndProven: Bool { body.isEndProven }
 
     /// The next piece; waits until there is one.
-    /// - Parameter maxBytes: bytes at most, at least 1.
+    /// - Parameter maxBytes: the most bytes, at least 1.
     /// - Returns: nil at the end of a complete body.
-    /// - Throws: `BodyError`: `.cancelled` when the task is cancelled, else why the body ends early.
+    /// - Throws: `BodyError`: `.cancelled` if the task is cancelled, or else the reason of an early end.
     package func next(maxBytes: Int, on loop: isolated EventLoop) async throws(BodyError) -> BodyPiece? {
         while true {
             if Task.isCancelled || isClosed { throw .cancelled }
@@ -75,7 +75,7 @@ package final class BodyReader {
         }
     }
 
-    /// The next piece if it can be had without waiting, neither for the writer nor for the disk.
+    /// The next piece, if it needs no wait for the writer or for the disk.
     package func nextIfReady(maxBytes: Int) -> BodyStep {
         if let sequence { return isClosed ? .failed(.cancelled) : sequence.nextIfReady(maxBytes: maxBytes) }
         switch step(maxBytes: maxBytes) {
@@ -86,8 +86,8 @@ package final class BodyReader {
         }
     }
 
-    /// Nothing is read for a while. Where no other reader wants the bytes, none are asked for, and no deadline of theirs
-    /// runs. False by default.
+    /// Whether the reader pauses. If no other reader wants the bytes, none are requested, and their deadlines pause.
+    /// False by default.
     package var isSuspended = false {
         didSet {
             guard !isClosed, isSuspended != oldValue else { return }
@@ -152,24 +152,24 @@ package final class BodyReader {
 
 // MARK: - Several readers as one
 
-/// Finds the bytes that were not there when a sequence was made; loop-bound.
+/// A source of the bytes that are missing when a sequence is made; loop-bound.
 package protocol PartSource: AnyObject {
     /// Readers for all bytes of `range`, in order; it waits until the origin sends them.
-    /// - Throws: `BodyError` where they cannot be had.
+    /// - Throws: `BodyError` if they cannot be had.
     func readers(for range: Range<Int64>, on loop: isolated EventLoop) async throws(BodyError) -> [BodySequence.Part]
 }
 
-/// Loop-bound: its readers are.
+/// A sequence of readers and of holes between them. Loop-bound, because its readers are.
 package final class BodySequence {
     package enum Part {
         case reader(BodyReader)
-        /// Bytes that are looked for when the turn comes to them.
+        /// Missing bytes, which the source provides when it is their turn.
         case hole(Range<Int64>, any PartSource)
     }
 
     private var parts: ArraySlice<Part>
     private var isClosed = false
-    /// Whether the whole sequence is suspended, as ``BodyReader/isSuspended`` says it of one reader.
+    /// Whether the whole sequence pauses, as ``BodyReader/isSuspended`` for one reader.
     var isSuspended = false {
         didSet { suspendParts() }
     }
@@ -219,7 +219,7 @@ package final class BodySequence {
 @available(*, unavailable) extension BodySequence: Sendable {}
 
 extension Body {
-    /// A reader of some of the bytes, to be used on `loop` only; nil as for ``makeReader(on:)``.
+    /// A reader of a range, to be used on `loop` only; nil in the cases of ``makeReader(on:)``.
     package func makeReader(_ range: Range<Int64>, on loop: EventLoop) -> BodyReader? {
         let reader = makeReader(on: loop)
         reader?.narrow(to: range)

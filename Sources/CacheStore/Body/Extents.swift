@@ -6,18 +6,18 @@ import Glibc
 import HTTPWire
 import Synchronization
 
-/// Sendable: the list of parts is under a mutex; bodies are Sendable.
+/// The parts of one representation. Sendable: the list of parts is under a mutex; bodies are Sendable.
 package final class Extents: Sendable {
-    /// The stored and arriving parts of a range, and its holes, in order.
+    /// A segment of a range: a stored or arriving part, or a hole.
     package enum Segment: Sendable {
-        /// These bytes of a body, which may still grow, or fail.
+        /// A range of a body, which may still grow, or fail.
         case present(Body, Range<Int64>)
         case missing(Range<Int64>)
     }
 
     private struct Part {
         var range: Range<Int64>
-        /// Its first byte is the first of the range.
+        /// The body, whose first byte is the first of the range.
         var body: Body
         var isArriving: Bool
     }
@@ -80,7 +80,7 @@ package final class Extents: Sendable {
         return nil
     }
 
-    /// The stored ranges, in order; those that touch are one.
+    /// The stored ranges in order, with adjacent ones joined.
     package var stored: [Range<Int64>] {
         parts.withLock { parts in
             var result: [Range<Int64>] = []
@@ -95,26 +95,26 @@ package final class Extents: Sendable {
         }
     }
 
-    /// Nothing is stored or arriving.
+    /// Whether nothing is stored or arriving.
     package var isEmpty: Bool { parts.withLock { $0.isEmpty } }
 
-    /// Nothing is missing.
+    /// Whether the whole representation is stored.
     package var isComplete: Bool { length > 0 && stored == [0..<length] }
 
-    /// Bytes of stored parts that are in memory.
+    /// The bytes of stored parts that are in memory.
     package var heldBytes: Int { parts.withLock { $0.reduce(0) { $1.isArriving ? $0 : $0 + $1.body.heldBytes } } }
 
-    /// Some bytes come from the file.
+    /// Whether some bytes are in the file.
     package var usesFile: Bool {
         parts.withLock { $0.contains { if case .file = $0.body.source { true } else { false } } }
     }
 
     // MARK: - Changes
 
-    /// A part begins to arrive: others may read it from now on.
+    /// Adds a part that begins to arrive, and that others may read from now on.
     package func begin(_ range: Range<Int64>, _ body: Body) { insert(Part(range: range, body: body, isArriving: true)) }
 
-    /// A part is stored as a whole.
+    /// Adds a part that is stored as a whole.
     package func add(_ range: Range<Int64>, _ body: Body) {
         guard !range.isEmpty, body.knownLength == range.upperBound - range.lowerBound else { return }
         guard parts.withLock({ $0.count < Self.limit }) else { return }
@@ -124,7 +124,7 @@ package final class Extents: Sendable {
 
     /// Removes an arriving part that has ended; its kept bytes were added before.
     package func end(_ body: Body) {
-        // The caller holds the body, so that nothing is let go of under the mutex.
+        // The caller holds the body, so that nothing is released under the mutex.
         parts.withLock { $0.removeAll { $0.isArriving && $0.body === body } }
     }
 
@@ -135,10 +135,10 @@ package final class Extents: Sendable {
         }
     }
 
-    /// Parts of the file that touch become one, so that reading in order does not fill the list.
+    /// Joins adjacent parts of the file, so that reading in order does not fill the list.
     private func mergeFiled() {
         guard let file else { return }
-        // Let go of after the mutex.
+        // The replaced list is released after the mutex.
         var before: [Part] = []
         parts.withLock { parts in
             var merged: [Part] = []
@@ -165,9 +165,9 @@ package final class Extents: Sendable {
 // MARK: - Completion
 
 extension Extents {
-    /// Gathers all bytes into one body for the memory tier; it reads those in the file.
-    /// - Parameter budget: counts the bytes.
-    /// - Throws: `BodyError` where bytes are missing or cannot be read.
+    /// Gathers all bytes into one body for the memory tier, and reads those in the file.
+    /// - Parameter budget: the budget that counts the bytes.
+    /// - Throws: `BodyError` if bytes are missing or cannot be read.
     package func gather(_ budget: BodyBudget? = nil) async throws -> Body {
         let whole = Chunk(capacity: Int(length), isKept: true, budget: budget)
         for segment in segments(0..<length) {
@@ -184,11 +184,11 @@ extension Extents {
         return .complete(whole)
     }
 
-    /// Bytes that are read from the file at a time.
+    /// The bytes that are read from the file at a time.
     private static let step = 1 << 20
 
-    /// All bytes as a file for the disk tier, and the body that reads it.
-    /// - Throws: `BodyError` where bytes are missing, or cannot be written or read.
+    /// Makes a file of all bytes for the disk tier, and the body that reads it.
+    /// - Throws: `BodyError` if bytes are missing, or cannot be written or read.
     package func seal() async throws -> (body: Body, spill: SpillFile) {
         guard let file, isComplete else { throw BodyError.truncated }
         let extra: [(Int64, Chunk)] = parts.withLock { parts in
@@ -199,7 +199,7 @@ extension Extents {
         return (body, spill)
     }
 
-    /// Where the first byte of a part is in the whole.
+    /// The position of a part's first byte in the representation.
     private func origin(of body: Body) -> Int64? {
         parts.withLock { parts in parts.first { $0.body === body }?.range.lowerBound }
     }
@@ -217,21 +217,21 @@ extension Extents {
 }
 
 extension Body {
-    /// A reader that begins now can get every byte, unless the source fails later.
+    /// Whether a reader that begins now can get every byte, unless the source fails later.
     fileprivate var canServe: Bool {
         guard case .growing(let growing) = source else { return true }
         return growing.canServe
     }
 
-    /// The received bytes of a body that was cut short.
-    /// - Returns: the count of bytes in the file, and the chunk in memory that follows them.
+    /// The received bytes of a truncated body.
+    /// - Returns: the number of bytes in the file, and the chunk in memory that follows them.
     package func salvage() -> (filed: Int64, rest: Chunk?) {
         guard case .growing(let growing) = source else { return (0, nil) }
         return growing.salvage()
     }
 
     /// Waits until the file has all bytes of a complete body.
-    /// - Throws: `BodyError` where it cannot be written.
+    /// - Throws: `BodyError` if it cannot be written.
     package func flush() async throws {
         guard case .growing(let growing) = source else { return }
         try await growing.flush()
@@ -240,10 +240,11 @@ extension Body {
 
 // MARK: - The file
 
-/// It has the layout of a stored file, so that it becomes one when nothing is missing. Made without I/O: the file is
-/// created with its first bytes, and removed with the object unless it was sealed.
+/// The file of parts. It has the layout of a stored file, so that it becomes one when nothing is missing. Made without
+/// I/O: the file is created with its first bytes, and removed with the object unless it was sealed.
 ///
-/// Sendable: the state is under a mutex, held for moments; the file is created under another, on I/O threads only.
+/// Sendable: the state is under a mutex that is held for moments; the file is created under another, on I/O threads
+/// only.
 package final class SparseFile: Sendable {
     private struct State {
         var file: SharedFile?
@@ -266,7 +267,7 @@ package final class SparseFile: Sendable {
         state = Mutex(State())
     }
 
-    /// Takes over the file of a body that was cut short; nil if it has none.
+    /// Takes over the file of a truncated body; nil if it has none.
     package init?(of spill: SpillFile) {
         guard let (file, reserved) = spill.detach() else { return nil }
         path = spill.path
@@ -279,18 +280,18 @@ package final class SparseFile: Sendable {
     deinit {
         let (isOpen, reserved) = state.withLock { ($0.file != nil && !$0.isTaken, $0.reserved) }
         room.release(reserved)
-        // A loop may be the last user: the removal of a large file can take a while.
+        // A loop may be the last user, and the removal of a large file can take a while.
         let (path, calls) = (path, calls)
         if isOpen { pool.submit { _ = calls.unlink(path) } }
     }
 
-    /// Bytes that are reserved on the disk for this file.
+    /// The bytes that are reserved on the disk for this file.
     package var reserved: Int { state.withLock { $0.reserved } }
 
-    /// Where the bytes of a part go while they arrive.
+    /// The spill file for an arriving part.
     /// - Parameters:
-    ///   - position: of its first byte, in the representation.
-    ///   - count: its length in bytes.
+    ///   - position: the position of the part's first byte in the representation.
+    ///   - count: the length of the part in bytes.
     package func part(at position: Int64, count: Int64) -> SpillFile {
         SpillFile(
             partAt: position,
@@ -308,7 +309,7 @@ package final class SparseFile: Sendable {
         ) { [self] () throws(BodyError) in try open() }
     }
 
-    /// A part that the file holds; nil before its first bytes.
+    /// The body of a part in the file; nil before its first bytes.
     package func body(_ range: Range<Int64>) -> Body? {
         guard let file = state.withLock({ $0.file }) else { return nil }
         return .file(
@@ -318,7 +319,7 @@ package final class SparseFile: Sendable {
         )
     }
 
-    /// Creates the file at the first call; I/O thread.
+    /// Creates the file at the first call; on an I/O thread.
     func open() throws(BodyError) -> SharedFile {
         try room.retrying(0) { () throws(BodyError) in
             try creation.withLock { _ throws(BodyError) in
@@ -330,7 +331,7 @@ package final class SparseFile: Sendable {
         }
     }
 
-    /// Asks the tier for room; I/O thread.
+    /// Reserves bytes in the tier; false if there is no room. On an I/O thread.
     func reserve(_ bytes: Int) -> Bool {
         guard room.reserve(bytes) else { return false }
         state.withLock { $0.reserved += bytes }
@@ -338,8 +339,8 @@ package final class SparseFile: Sendable {
     }
 
     /// Completes the file, which lacks only the bytes of `extra`, so that the tier can commit it.
-    /// - Parameter extra: bytes that are in memory, each with its position.
-    /// - Throws: `BodyError` where it cannot be written or read.
+    /// - Parameter extra: the bytes in memory, each chunk with its position.
+    /// - Throws: `BodyError` if it cannot be written or read.
     package func seal(length: Int64, extra: [(Int64, Chunk)]) async throws -> SpillFile {
         let file = try await pool.run { [self] in
             let file = try open()
@@ -352,7 +353,7 @@ package final class SparseFile: Sendable {
             return file
         }
         var sums = BlockSums()
-        // In steps, so that a long file does not keep an I/O thread from everybody else.
+        // The file is read in steps, so that a long one does not occupy an I/O thread.
         for start in stride(from: Int64(0), to: length, by: 16 << 20) {
             sums = try await pool.run { [sums] in
                 var sums = sums

@@ -4,7 +4,8 @@ import EventLoop
 package import HTTPWire
 import Synchronization
 
-/// Sendable: everything that changes is in `state`, under its mutex; waiters and the writer are woken outside of it.
+/// A growing body. Sendable: everything that changes is in `state`, under its mutex; waiters and the writer are woken
+/// outside of it.
 final class GrowingBody: Sendable {
     private struct Guarded {
         var growing: GrowingBodyState
@@ -12,14 +13,14 @@ final class GrowingBody: Sendable {
         var isEndProven = true
         var flushWaiters: [UnsafeContinuation<Void, any Error>] = []
         var spillError: BodyError?
-        /// Chunks that have left the window; released after the mutex, since their deinit runs code.
+        /// The chunks that have left the window; released after the mutex, because their deinit runs code.
         var dropped: [GrowingBodyState.Held] = []
     }
 
     let expectedLength: Int64?
     let lagLimit: UInt64
     let keepsStart: Bool
-    /// The body is kept and fits the window: its pieces stay for readers that join later, until it is complete.
+    /// A kept body that fits the window keeps its pieces for later readers until it is complete.
     let staysWhole: Bool
     let budget: BodyBudget
     let isAtHand: Bool
@@ -58,7 +59,7 @@ final class GrowingBody: Sendable {
             settle(&guarded)
             if guarded.growing.mustPause || guarded.growing.isSuspended {
                 guarded.growing.isPaused = true
-                // A reader that starts further on does not read these bytes, so the window is settled now.
+                // A reader that starts later in the body does not read these bytes, so that the window is trimmed now.
                 settle(&guarded)
             }
             return guarded.growing.isPaused ? .pause : .continue
@@ -90,7 +91,7 @@ final class GrowingBody: Sendable {
         }
     }
 
-    /// Cuts readers that lag; the writer's loop calls it while it is paused.
+    /// Cuts off readers that lag; called on the writer's loop while the writer is paused.
     func cutLaggards(now: UInt64) -> Bool {
         change { guarded in
             let isLagging = guarded.growing.cutLaggards(now: now, limit: lagLimit)
@@ -123,12 +124,12 @@ final class GrowingBody: Sendable {
             if case .failed = guarded.growing.end { return (nil, false) }
             return (guarded.growing.isJoinable ? guarded.growing.join() : nil, guarded.growing.suspendedReaders > 0)
         }
-        // Somebody wants the bytes again.
+        // A reader wants bytes again.
         if wasSuspended { change { settle(&$0) } }
         return id
     }
 
-    /// A reader takes nothing for a while, or goes on. While none takes anything, the writer is to pause.
+    /// Suspends or resumes a reader. While all readers are suspended, the writer pauses.
     func setSuspended(_ id: Int, _ isWanted: Bool) {
         change { guarded in
             guarded.growing.setSuspended(id, isWanted)
@@ -169,7 +170,7 @@ final class GrowingBody: Sendable {
         }
     }
 
-    /// A file piece has been handed out.
+    /// Confirms a file piece that was handed out.
     func advance(_ id: Int, by count: Int) {
         change { guarded in
             guarded.growing.advance(id, by: count)
@@ -186,11 +187,11 @@ final class GrowingBody: Sendable {
         if isReady { waiter.resume() }
     }
 
-    /// Which of the readers that have had this place over time has it now.
+    /// The serial number of the reader that has this id at present.
     func serial(of id: Int) -> UInt64 { state.withLock { $0.growing.readers[id].serial } }
 
-    /// Wakes a reader whose task is cancelled; any thread. The serial number tells it from a
-    /// later reader with the same id.
+    /// Wakes a reader whose task is cancelled; any thread. The serial number distinguishes it from a later reader with
+    /// the same id.
     func interrupt(_ id: Int, serial: UInt64) {
         let waiter = state.withLock { $0.growing.interrupt(id, serial: serial) }
         waiter?.resume()
@@ -199,7 +200,7 @@ final class GrowingBody: Sendable {
     // MARK: - The file
 
     /// Waits until the file has the whole body.
-    /// - Throws: `BodyError` where the body is not complete or cannot be written.
+    /// - Throws: `BodyError` if the body is not complete or cannot be written.
     func flush() async throws {
         try await withUnsafeThrowingContinuation { waiter in
             change { guarded in
@@ -209,14 +210,14 @@ final class GrowingBody: Sendable {
         }
     }
 
-    /// A reader that begins now can get every byte, unless the source fails later.
+    /// Whether a reader that begins now can get every byte, unless the source fails later.
     var canServe: Bool {
         state.withLock { guarded in
             if case .failed = guarded.growing.end { false } else { guarded.growing.isJoinable }
         }
     }
 
-    /// The received bytes of a body that has failed: those in the file, and the following ones in memory.
+    /// The received bytes of a failed body: the number in the file, and those in memory that follow.
     func salvage() -> (filed: Int64, rest: Chunk?) {
         let (filed, pieces) = state.withLock { guarded in
             let growing = guarded.growing
@@ -235,7 +236,7 @@ final class GrowingBody: Sendable {
         return (filed, rest)
     }
 
-    /// All of the body in one chunk, if it is complete and the window has it.
+    /// The whole body in one chunk, if it is complete and in the window.
     func wholeInMemory() -> Chunk? {
         let pieces: [GrowingBodyState.Held]? = state.withLock { guarded in
             guard case .complete = guarded.growing.end, guarded.growing.windowStart == 0 || guarded.growing.length == 0
@@ -256,11 +257,11 @@ final class GrowingBody: Sendable {
         return whole
     }
 
-    /// Readers continue in the whole chunk, so that its pieces can be released.
+    /// Replaces the pieces by the whole chunk, so that they can be released.
     private func adopt(_ whole: Chunk) {
         change { guarded in
             let growing = guarded.growing
-            // A file takes the pieces one by one.
+            // A body with a file writes its pieces one by one.
             guard whole.capacity > 0, growing.windowStart == 0, !growing.spills || growing.filed == growing.length
             else { return }
             guarded.dropped += growing.held
@@ -276,7 +277,7 @@ final class GrowingBody: Sendable {
                 switch result {
                 case .success: guarded.growing.filed = batch.last?.end ?? guarded.growing.filed
                 case .failure(let error):
-                    // The transfer continues, but the response will not be stored.
+                    // The transfer continues, but the response is not stored.
                     guarded.growing.spills = false
                     guarded.spillError = error
                     if Self.isAbandoned(guarded.growing) { tellWriter { $0.abandoned() } }
@@ -288,13 +289,13 @@ final class GrowingBody: Sendable {
 
     // MARK: - Changes
 
-    /// Makes a change, then wakes whom it concerns.
+    /// Makes a change under the mutex, then wakes the readers and the writer that it affects.
     private func change<R: Sendable>(_ body: (inout sending Guarded) -> sending R) -> R {
         var ready: [UnsafeContinuation<Void, Never>] = []
         var batch: [GrowingBodyState.Held]?
         var flushed: [UnsafeContinuation<Void, any Error>] = []
         var flushError: BodyError?
-        // Let go of when this returns, without the mutex.
+        // The chunks are released when this returns, without the mutex.
         var dropped: [GrowingBodyState.Held] = []
         let result = state.withLock { guarded in
             let result = body(&guarded)
@@ -323,7 +324,7 @@ final class GrowingBody: Sendable {
         return guarded.growing.filed == length ? .success(()) : nil
     }
 
-    /// Under the mutex: trims the window, and resumes a paused writer when the window has space again.
+    /// Trims the window, and resumes a paused writer when the window has space again. Under the mutex.
     private func settle(_ guarded: inout Guarded) {
         guarded.dropped += guarded.growing.trim()
         guarded.growing.window = budget.window(window)
@@ -340,7 +341,7 @@ final class GrowingBody: Sendable {
     }
 }
 
-/// A step that may need the disk first.
+/// The next step of a reader, which may need the disk first.
 enum ReaderStep: Sendable {
     case ready(BodyStep)
     case file(SharedFile, offset: Int64, count: Int)
@@ -348,14 +349,15 @@ enum ReaderStep: Sendable {
 
 // MARK: - The writing side
 
-/// Loop-bound: used on the loop that made it. A writer that goes away without ending its body fails it.
+/// The writing side of a growing body. Loop-bound: used on the loop that made it. A writer that is released without
+/// ending its body fails it.
 package final class BodyWriter {
-    /// Called on the writer's loop after a `.pause`, once there is room again.
+    /// Called on the writer's loop after a `.pause`, as soon as there is room again.
     package var onDrain: (() -> Void)?
-    /// Called on the writer's loop when all readers take nothing for a while: ask the source to stop until ``onDrain``.
+    /// Called on the writer's loop when all readers are suspended: the source should stop until ``onDrain``.
     package var onSuspended: (() -> Void)?
-    /// Called on the writer's loop when the last reader has left and the body is not stored, or if `watchesReaders`
-    /// is set: the fetch may stop.
+    /// Called on the writer's loop when the last reader has left and the body is not stored, or if `watchesReaders` is
+    /// set: the fetch may stop.
     package var onAbandoned: (() -> Void)?
 
     private let growing: GrowingBody
@@ -379,7 +381,7 @@ package final class BodyWriter {
         if !isEnded { growing.finish(.failed(.abandoned), trailers: Fields()) }
     }
 
-    /// Copies `bytes`, whatever the verdict; after `.pause`, ask the source to stop until ``onDrain``.
+    /// Appends a copy of `bytes` with any verdict; after `.pause`, the source should stop until ``onDrain``.
     package func append(_ bytes: UnsafeRawBufferPointer) -> WriteVerdict {
         guard !isEnded, !bytes.isEmpty else { return isEnded || !growing.isPaused ? .continue : .pause }
         var verdict = WriteVerdict.continue
@@ -398,7 +400,7 @@ package final class BodyWriter {
     }
 
     /// Ends the body as complete; a body that is shorter or longer than its declared length fails as truncated.
-    /// - Parameter isProven: false if only the end of a connection marks the end: then the body must not be stored.
+    /// - Parameter isProven: false if only the end of a connection marks the end, so that the body must not be stored.
     package func finish(trailers: Fields = Fields(), isProven: Bool = true) {
         guard !isEnded else { return }
         let isShort = growing.expectedLength.map { $0 != written } ?? false
@@ -424,8 +426,8 @@ package final class BodyWriter {
             if left <= Self.maximumChunk {
                 capacity = left
             } else if growing.staysWhole {
-                // Large enough to be sent without a copy; after the first chunk, no larger than the bytes so far,
-                // since no more may follow.
+                // The chunk is large enough to be sent without a copy. After the first chunk, it is no larger than the
+                // bytes so far, because no more may follow.
                 capacity = min(Self.maximumChunk, max(Chunk.memfdThreshold, Int(clamping: written)))
             }
         }
@@ -471,7 +473,7 @@ package final class BodyWriter {
 
 @available(*, unavailable) extension BodyWriter: Sendable {}
 
-/// How a growing body finds its writer, which is not Sendable.
+/// The link from a growing body to its writer, which is not Sendable.
 final class WriterLink: @unchecked Sendable {  // `target` is touched on the writer's loop only
     weak var target: BodyWriter?
 }

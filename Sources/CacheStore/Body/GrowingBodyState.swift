@@ -12,19 +12,19 @@ struct GrowingBodyState {
     }
 
     struct Reader {
-        /// Tells it from those that had its place before.
+        /// The number that distinguishes the reader from earlier ones with the same id.
         var serial: UInt64 = 0
         var position: Int64 = 0
         var waiter: UnsafeContinuation<Void, Never>?
         var isLive = true
-        /// The task was cancelled: it must not wait again.
+        /// Whether the task was cancelled, so that the reader must not wait again.
         var isInterrupted = false
         var isCut = false
-        /// It takes nothing for a while.
+        /// Whether the reader is suspended.
         var isSuspended = false
-        /// Monotonic nanoseconds since which it is far behind the fastest.
+        /// The monotonic nanoseconds since which the reader is far behind the fastest; nil if it is not.
         var laggingSince: UInt64?
-        /// Others wait for it.
+        /// Whether others wait for the reader.
         var counts: Bool { isLive && !isCut }
     }
 
@@ -41,24 +41,24 @@ struct GrowingBodyState {
     var length: Int64 = 0
     var end = BodyEnd.open
     var readers: [Reader] = []
-    /// How many of them take nothing for a while.
+    /// The number of suspended readers.
     private(set) var suspendedReaders = 0
     private var lastSerial: UInt64 = 0
-    /// The file has the bytes before this one.
+    /// The number of bytes that the file has.
     var filed: Int64 = 0
-    /// What leaves the window goes to the file.
+    /// Whether bytes that leave the window go to the file.
     var spills: Bool
     var isWriting = false
-    /// Everything shall go to the file, for a commit.
+    /// Whether all bytes are being written to the file, for a commit.
     var isFlushing = false
-    /// The first bytes stay as long as the window has space, for readers that join later.
+    /// Whether the first bytes stay as long as the window has space, for later readers.
     var keepsStart: Bool
-    /// The writer is told when the last reader has left, even if a file takes the bytes.
+    /// Whether the writer is told that the last reader has left, even if a file takes the bytes.
     var watchesReaders = false
     var isPaused = false
-    /// How much of the window the budget grants now.
+    /// The part of the window that the budget grants at present.
     var window: Int
-    /// Nothing leaves the window, nor waits for a reader: all of it is for the memory tier.
+    /// Whether no byte leaves the window or waits for a reader, because all of them are for the memory tier.
     var keepsAll = false
 
     init(window: Int, spills: Bool, keepsStart: Bool) {
@@ -70,11 +70,11 @@ struct GrowingBodyState {
     var windowStart: Int64 { held.first?.start ?? length }
     var isEnded: Bool { end != .open }
     var hasReaders: Bool { readers.contains { $0.counts } }
-    /// A reader that begins now can get every byte.
+    /// Whether a reader that begins now can get every byte.
     var isJoinable: Bool { windowStart <= filed }
     var pendingLimit: Int { spills ? min(2 * 1024 * 1024, 2 * window) : 0 }
     var mustPause: Bool { !isEnded && !keepsAll && heldBytes >= window + pendingLimit }
-    /// All who read take nothing for a while, so that nothing is to come.
+    /// Whether all readers are suspended, so that no bytes are wanted.
     var isSuspended: Bool {
         suspendedReaders > 0 && !isEnded && hasReaders && readers.allSatisfy { !$0.counts || $0.isSuspended }
     }
@@ -133,8 +133,8 @@ struct GrowingBodyState {
 
     mutating func advance(_ id: Int, by count: Int) { readers[id].position += Int64(count) }
 
-    /// Takes the waiter of a reader whose task was cancelled. The serial number must match, since a later
-    /// reader may have the same id.
+    /// Removes the waiter of a reader whose task was cancelled. The serial number must match, because a later reader
+    /// may have the same id.
     mutating func interrupt(_ id: Int, serial: UInt64) -> UnsafeContinuation<Void, Never>? {
         guard readers[id].serial == serial else { return nil }
         readers[id].isInterrupted = true
@@ -142,7 +142,7 @@ struct GrowingBodyState {
         return readers[id].waiter
     }
 
-    /// Takes the waiters out that have something to do now.
+    /// Removes the waiters that have something to do now.
     mutating func readyWaiters() -> [UnsafeContinuation<Void, Never>] {
         var ready: [UnsafeContinuation<Void, Never>] = []
         for id in readers.indices {
@@ -157,7 +157,7 @@ struct GrowingBodyState {
         reader.isInterrupted || reader.isCut || !reader.isLive || isEnded || reader.position < length
     }
 
-    /// The held chunk with the byte at `position`.
+    /// The index of the held chunk with the byte at `position`.
     private func index(of position: Int64) -> Int {
         var low = 0
         var high = held.count - 1
@@ -170,7 +170,7 @@ struct GrowingBodyState {
 
     // MARK: - The window
 
-    /// New bytes at the end of the last chunk, or in a new one.
+    /// Appends bytes to the last chunk, or in a new one.
     mutating func append(_ count: Int, in chunk: Chunk) {
         if let last = held.last, last.chunk === chunk {
             held[held.count - 1].count += count
@@ -181,7 +181,7 @@ struct GrowingBodyState {
         length += Int64(count)
     }
 
-    /// Drops chunks that are not needed from the front, and returns them.
+    /// Removes chunks that are not needed from the beginning, and returns them.
     mutating func trim() -> ArraySlice<Held> {
         if keepsAll { return [] }
         let target = isPaused && !spills ? window / 2 : window
@@ -191,7 +191,7 @@ struct GrowingBodyState {
         let isRead = hasReaders
         var count = 0
         var dropped = 0
-        // The last chunk stays while its writer may still add to it.
+        // The last chunk stays while its writer may add to it.
         for piece in held.dropLast() {
             guard spills ? piece.end <= filed : isRead && piece.end <= readTo else { break }
             guard heldBytes - dropped > target || (!keepsStart && !spills) else { break }
@@ -217,7 +217,7 @@ struct GrowingBodyState {
             keep = Int64(window / 2)
         }
         var batch: [Held] = []
-        // The last chunk is not complete while the writer adds to it.
+        // The last chunk is incomplete while the writer adds to it.
         for piece in isComplete ? held[...] : held.dropLast() where piece.end > filed {
             guard length - piece.start > keep, batch.count < 64 else { break }
             batch.append(piece)
@@ -229,8 +229,8 @@ struct GrowingBodyState {
 
     // MARK: - Slow readers
 
-    /// Cuts the readers that have been more than half a window behind the fastest since `limit` nanoseconds ago.
-    /// - Returns: whether somebody lags still, so that it is worth looking again.
+    /// Cuts off the readers that have been more than half a window behind the fastest for `limit` nanoseconds.
+    /// - Returns: whether a reader still lags, so that another check is needed.
     mutating func cutLaggards(now: UInt64, limit: UInt64) -> Bool {
         guard !spills, !isEnded, !isSuspended else { return false }
         // A reader that waits beyond the received bytes counts as no further than the source.

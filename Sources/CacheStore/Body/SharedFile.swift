@@ -1,10 +1,11 @@
-// An open file that several readers share: pieces of it go to sendfile once they are verified and in the page cache.
+// An open file that several readers share: its pieces go to sendfile once they are verified and in the page cache.
 
 package import EventLoop
 import Glibc
 import Synchronization
 
-/// Sendable: the descriptor never changes and is closed with the last user; which blocks are verified is under a mutex.
+/// An open file of a body. Sendable: the descriptor never changes and is closed with the last user; the set of verified
+/// blocks is under a mutex.
 package final class SharedFile: Sendable {
     /// The checksums of a stored body: one for each block of 256 KiB, counted from `bodyOffset`.
     package struct Verification: Sendable {
@@ -34,31 +35,32 @@ package final class SharedFile: Sendable {
     private struct Progress {
         var isVerified: [Bool]
         var remaining: Int
-        /// When pieces were last found in the page cache, in monotonic nanoseconds.
+        /// The times at which pieces were last found in the page cache, in monotonic nanoseconds.
         var resident: [Range<Int64>: UInt64] = [:]
     }
 
     package let descriptor: Int32
-    /// Bytes at most in one piece of a file that is still to be verified, or needs no verifying.
+    /// The most bytes in one piece of a file that is not completely verified, or needs no verification.
     package static let pieceSize = BlockSums.blockSize
-    /// Bytes at most in one piece of a file of which every block has been verified.
+    /// The most bytes in one piece of a completely verified file.
     private static let maximumPiece: Int64 = 1 << 20
     /// Nanoseconds for which a piece counts as in the page cache after it was found there. The kernel seldom drops
     /// pages that were just read; if it does, a loop once blocks for one read.
     private static let residencyTime: UInt64 = 1_000_000_000
-    /// Pieces whose residency is remembered.
+    /// The most pieces whose residency is remembered.
     private static let maximumResident = 64
     let pool: IOPool
     let calls: FileCalls
     private let verification: Verification?
     private let progress: Mutex<Progress>
 
-    /// Takes the descriptor over.
+    /// Makes a shared file that owns the descriptor.
     package convenience init(descriptor: Int32, pool: IOPool, calls: FileCalls = .real) {
         self.init(descriptor: descriptor, pool: pool, calls: calls, verification: nil)
     }
 
-    /// - Parameter isVerified: the blocks have been verified by this process before.
+    /// Makes a shared file.
+    /// - Parameter isVerified: whether this process has verified the blocks before.
     package init(
         descriptor: Int32,
         pool: IOPool,
@@ -76,7 +78,7 @@ package final class SharedFile: Sendable {
         )
     }
 
-    /// Opens a file for reading; blocks, so not on a loop that serves.
+    /// Opens a file for reading; blocks, so not on a loop.
     /// - Throws: `SystemError` that names the path.
     package static func open(_ path: String, pool: IOPool) throws(SystemError) -> SharedFile {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC)
@@ -86,7 +88,7 @@ package final class SharedFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// How many of `count` bytes at `offset` one piece may have: it ends with its block while that is not verified.
+    /// The length of a piece at `offset`, at most `count` bytes: it ends with its block while that is not verified.
     package func pieceCount(at offset: Int64, count: Int64) -> Int {
         if verification != nil, progress.withLock({ $0.remaining == 0 }) { return Int(min(count, Self.maximumPiece)) }
         let start = offset - (verification?.bodyOffset ?? 0)
@@ -94,7 +96,7 @@ package final class SharedFile: Sendable {
         return Int(min(count, blockEnd - start))
     }
 
-    /// True if the piece may go to sendfile at once. Any thread; never waits for the disk.
+    /// Whether the piece may go to sendfile at once. Any thread; never waits for the disk.
     package func isReady(offset: Int64, count: Int) -> Bool {
         if let verification {
             let block = Int((offset - verification.bodyOffset) / Int64(Self.pieceSize))
@@ -114,7 +116,7 @@ package final class SharedFile: Sendable {
         }
     }
 
-    /// Does what ``prepare(offset:count:)`` does, on the I/O thread that calls it.
+    /// Prepares a piece as ``prepare(offset:count:)`` does, on the calling I/O thread.
     func prepareNow(offset: Int64, count: Int) throws(BodyError) {
         guard let verification else {
             _ = try read(offset: offset, count: count)
@@ -143,7 +145,7 @@ package final class SharedFile: Sendable {
         if isLast { verification.onVerified() }
     }
 
-    /// Prepares the blocks that the first `count` bytes of a body of `length` bytes lie in; I/O thread.
+    /// Prepares the blocks of the first `count` bytes of a body of `length` bytes; on an I/O thread.
     package func prepareNow(first count: Int64, of length: Int64) throws(BodyError) {
         let start = verification?.bodyOffset ?? 0
         for position in stride(from: 0, to: min(count, length), by: Self.pieceSize) {
@@ -153,7 +155,7 @@ package final class SharedFile: Sendable {
     }
 
     /// Reads exactly `count` bytes; blocks.
-    /// - Parameter isKept: they are a whole stored body.
+    /// - Parameter isKept: whether they are a whole stored body.
     package func read(offset: Int64, count: Int, isKept: Bool = false) throws(BodyError) -> Chunk {
         let chunk = Chunk(capacity: count, isKept: isKept)
         var done = 0
@@ -183,12 +185,13 @@ package final class SharedFile: Sendable {
         return true
     }
 
-    /// mincore on a mapping that is never touched: a few microseconds, and it answers for every page of the piece.
+    /// Whether every page of the piece is in the page cache, by mincore on a mapping that is never accessed: a few
+    /// microseconds.
     private func isInPageCache(offset: Int64, count: Int) -> Bool {
         let page = Int64(4096)
         let start = offset / page * page
         let length = Int(offset - start) + count
-        // Unmapped below, and never read: it only asks for residency.
+        // The mapping is removed below, and never read: it only serves to ask for residency.
         let mapping = mmap(nil, length, PROT_READ, MAP_SHARED, descriptor, off_t(start))
         guard let mapping, mapping != UnsafeMutableRawPointer(bitPattern: -1) else { return false }
         defer { munmap(mapping, length) }

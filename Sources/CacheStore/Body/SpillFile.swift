@@ -1,23 +1,25 @@
-// The temporary file of a growing body that is being stored, filled on the I/O pool, and the system calls on files that
-// a test can have fail.
+// The temporary file of a growing body that is being stored, filled on the I/O pool, and the file operations that a
+// test can make fail.
 
 package import EventLoop
 import Glibc
 import Synchronization
 
-/// Made without I/O: the file is created with its first bytes, and removed with the object unless it was committed.
+/// The temporary file of a body. Made without I/O: the file is created with its first bytes, and removed with the
+/// object unless it was committed.
 ///
-/// Sendable: the state is under a mutex; only one append is under way at a time, which the growing body sees to.
+/// Sendable: the state is under a mutex; the growing body ensures that only one append is under way at a time.
 package final class SpillFile: Sendable {
-    /// What a temporary file may take of its tier's room.
+    /// The room for a temporary file in its tier.
     package struct Room: Sendable {
-        /// Reserves bytes of the tier, with evictions if needed; false if they cannot be had. I/O thread.
+        /// Reserves bytes of the tier, with evictions if needed; false if there is no room. Called on an I/O thread.
         let reserve: @Sendable (_ bytes: Int) -> Bool
-        /// Gives reserved bytes back.
+        /// Returns reserved bytes.
         let release: @Sendable (_ bytes: Int) -> Void
-        /// Bytes of one body at most.
+        /// The most bytes of one body.
         let maxObject: Int64
-        /// Whether it is worth another try after a call on the file has failed: whoever has made the file decides. I/O thread.
+        /// Whether a failed file operation is worth another attempt, as the maker of the file decides. Called on an I/O
+        /// thread.
         let mend: @Sendable (_ error: SystemError, _ attempt: Int, _ bytes: Int) -> Bool
 
         package init(
@@ -33,8 +35,8 @@ package final class SpillFile: Sendable {
             self.mend = mend
         }
 
-        /// Repeats a call on the file as long as that is worth it.
-        /// - Parameter bytes: that are to be written.
+        /// Repeats a file operation as long as that is worth it.
+        /// - Parameter bytes: the bytes that are to be written.
         package func retrying<R>(_ bytes: Int, _ body: () throws(BodyError) -> R) throws(BodyError) -> R {
             var attempt = 0
             while true {
@@ -51,14 +53,14 @@ package final class SpillFile: Sendable {
     private struct State {
         var file: SharedFile?
         var sums = BlockSums()
-        /// Bytes of the body in the file.
+        /// The bytes of the body in the file.
         package var written: Int64 = 0
         var reserved = 0
-        /// The file is somebody else's now.
+        /// Whether the file belongs to the tier now.
         var isCommitted = false
     }
 
-    /// How the error begins that the limits are the reason of, and no system call.
+    /// The beginning of an error whose cause is a limit, and no system call.
     package static let wantsRoom = "find room for"
 
     package let path: String
@@ -67,14 +69,14 @@ package final class SpillFile: Sendable {
     let room: Room
     private let pool: IOPool
     private let calls: FileCalls
-    /// Opens the shared file that this part is written to, and whose owner removes it; nil if this
-    /// object has a file of its own.
+    /// Opens the shared file that this part is written to, and whose owner removes it; nil for a file of its own.
     private let openWhole: (@Sendable () throws(BodyError) -> SharedFile)?
-    /// The declared length of the body in bytes; zero where there is none.
+    /// The declared length of the body in bytes; zero if there is none.
     private let expected: Int
     private let state = Mutex(State())
 
-    /// - Parameter expected: the declared length of the body in bytes; zero where there is none.
+    /// Makes a file.
+    /// - Parameter expected: the declared length of the body in bytes; zero if there is none.
     package init(path: String, pool: IOPool, room: Room, expected: Int64 = 0, calls: FileCalls = .real) {
         self.calls = calls
         self.expected = Int(clamping: expected)
@@ -85,10 +87,10 @@ package final class SpillFile: Sendable {
         openWhole = nil
     }
 
-    /// A part of a shared file, which is not removed with this object.
+    /// Makes a part of a shared file, which is not removed with this object.
     /// - Parameters:
-    ///   - position: of the part's first byte, in the whole body.
-    ///   - open: opens the file, and makes it at the first call; called on I/O threads.
+    ///   - position: the position of the part's first byte in the whole body.
+    ///   - open: opens the file, and creates it at the first call; called on I/O threads.
     package init(
         partAt position: Int64,
         of path: String,
@@ -107,7 +109,7 @@ package final class SpillFile: Sendable {
         openWhole = open
     }
 
-    /// A file that has all bytes already.
+    /// Makes a file that already has all bytes.
     init(sealed file: SharedFile, path: String, room: Room, length: Int64, sums: BlockSums, reserved: Int) {
         expected = Int(clamping: length)
         self.path = path
@@ -122,18 +124,18 @@ package final class SpillFile: Sendable {
     deinit {
         let (isOpen, reserved) = state.withLock { ($0.file != nil && !$0.isCommitted, $0.reserved) }
         room.release(reserved)
-        // A loop may be the last user: the removal of a large file can take a while.
+        // A loop may be the last user, and the removal of a large file can take a while.
         let (path, calls) = (path, calls)
         if isOpen, openWhole == nil { pool.submit { _ = calls.unlink(path) } }
     }
 
     /// The file; nil before the first bytes.
     var file: SharedFile? { state.withLock { $0.file } }
-    /// Bytes of the body in the file.
+    /// The bytes of the body in the file.
     package var written: Int64 { state.withLock { $0.written } }
     /// The checksums of the blocks of the body so far.
     package var sums: [UInt32] { state.withLock { $0.sums.sums } }
-    /// Bytes of the tier's room that the file has taken.
+    /// The bytes of the tier's room that the file has taken.
     package var reserved: Int { state.withLock { $0.reserved } }
 
     /// Appends pieces, in order, on an I/O thread, and calls `done` there.
@@ -148,13 +150,13 @@ package final class SpillFile: Sendable {
         }
     }
 
-    /// Does what ``append(_:done:)`` does, on the I/O thread that calls it.
+    /// Appends pieces as ``append(_:done:)`` does, on the calling I/O thread.
     package func appendNow(_ pieces: [(Chunk, Range<Int>)]) throws(BodyError) {
         let count = pieces.reduce(0) { $0 + $1.1.count }
         let file = try open()
         let start = written
         guard start + Int64(count) <= room.maxObject else { throw .source("larger than max_object") }
-        // Space for the whole body is reserved at once: a body that cannot fit must not evict others first.
+        // Space for the whole body is reserved at once, so that a body that cannot fit does not evict others first.
         let missing = max(expected, Int(start) + count) - reserved
         if missing > 0 {
             guard room.reserve(missing) else { throw .file(SystemError("\(Self.wantsRoom) \(path)", code: ENOSPC)) }
@@ -178,8 +180,8 @@ package final class SpillFile: Sendable {
         }
     }
 
-    /// Gives the bytes that have been written, valid during the call; I/O thread.
-    /// - Throws: `BodyError` where they cannot be mapped, and what `use` throws.
+    /// Calls `use` with the written bytes, which are valid during the call; on an I/O thread.
+    /// - Throws: `BodyError` if they cannot be mapped, and the errors of `use`.
     package func withBytes<R>(_ use: (UnsafeRawBufferPointer) throws -> R) throws -> R {
         let (file, written) = state.withLock { ($0.file, Int($0.written)) }
         guard let file, written > 0 else { return try use(UnsafeRawBufferPointer(start: nil, count: 0)) }
@@ -191,7 +193,7 @@ package final class SpillFile: Sendable {
         return try use(UnsafeRawBufferPointer(start: base + Int(offset), count: written))
     }
 
-    /// Creates the file at the first call; I/O thread.
+    /// Creates the file at the first call; on an I/O thread.
     package func open() throws(BodyError) -> SharedFile {
         if let file { return file }
         let file: SharedFile
@@ -220,8 +222,8 @@ package final class SpillFile: Sendable {
         }
     }
 
-    /// The file has its place now, and the reservation has become its size.
-    /// - Returns: the bytes that are not reserved any more.
+    /// Marks the file as committed, after the reservation has become its size.
+    /// - Returns: the bytes that are no longer reserved.
     package func markCommitted() -> Int {
         state.withLock { state in
             defer { state.reserved = 0 }
@@ -250,7 +252,7 @@ package final class SpillFile: Sendable {
 
 // MARK: - System calls
 
-/// Each as in the manual: a negative result says that `errno` has the reason. All of them block.
+/// The file operations, each as in the manual: a negative result means that `errno` has the reason. All of them block.
 package struct FileCalls: Sendable {
     package var open: @Sendable (_ path: String, _ flags: Int32, _ mode: UInt32) -> Int32
     package var read: @Sendable (_ file: Int32, _ room: UnsafeMutableRawBufferPointer, _ offset: Int64) -> Int
@@ -259,12 +261,13 @@ package struct FileCalls: Sendable {
     package var rename: @Sendable (_ from: String, _ to: String) -> Int32
     package var unlink: @Sendable (_ path: String) -> Int32
     package var makeFolder: @Sendable (_ path: String) -> Int32
-    /// An empty one.
+    /// Removes an empty folder.
     package var removeFolder: @Sendable (_ path: String) -> Int32
     /// The free bytes of a folder's file system; nil if they are unknown.
     package var available: @Sendable (_ folder: String) -> Int64?
 
-    /// The calls of the kernel. They do not follow a symbolic link in the place of a file, and do not wait for a pipe.
+    /// The operations of the kernel. They do not follow a symbolic link at the path of a file, and do not wait for a
+    /// pipe.
     package static let real = FileCalls(
         open: { Glibc.open($0, $1 | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, $2) },
         read: { pread($0, $1.baseAddress, $1.count, off_t($2)) },

@@ -1,10 +1,10 @@
-// What rules are about: a purge has a target, from a URL to everything; an invalidation has a name that many stored
+// The subjects of rules: a purge has a target, from a URL to everything; an invalidation has a name that many stored
 // responses share.
 
 package import HTTPCaching
 package import HTTPWire
 
-/// What stored responses have in common.
+/// A name that stored responses share, and by which they are invalidated.
 package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
     private enum Kind {
         static let group = UInt8(ascii: "g")
@@ -16,13 +16,13 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         static let anyHost = UInt8(ascii: "h")
     }
 
-    /// What kind of name it is, then the name itself.
+    /// The kind of the name, then the name itself.
     let bytes: [UInt8]
 
     init(bytes: [UInt8]) { self.bytes = bytes }
 
-    /// A cache group (RFC 9875 section 2.1): groups of the same name on another origin, or of
-    /// another service, are others.
+    /// The name of a cache group (RFC 9875 section 2.1). Groups with the same name on another origin, or of another
+    /// service, are different.
     package static func group(_ name: String, of key: CacheKey) -> InvalidationRule {
         InvalidationRule(bytes: [Kind.group] + key.originBytes + [0] + Array(name.utf8))
     }
@@ -66,7 +66,7 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         InvalidationRule(bytes: [Kind.groupsOfOrigin] + key.originBytes)
     }
 
-    /// Scheme and authority: everything up to the third slash.
+    /// The scheme and the authority: everything up to the third slash.
     private static func origin(_ url: some Collection<UInt8>) -> [UInt8] {
         var slashes = 0
         return Array(
@@ -83,7 +83,7 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         let name = bytes.dropFirst()
         switch bytes.first {
         case Kind.group:
-            // Service, NUL, scheme and authority, NUL, name.
+            // The name consists of service, NUL, scheme and authority, NUL, name.
             guard let end = name.lastIndex(of: 0) else { return nil }
             return InvalidationRule(bytes: [Kind.groupsOfOrigin] + name[..<end])
         case Kind.keyed:
@@ -93,7 +93,7 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// It concerns members of cache groups alone.
+    /// Whether the rule affects members of cache groups only.
     var isOfGroups: Bool { bytes.first == Kind.group || bytes.first == Kind.groupsOfOrigin }
 
     /// Whether it replaces other rules, or matches one path on many hosts.
@@ -109,16 +109,17 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
         groups(fields, key) + Caching.cacheTags(fields).map { tag($0) }
     }
 
-    /// The rules that a request may invalidate: the groups, and the URL of a key that holds more than that.
+    /// The rules that a request may invalidate: the groups of its URL, and the URL of a key that contains more than
+    /// that.
     package static func groups(_ fields: Fields, _ key: CacheKey) -> [InvalidationRule] {
         Caching.cacheGroups(fields).map { group($0, of: key) } + (key.extras == nil ? [] : [keyed(key)])
     }
 
-    /// Whether a request to an origin may invalidate it at any time, so that responses of this name must be checked
+    /// Whether a request to an origin may invalidate the name at any time, so that its responses must be checked
     /// against the rules before each use.
     package var isGroup: Bool { bytes.first == Kind.group || bytes.first == Kind.keyed }
 
-    /// What finds the files that it concerns. For groups it finds more than those: see ``needsLook``.
+    /// The purge that finds the files of the rule. For groups it finds more than those: see ``needsLook``.
     var purge: PurgeRule? {
         let name = String(decoding: bytes.dropFirst(), as: UTF8.self)
         let parts = bytes.dropFirst().split(separator: 0, omittingEmptySubsequences: false)
@@ -138,7 +139,7 @@ package struct InvalidationRule: Hashable, Sendable, CustomStringConvertible {
     /// Whether ``purge`` also finds files that the rule does not match, so that the head of each must be checked.
     var needsLook: Bool { [Kind.group, Kind.keyed, Kind.groupsOfOrigin, Kind.anyHost].contains(bytes.first) }
 
-    /// The name, with where it holds.
+    /// The name with its scope.
     package var description: String {
         let parts = bytes.dropFirst().split(separator: 0, omittingEmptySubsequences: false)
         let name = String(decoding: parts.last ?? [], as: UTF8.self)
@@ -155,21 +156,21 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
     package enum Target: Sendable, Hashable {
         /// All variants of this URL, in the form of a key.
         case url(String)
-        /// URLs that begin like this.
+        /// URLs with this beginning.
         case prefix(String)
-        /// URLs of this form: `*` stands for anything, every other character for itself.
+        /// URLs of this form: `*` stands for any text, every other character for itself.
         case glob(String)
         /// Responses with this tag: `Cache-Tag`, `Surrogate-Key` or `Cache-Groups`.
         case tag(String)
-        /// Responses that arrived, or were last confirmed, before this time (Unix seconds); not those that are pinned.
+        /// Responses that arrived, or were last validated, before this time (Unix seconds), except for pinned ones.
         case olderThan(Int64)
         case all
     }
 
     package let target: Target
-    /// Only in this service, empty for forward mode; nil for all.
+    /// The only service of the purge; empty for forward mode, nil for all services.
     package let service: String?
-    /// Matching responses become stale rather than being removed.
+    /// Whether matching responses become stale instead of being removed.
     package let isSoft: Bool
     private let text: [UInt8]
     private let servicePart: [UInt8]?
@@ -194,7 +195,8 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
     /// A URL in the form that it has in a cache key.
     package static func normalised(_ url: String) -> String { CacheKey(service: "", url: url).description }
 
-    /// The beginning of a URL as it is in a cache key if it has a whole authority; else only in lower case up to its end.
+    /// The beginning of a URL in the form of a cache key if it has a whole authority; otherwise in lower case up to its
+    /// end.
     private static func normalisedStart(_ url: String) -> String {
         guard let colon = url.firstRange(of: "://") else { return url }
         let rest = url[colon.upperBound...]
@@ -205,7 +207,7 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
         return normalised(url)
     }
 
-    /// The name that the rule is kept under, where it is one name for all services.
+    /// The name under which the rule is kept, if it is one name for all services.
     var name: InvalidationRule? {
         guard service == nil else { return nil }
         switch target {
@@ -215,7 +217,7 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether it is about a response of this description, whenever that was stored.
+    /// Whether the rule affects a response with these properties, independently of its time.
     func concerns(_ subject: RuleSubject) -> Bool {
         if let servicePart, !subject.key.bytes.starts(with: servicePart) { return false }
         switch target {
@@ -228,7 +230,7 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether it concerns everything that an earlier rule concerns, at the same moment.
+    /// Whether the rule affects everything that an earlier rule affects, at the same moment.
     func covers(_ other: PurgeRule) -> Bool {
         guard service == other.service, isSoft == other.isSoft else { return false }
         switch (target, other.target) {
@@ -256,7 +258,7 @@ package struct PurgeRule: Sendable, Hashable, CustomStringConvertible {
 struct RuleSubject: Sendable {
     let key: CacheKey
     let names: [InvalidationRule]
-    /// Unix seconds; the maximum for a response that has not arrived yet.
+    /// The arrival in Unix seconds; the maximum for a response that has not arrived yet.
     let arrivedAt: Int64
     /// Called only for rules that spare pinned responses.
     let isPinned: @Sendable () -> Bool

@@ -12,17 +12,17 @@ package struct InvalidationToken: Sendable {
     let slot: Int
     let generation: UInt64
     let epoch: UInt64
-    /// Greater than every earlier number. It orders fetches and rules: which of two responses was requested later, and
-    /// which rules are newer than a response.
+    /// A number that is greater than every earlier one. It orders fetches and rules: which of two responses was
+    /// requested later, and which rules are newer than a response.
     package let number: UInt64
-    /// The rules that concern the response, once its head is known.
+    /// The rules that affect the response, once its head is known.
     var rules: [InvalidationRule] = []
-    /// When the response arrived, Unix seconds, where it was stored before.
+    /// The arrival in Unix seconds of a response that was stored before.
     var arrivedAt = Int64.max
 
     /// The same token, for a response that these rules match.
-    /// - Parameter arrivedAt: Unix seconds, for a response that has been stored before; purges by
-    ///   age do not apply to others.
+    /// - Parameter arrivedAt: the arrival in Unix seconds of a response that was stored before; purges by age do not
+    ///   apply to others.
     package func concerned(by rules: [InvalidationRule], arrivedAt: Int64 = .max) -> InvalidationToken {
         var token = self
         if !rules.isEmpty { token.rules = rules }
@@ -31,7 +31,8 @@ package struct InvalidationToken: Sendable {
     }
 }
 
-/// Keys share a fixed number of counters: a collision only keeps one shared fetch from being stored.
+/// The invalidation rules and generation counters. Keys share a fixed number of counters: a collision only keeps one
+/// shared fetch from being stored.
 ///
 /// Sendable: counters and rules are under one mutex, held for a short time; the log has its own.
 package final class Invalidations: Sendable {
@@ -44,9 +45,10 @@ package final class Invalidations: Sendable {
         /// Purges whose responses are still to be counted: no sweep removes them before.
         var uncounted: Set<UInt64> = []
         var lastNumber: UInt64 = 0
-        /// Responses of earlier processes have smaller numbers, unless the clock was set back since.
+        /// The first number of this process. Responses of earlier processes have smaller ones, unless the clock was set
+        /// back since.
         var firstNumber: UInt64 = 0
-        /// This process has made hard rules or purges.
+        /// Whether this process has made hard rules or purges.
         var hasRules = false
 
         mutating func nextNumber() -> UInt64 {
@@ -62,24 +64,24 @@ package final class Invalidations: Sendable {
     /// The number of the latest rule; read without the mutex.
     private let newestRule = Atomic<UInt64>(0)
     private let log: RuleLog?
-    /// What rules about age spare.
+    /// The pins, which rules about age spare.
     package let pins: Pins
-    /// Why everything that was stored before is stale, as a part of a sentence: not all rules could be read. Nil where all
-    /// could.
+    /// The reason why everything that was stored before is stale, as a part of a sentence: not all rules could be read.
+    /// Nil if all could.
     package let loss: String?
 
-    /// Rules and pins that are forgotten with the process.
+    /// Makes rules and pins in memory only.
     package init(pins: Pins = Pins()) {
         log = nil
         loss = nil
         self.pins = pins
     }
 
-    /// Rules and pins that files keep beside the stored responses; blocks. Where rules cannot be read, everything that is
-    /// stored is stale: any of it may be what they were about.
+    /// Makes rules and pins that files keep beside the stored responses; blocks. If rules cannot be read, all stored
+    /// responses are stale, because the lost rules may affect any of them.
     /// - Parameters:
-    ///   - isExpected: something was stored already, so that there must be a file of rules.
-    ///   - isOurs: whether the folder is still the one that was taken; blocks.
+    ///   - isExpected: whether something was stored before, so that there must be a file of rules.
+    ///   - isOurs: returns whether the folder is still the locked one; blocks.
     package init(
         path: String,
         pins: Pins,
@@ -94,17 +96,17 @@ package final class Invalidations: Sendable {
         self.loss = loss
         let newest = state.withLock { state in
             state.rules.restore(records)
-            // Fetches from now on get greater numbers than every rule, whatever the clock says.
+            // Fetches from now on get greater numbers than every rule, independently of the clock.
             state.lastNumber = state.rules.newest
             state.firstNumber = state.nextNumber()
             guard loss != nil else { return state.rules.newest }
             state.rules.makeAllStale(RuleSet.Mark(number: state.nextNumber(), time: Int64(time(nil))))
-            // What was stored while the clock was ahead is concerned, too.
+            // Responses that were stored while the clock was ahead are affected, too.
             state.hasRules = true
             return state.rules.newest
         }
         newestRule.store(newest, ordering: .releasing)
-        // From now on its absence means something. Where it cannot be written, the next start finds that it is not there.
+        // From now on a missing file is a loss. If it cannot be written, the next start finds it missing.
         try? log.persist([]) { self.records }
     }
 
@@ -123,10 +125,10 @@ package final class Invalidations: Sendable {
         }
     }
 
-    /// A number of its own, later than all before it.
+    /// A new number, greater than all before it.
     package func nextNumber() -> UInt64 { state.withLock { $0.nextNumber() } }
 
-    /// A stored response has this number, so later ones must be greater.
+    /// Records the number of a stored response, so that later numbers are greater.
     package func advance(past number: UInt64) { state.withLock { $0.lastNumber = max($0.lastNumber, number) } }
 
     /// Invalidates the shared fetches of `key` that are under way. Call it before the stored responses are removed.
@@ -140,9 +142,8 @@ package final class Invalidations: Sendable {
 
     package func isUnchanged(_ token: InvalidationToken) -> Bool { state.withLock { isUnchanged(token, $0) } }
 
-    /// Runs `body` if the token is still good, and keeps every invalidation waiting meanwhile:
-    /// short work in memory only.
-    /// - Returns: false where the key was invalidated, or a rule made that concerns it, and `body` did not run.
+    /// Runs `body` if the token is still valid, while every invalidation waits: for short work in memory only.
+    /// - Returns: false if the key was invalidated, or a rule made that affects it, in which case `body` did not run.
     package func ifUnchanged(_ token: InvalidationToken, _ body: () -> Void) -> Bool {
         state.withLock { state in
             guard isUnchanged(token, state) else { return false }
@@ -158,7 +159,7 @@ package final class Invalidations: Sendable {
 
     // MARK: - Rules
 
-    /// Invalidates everything that the rules concern, stored or under way. A restart may forget it before
+    /// Invalidates everything that the rules affect, stored or under way. A restart may forget it before
     /// ``keep(_:number:)`` has returned.
     /// - Returns: the number of the rules.
     @discardableResult
@@ -203,7 +204,7 @@ package final class Invalidations: Sendable {
     package func endCount(_ number: UInt64) { state.withLock { _ = $0.uncounted.remove(number) } }
 
     /// Returns when the rules in force have reached the disk; blocks.
-    /// - Throws: `SystemError` where they have not: a restart may forget some of them.
+    /// - Throws: `SystemError` if they have not: a restart may forget some of them.
     package func persist(_ rules: [PurgeRule], number: UInt64, now: Int64) throws(SystemError) {
         let mark = RuleSet.Mark(number: number, time: now)
         let records = rules.map { rule in
@@ -212,11 +213,11 @@ package final class Invalidations: Sendable {
         try log?.persist(records) { self.records }
     }
 
-    /// What the rules say about a stored response; any thread.
+    /// The verdict of the rules on a stored response; any thread.
     package func verdict(_ response: StoredResponse) -> RuleVerdict {
         let newest = newestRule.load(ordering: .acquiring)
         let known: RuleVerdict = response.head.staleSince.map { .stale(since: $0) } ?? .valid
-        // Since then no rule has been made.
+        // No rule has been made since the response was checked.
         if response.rulesSeen.load(ordering: .relaxed) >= newest { return known }
         let verdict = verdict(response.head, response.key, response.rules)
         guard case .valid = verdict else { return known == .valid || verdict == .gone ? verdict : known }
@@ -224,7 +225,7 @@ package final class Invalidations: Sendable {
         return known
     }
 
-    /// What the rules say about a head that is stored under a key.
+    /// The verdict of the rules on a head that is stored under a key.
     package func verdict(_ head: StoredHead, _ key: CacheKey, _ rules: [InvalidationRule]) -> RuleVerdict {
         if newestRule.load(ordering: .acquiring) < head.number { return .valid }
         return state.withLock { $0.rules.verdict(subject(key, rules, head.responseTime), head.number) }
@@ -262,10 +263,10 @@ package final class Invalidations: Sendable {
         }
     }
 
-    /// Rules in force.
+    /// The number of rules in force.
     package var ruleCount: Int { state.withLock { $0.rules.count } }
 
-    /// Hard rules whose responses have not all been deleted yet.
+    /// The number of hard rules whose responses have not all been deleted yet.
     package var unsweptCount: Int {
         state.withLock { state in
             state.rules.unsweptNames + state.rules.patterns.count { !$0.isSwept && !$0.rule.isSoft }
@@ -286,14 +287,14 @@ package final class Invalidations: Sendable {
         }
     }
 
-    /// What these hard purges concern has been removed from every tier: the file forgets them.
+    /// Records that the responses of these hard purges are removed from every tier, so that the file can forget them.
     package func markSwept(_ rules: [(rule: PurgeRule, number: UInt64)]) {
         sweep { set in
             for (rule, number) in rules { set.markSwept(rule, number) }
         }
     }
 
-    /// What these hard rules concern has been removed from the disk: the file forgets them.
+    /// Records that the responses of these hard rules are removed from the disk, so that the file can forget them.
     package func markSwept(_ rules: [UnsweptRule]) {
         sweep { set in
             for rule in rules { set.markSwept(rule) }
@@ -308,17 +309,18 @@ package final class Invalidations: Sendable {
         log?.shrink(to: count) { [self] in records }
     }
 
-    /// Memory holds nothing any more that rules up to this number concern: some of those that the disk holds nothing
-    /// of, either, are forgotten.
+    /// Records that memory has no response that rules up to this number affect, so that some of those are forgotten of
+    /// which the disk has none either.
     package func forgetSpent(upTo number: UInt64) { state.withLock { $0.rules.forgetSpent(upTo: number) } }
 
-    /// Writes all rules in force anew, behind: somebody has removed the file.
+    /// Writes all rules in force again, in the background, after the file was removed.
     package func rewrite() { log?.rewrite { [self] in records } }
 
-    /// Writes the rules in force once more where they could not be written; blocks.
+    /// Writes the rules in force again if they could not be written; blocks.
     package func repeatFailed() { log?.repeatFailed { records } }
 
-    /// Whether the folder of the rules and pins is somebody else's now, so that nothing is written into it; blocks.
+    /// Sets whether the folder of the rules and pins belongs to another owner now, so that nothing is written into it;
+    /// blocks.
     package func setAway(_ isAway: Bool) {
         log?.setAway(isAway)
         pins.setAway(isAway)

@@ -5,7 +5,7 @@ import Files
 import Glibc
 import Synchronization
 
-/// Why a URL is not pinned.
+/// The reason why a URL is not pinned.
 package enum PinError: Error, Sendable, Equatable, CustomStringConvertible {
     case tooMany
     case tooLong(Int)
@@ -25,26 +25,27 @@ package enum PinError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Sendable: the set is under a mutex; the file is written under another.
+/// The set of pinned URLs. Sendable: the set is under a mutex; the file is written under another.
 package final class Pins: Sendable {
-    /// URLs at most.
+    /// The most URLs.
     package static let most = 1000
-    /// Bytes of one URL at most.
+    /// The most bytes of one URL.
     package static let longest = 8192
 
     private let urls = Mutex<Set<[UInt8]>>([])
-    /// Saves the mutex while there are no pins.
+    /// Whether there are no pins, so that the mutex is not needed.
     private let isEmpty = Atomic<Bool>(true)
     private let path: String?
     private let isOurs: @Sendable () -> Bool
-    /// Held while the file is written: whether its folder is somebody else's, so that it is not.
+    /// Whether the folder of the file belongs to another owner, so that it is not written; held while the file is
+    /// written.
     private let isAway = Mutex(false)
 
-    /// Pins that are forgotten with the process.
+    /// Makes pins in memory only.
     package init() { (path, isOurs) = (nil, { true }) }
 
-    /// Pins that a file keeps, one URL a line; blocks.
-    /// - Parameter isOurs: whether the folder is still the one that was taken; blocks.
+    /// Makes pins that a file keeps, one URL per line; blocks.
+    /// - Parameter isOurs: returns whether the folder is still the locked one; blocks.
     package init(path: String, isOurs: @escaping @Sendable () -> Bool = { true }) {
         self.path = path
         self.isOurs = isOurs
@@ -57,7 +58,8 @@ package final class Pins: Sendable {
         return urls.withLock { $0.contains(Array(key.urlBytes)) }
     }
 
-    /// - Parameter url: as in a key.
+    /// Whether a URL is pinned.
+    /// - Parameter url: the URL in the form of a key.
     package func contains(_ url: String) -> Bool { urls.withLock { $0.contains(Array(url.utf8)) } }
 
     /// All pinned URLs, in the order of their bytes.
@@ -65,9 +67,9 @@ package final class Pins: Sendable {
 
     package var count: Int { urls.withLock { $0.count } }
 
-    /// Returns when the pin has reached the disk; blocks.
-    /// - Parameter url: as in a key.
-    /// - Returns: false where it was pinned already.
+    /// Pins a URL; returns when the pin has reached the disk; blocks.
+    /// - Parameter url: the URL in the form of a key.
+    /// - Returns: false if it was pinned already.
     package func add(_ url: String) throws(PinError) -> Bool {
         let bytes = Array(url.utf8)
         if bytes.count > Self.longest { throw .tooLong(bytes.count) }
@@ -80,8 +82,8 @@ package final class Pins: Sendable {
         return isNew
     }
 
-    /// Returns when the removal has reached the disk; blocks.
-    /// - Returns: false where it was not pinned.
+    /// Unpins a URL; returns when the removal has reached the disk; blocks.
+    /// - Returns: false if it was not pinned.
     package func remove(_ url: String) throws(PinError) -> Bool {
         let wasThere = update { $0.remove(Array(url.utf8)) != nil }
         try write()
@@ -95,10 +97,10 @@ package final class Pins: Sendable {
         }
     }
 
-    /// Whether the folder is somebody else's now, so that nothing is written into it; blocks.
+    /// Sets whether the folder belongs to another owner now, so that nothing is written into it; blocks.
     package func setAway(_ isAway: Bool) { self.isAway.withLock { $0 = isAway } }
 
-    /// Writes the file again after somebody has removed it; blocks.
+    /// Writes the file again after it was removed; blocks.
     package func rewrite() { if !isEmpty.load(ordering: .relaxed) { try? write() } }
 
     private func write() throws(PinError) {

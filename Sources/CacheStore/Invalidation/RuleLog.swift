@@ -1,37 +1,38 @@
-// The file that keeps the rules over a restart, so that nothing that was purged or invalidated comes back to life, and
-// the records that it is made of.
+// The file that keeps the rules over a restart, so that purged and invalidated responses do not return, and its
+// records.
 
 import EventLoop
 import Files
 import Glibc
 import Synchronization
 
-/// Appends records on an I/O thread, and writes the file anew when most of it is out of date. A record that is written
-/// outlives the process, however that ends; one that is synced outlives the machine.
+/// The file of rules: appends records on an I/O thread, and rewrites the file when most of it is out of date. A written
+/// record survives the process, a synced one the machine.
 ///
-/// Sendable: what waits is under one mutex, held for moments; the file is written under another, on I/O threads only.
+/// Sendable: pending records are under one mutex, held for moments; the file is written under another, on I/O threads
+/// only.
 final class RuleLog: Sendable {
     private struct Waiting {
         var records: [RuleRecord] = []
-        /// The file is to be written anew.
+        /// Whether the file has to be rewritten.
         var isOutOfDate = false
     }
 
     private struct File {
-        /// Records in it.
+        /// The number of records in the file.
         var count = 0
-        /// Records in it at most, before it is written anew.
+        /// The most records in the file before it is rewritten.
         var most = RuleLog.least
-        /// The last write failed, so the file's content is unknown.
+        /// Whether the last write failed, so that the file's content is unknown.
         var isDamaged = false
-        /// Something in it may not have reached the disk.
+        /// Whether some of the file may not have reached the disk.
         var isUnsynced = false
         var isClosed = false
-        /// The folder is somebody else's: nothing is written into it.
+        /// Whether the folder belongs to another owner, so that nothing is written into it.
         var isAway = false
     }
 
-    /// A file with fewer records is not written anew for being out of date.
+    /// The number of records up to which a file is not rewritten for being out of date.
     static let least = 4096
     private let path: String
     private let pool: IOPool
@@ -40,16 +41,17 @@ final class RuleLog: Sendable {
 
     private let isOurs: @Sendable () -> Bool
 
-    /// - Parameter isOurs: whether the folder is still the one that was taken; blocks.
+    /// Makes a log.
+    /// - Parameter isOurs: returns whether the folder is still the locked one; blocks.
     init(path: String, pool: IOPool, isOurs: @escaping @Sendable () -> Bool = { true }) {
         self.path = path
         self.pool = pool
         self.isOurs = isOurs
     }
 
-    /// What the file holds; blocks. What cannot be read is no reason not to start.
-    /// - Parameter isExpected: something was stored beside it, so that there must be a file.
-    /// - Returns: the records, and what has become of the others; nil where there are none.
+    /// Reads the file; blocks. An unreadable file does not keep the daemon from starting.
+    /// - Parameter isExpected: whether something was stored beside it, so that there must be a file.
+    /// - Returns: the records, and a text about lost ones; nil if there are none.
     func load(isExpected: Bool) -> (records: [RuleRecord], loss: String?) {
         var bytes: [UInt8] = []
         var loss: String?
@@ -66,13 +68,13 @@ final class RuleLog: Sendable {
         let (records, isWhole) = RuleRecord.decode(bytes)
         if !isWhole { loss = "\(path) is damaged" }
         file.withLock { $0.count = records.count }
-        // Records appended after a torn end would be looked for byte by byte.
+        // Records after a torn end would have to be looked for byte by byte.
         waiting.withLock { $0.isOutOfDate = true }
         return (records, loss)
     }
 
-    /// Returns when the records, and all earlier ones, are on the disk.
-    /// - Parameter all: the records for a new file, if it must be rewritten.
+    /// Appends records; returns when they, and all earlier ones, are on the disk.
+    /// - Parameter all: returns the records for a new file, if it must be rewritten.
     /// - Throws: `SystemError` if they cannot be written.
     func append(_ records: [RuleRecord], all: @escaping @Sendable () -> [RuleRecord]) async throws(SystemError) {
         waiting.withLock { $0.records += records }
@@ -92,37 +94,37 @@ final class RuleLog: Sendable {
         if let failure { throw failure }
     }
 
-    /// Writes the file anew, behind, where most of it is out of date; any thread.
-    /// - Parameter count: of the records in force.
+    /// Rewrites the file in the background if most of it is out of date; any thread.
+    /// - Parameter count: the number of records in force.
     func shrink(to count: Int, _ all: @escaping @Sendable () -> [RuleRecord]) {
         guard file.withLock({ $0.count > 2 * count + 64 }) else { return }
         rewrite(all)
     }
 
-    /// Writes the file anew, behind; any thread.
+    /// Rewrites the file in the background; any thread.
     func rewrite(_ all: @escaping @Sendable () -> [RuleRecord]) {
         waiting.withLock { $0.isOutOfDate = true }
         pool.submit { [self] in try? write(all, isSynced: true) }
     }
 
-    /// Returns when the records, and those that waited before them, have reached the disk; blocks.
-    /// - Throws: `SystemError` where they have not.
+    /// Appends records; returns when they, and those that waited before them, have reached the disk; blocks.
+    /// - Throws: `SystemError` if they have not.
     func persist(_ records: [RuleRecord], all: () -> [RuleRecord]) throws(SystemError) {
         waiting.withLock { $0.records += records }
         try write(all, isSynced: true)
     }
 
-    /// Writes the file anew where the last write has failed; blocks. What fails again is tried again with the next call.
+    /// Rewrites the file if the last write has failed; blocks. After another failure the next call tries again.
     func repeatFailed(_ all: () -> [RuleRecord]) {
         guard file.withLock({ $0.isDamaged }) else { return }
         try? write(all, isSynced: true)
     }
 
-    /// Nothing is written while the folder is somebody else's; afterwards it is written anew (``rewrite(_:)``). Waits
-    /// for a write that has begun.
+    /// Sets whether the folder belongs to another owner: nothing is written then; afterwards ``rewrite(_:)`` is needed.
+    /// Waits for a write that has begun.
     func setAway(_ isAway: Bool) { file.withLock { $0.isAway = isAway } }
 
-    /// Blocks.
+    /// Writes pending records, and closes the file. Blocks.
     func close(_ all: () -> [RuleRecord]) {
         waiting.withLock { $0.isOutOfDate = true }
         try? write(all, isSynced: true)
@@ -133,7 +135,7 @@ final class RuleLog: Sendable {
         try file.withLock { file throws(SystemError) in
             guard !file.isClosed else { return }
             if file.isAway || !isOurs() {
-                // All of it is written when the folder is ours again.
+                // The whole file is written when the folder is ours again.
                 waiting.withLock { $0 = Waiting(isOutOfDate: true) }
                 return
             }
@@ -151,7 +153,7 @@ final class RuleLog: Sendable {
                 file.count += records.count
                 file.isUnsynced = !isSynced
             } else {
-                // Somebody has removed it.
+                // The file was removed.
                 try replace(&file, all())
             }
             file.isDamaged = false
@@ -173,12 +175,12 @@ final class RuleLog: Sendable {
 
 // MARK: - Records
 
-/// One rule.
+/// The record of one rule.
 struct RuleRecord: Sendable, Equatable {
     enum What: Sendable, Equatable {
         case name(InvalidationRule)
         case pattern(PurgeRule)
-        /// A mark in place of rules that were dropped.
+        /// A mark that replaces dropped rules.
         case floor
     }
 
@@ -192,11 +194,11 @@ struct RuleRecord: Sendable, Equatable {
         self.isSoft = isSoft
     }
 
-    /// The largest record, in bytes; no rule makes longer names.
+    /// The most bytes of a record; no rule has a longer name.
     static let longest = 128 * 1024
     private static let fixedSize = 18
 
-    // Kinds of records; a pattern's is that of its target.
+    // The kinds of records; a pattern's kind is that of its target.
     private enum Kind {
         static let name: UInt8 = 1
         static let floor: UInt8 = 2
@@ -208,7 +210,8 @@ struct RuleRecord: Sendable, Equatable {
         static let all: UInt8 = 8
     }
 
-    /// Length, CRC32C of what follows, kind, flags, number, time; then the name, or a pattern's service and text.
+    /// Appends the record: length, CRC32C of the rest, kind, flags, number, time; then the name, or a pattern's service
+    /// and text.
     func encode(into bytes: inout [UInt8]) {
         var payload: [UInt8] = []
         let (kind, service, text) = parts
@@ -246,11 +249,11 @@ struct RuleRecord: Sendable, Equatable {
         }
     }
 
-    /// What every file begins with, so that an empty one is known to have lost something: a rule that concerns nothing.
+    /// The first record of every file, a rule without an effect, so that an empty file is recognized as incomplete.
     static let beginning = RuleRecord(.floor, RuleSet.Mark(number: 0, time: 0))
 
-    /// The records that can be read, without the ``beginning``.
-    /// - Returns: and whether that is all that the file has.
+    /// Decodes the readable records, without the ``beginning``.
+    /// - Returns: the records, and whether the file has no others.
     static func decode(_ bytes: [UInt8]) -> (records: [RuleRecord], isWhole: Bool) {
         bytes.withUnsafeBytes { bytes in
             var records: [RuleRecord] = []
@@ -261,7 +264,7 @@ struct RuleRecord: Sendable, Equatable {
                     if record != beginning { records.append(record) }
                     position += length
                 } else {
-                    // Behind what is damaged, or torn by an end of the machine, further ones may be whole.
+                    // Whole records may follow one that is damaged, or torn by a crash of the machine.
                     isWhole = false
                     position += 1
                 }
@@ -270,7 +273,7 @@ struct RuleRecord: Sendable, Equatable {
         }
     }
 
-    /// The record that begins at a place, and its length; nil where none does.
+    /// The record that begins at a position, and its length; nil if there is none.
     private static func record(at position: Int, _ bytes: UnsafeRawBufferPointer) -> (RuleRecord, length: Int)? {
         guard bytes.count - position >= 8 else { return nil }
         let length = Int(bytes.number(at: position, UInt32.self))

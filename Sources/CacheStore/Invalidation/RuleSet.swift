@@ -1,49 +1,49 @@
 // The rules in force: names in a table, everything else in a list in the order of its making, both of them bounded.
 
-/// What the rules say about one stored response.
+/// The verdict of the rules on one stored response.
 package enum RuleVerdict: Sendable, Equatable {
     case valid
     /// Stale since this time (Unix seconds), regardless of its freshness lifetime.
     case stale(since: Int64)
-    /// Never to be used again.
+    /// The response must never be used again.
     case gone
 }
 
 /// A hard rule whose responses have not all been removed yet.
 package struct UnsweptRule: Sendable {
-    /// What finds its files.
+    /// The purge that finds the files of the rule.
     package let rule: PurgeRule
     package let number: UInt64
     /// The name that the rule invalidates; nil for patterns.
     let name: InvalidationRule?
-    /// `rule` finds files that it does not concern, too.
+    /// Whether `rule` also finds files that it does not affect.
     package var needsLook: Bool { name?.needsLook ?? false }
 }
 
-/// A value without a lock: `Invalidations` keeps it under its mutex.
+/// The rules in force, a value without a lock: `Invalidations` keeps it under its mutex.
 ///
 /// Rules and fetches draw their numbers from one sequence: a rule applies to smaller numbers. A hard rule whose
 /// responses have all been removed is kept only for fetches that began before it, and is dropped first. Beyond the
 /// bound, the names of one origin become one rule for the origin: that costs extra fetches there, and never makes an
 /// invalidated response valid again.
 struct RuleSet: Sendable {
-    /// When a rule was made.
+    /// The moment of a rule: its number and its time.
     struct Mark: Sendable, Equatable {
         var number: UInt64
-        /// Unix seconds.
+        /// The time in Unix seconds.
         var time: Int64
     }
 
     struct Named: Sendable, Equatable {
         var hard: UInt64 = 0
         var soft: Mark?
-        /// What the hard rule concerns has been removed from the disk.
+        /// Whether the responses of the hard rule have been removed from the disk.
         var isSwept = false
         /// Responses of the hard rule may still be in the memory tier, where they are checked before they answer.
         var mayBeInMemory = false
 
         var isUnswept: Bool { hard > 0 && !isSwept }
-        /// Nothing that is stored is concerned by it any more.
+        /// Whether the rule affects no stored response any more.
         var isSpent: Bool { isSwept && !mayBeInMemory && soft == nil }
     }
 
@@ -53,28 +53,28 @@ struct RuleSet: Sendable {
         var isSwept = false
     }
 
-    /// Names at most.
+    /// The most names.
     static let maximumNames = 65536
-    /// Bytes of their names at most.
+    /// The most bytes of all names.
     static let maximumBytes = 8 << 20
-    /// Patterns at most.
+    /// The most patterns.
     static let maximumPatterns = 1024
 
     private(set) var named: [InvalidationRule: Named] = [:]
-    /// The oldest first.
+    /// The patterns, the oldest first.
     private(set) var patterns: [Pattern] = []
-    /// Everything of a group with a smaller number is gone.
+    /// The number below which every response of a group is gone.
     private(set) var groupFloor: UInt64 = 0
-    /// Everything with a smaller number is stale.
+    /// The number below which every response is stale, with its time; nil for none.
     private(set) var softFloor: Mark?
-    /// No fetch that began before this number is stored.
+    /// The number below which no fetch is stored.
     private(set) var fetchFloor: UInt64 = 0
     /// The number of the latest rule.
     private(set) var newest: UInt64 = 0
     private var bytes = 0
-    /// Names whose hard rules have not been swept.
+    /// The number of names whose hard rules have not been swept.
     private(set) var unsweptNames = 0
-    /// Wide names: they replace others, or match many hosts.
+    /// The number of wide names, which replace others, or match many hosts.
     private var wideNames = 0
 
     // MARK: - Asking
@@ -84,8 +84,9 @@ struct RuleSet: Sendable {
         number > fetchFloor && verdict(subject, number) == .valid
     }
 
-    /// Checks swept rules, too: a response may have been found just before the sweep removed it.
-    /// - Parameter number: the number of the fetch or validation that last stored or confirmed the response.
+    /// The verdict on a response. Swept rules count, too, because the response may have been found just before the
+    /// sweep removed it.
+    /// - Parameter number: the number of the fetch or validation that last brought or confirmed the response.
     func verdict(_ subject: RuleSubject, _ number: UInt64) -> RuleVerdict {
         guard newest > number else { return .valid }
         var since: Int64?
@@ -122,11 +123,11 @@ struct RuleSet: Sendable {
         return low
     }
 
-    /// The count of names, patterns, and marks in place of dropped rules.
+    /// The number of names, patterns, and marks for dropped rules.
     var count: Int { named.count + patterns.count + (groupFloor == 0 ? 0 : 1) + (softFloor == nil ? 0 : 1) }
 
-    /// Hard rules whose responses have not all been deleted yet.
-    /// - Parameter hasGroups: includes groups, whose files take longer to find.
+    /// The hard rules whose responses have not all been deleted yet.
+    /// - Parameter hasGroups: whether groups are included, whose files take longer to find.
     func unswept(hasGroups: Bool = false) -> [UnsweptRule] {
         let names = named.compactMap { name, found -> UnsweptRule? in
             guard found.isUnswept, hasGroups || !name.isOfGroups, let rule = name.purge else { return nil }
@@ -144,7 +145,7 @@ struct RuleSet: Sendable {
     // MARK: - Making
 
     /// Adds hard rules for names that an origin has invalidated.
-    /// - Parameter isSwept: there is no disk tier.
+    /// - Parameter isSwept: true if there is no disk tier.
     mutating func invalidate(_ names: [InvalidationRule], _ number: UInt64, isSwept: Bool = false) {
         for name in names {
             update(name) { found in
@@ -239,7 +240,7 @@ struct RuleSet: Sendable {
             patterns.removeAll { $0.isSwept && $0.mark.number <= last.mark.number }
         }
         guard patterns.count > Self.maximumPatterns * 3 / 4 else { return }
-        // A purge that is not finished stays, because its caller waits for it.
+        // An unfinished purge stays, because its caller waits for it.
         let old = patterns.filter(\.rule.isSoft).prefix(Self.maximumPatterns / 2).map(\.mark)
         guard let last = old.last else { return }
         raiseSoftFloor(last)
@@ -256,7 +257,7 @@ struct RuleSet: Sendable {
         if named.count > Self.maximumNames || bytes > Self.maximumBytes { mergeAll() }
     }
 
-    /// The hard rules of one origin become one, beginning with the origin that has most of them.
+    /// Joins the hard rules of one origin, beginning with the origin that has most of them.
     private mutating func mergeByOrigin() {
         var origins: [InvalidationRule: [InvalidationRule]] = [:]
         for (name, found) in named where found.hard > 0 {
@@ -300,7 +301,7 @@ struct RuleSet: Sendable {
         if named[name]?.soft == nil { remove(name) }
     }
 
-    /// Everything with a smaller number is stale: what was to be known of it cannot be read.
+    /// Makes every response with a smaller number stale, because rules about it cannot be read.
     mutating func makeAllStale(_ mark: Mark) {
         raiseSoftFloor(mark)
         newest = max(newest, mark.number)
@@ -314,13 +315,13 @@ struct RuleSet: Sendable {
 // MARK: - Records
 
 extension RuleSet {
-    /// How many records there are.
+    /// The number of records.
     var recordCount: Int {
         let names = named.values.reduce(0) { $0 + ($1.isUnswept ? 1 : 0) + ($1.soft == nil ? 0 : 1) }
         return names + patterns.count { !$0.isSwept } + (groupFloor > 0 ? 1 : 0) + (softFloor == nil ? 0 : 1)
     }
 
-    /// The records that must outlive the process.
+    /// The records that must survive the process.
     var records: [RuleRecord] {
         var records: [RuleRecord] = []
         for (name, found) in named {

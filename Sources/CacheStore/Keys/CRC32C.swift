@@ -1,6 +1,6 @@
-// CRC32C (Castagnoli), eight bytes a step: what blocks of bodies and head records are checked with.
+// CRC32C (Castagnoli), eight bytes per step: the checksum of blocks of bodies and of head records.
 
-/// Runs over bytes in any number of pieces. More than 64 KiB belong on an I/O thread.
+/// A running checksum over bytes in any number of pieces. More than 64 KiB belong on an I/O thread.
 package struct CRC32C: Sendable {
     private var state: UInt32 = 0xFFFF_FFFF
 
@@ -9,7 +9,7 @@ package struct CRC32C: Sendable {
     /// The checksum of all bytes so far.
     package var value: UInt32 { ~state }
 
-    /// The checksum of bytes that are at hand.
+    /// The checksum of bytes in memory.
     package static func of(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
         var sum = CRC32C()
         sum.update(bytes)
@@ -38,7 +38,7 @@ package struct CRC32C: Sendable {
         state = crc
     }
 
-    /// Eight tables of 256, one after the other.
+    /// The eight tables of 256 numbers, one after the other.
     private static let tables: [UInt32] = {
         var tables = [UInt32](repeating: 0, count: 2048)
         for byte in 0..<256 {

@@ -1,15 +1,16 @@
-// The cache key, the service's name and the absolute URL with nothing else normalised, and its hash in memory.
+// The cache key: the service's name and the absolute URL, with only the authority normalised, and its hash.
 
-/// Service name, one NUL, absolute URL with lower-case scheme and host and without a default port; if the request has a
-/// secondary key, another NUL and its lines. A search by the hash must compare these bytes.
+/// A cache key: service name, NUL, absolute URL with lower-case scheme and host and without a default port; for a
+/// request with a secondary key, another NUL and its lines. A search by the hash must compare these bytes.
 package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     package let bytes: [UInt8]
-    /// Seeded at random for this process: never store it.
+    /// The hash with a random seed of this process, which must never be stored.
     package let hash: UInt64
 
+    /// Makes a key.
     /// - Parameters:
     ///   - service: the service's name; empty in forward mode.
-    ///   - url: an absolute URL; scheme and authority are normalised here, path and query are taken as they are.
+    ///   - url: an absolute URL; scheme and authority are normalised here, path and query are unchanged.
     ///   - lines: the secondary key, such as the value of a field; without line ends and NUL.
     package init(service: String, url: String, lines: [String] = []) {
         var bytes: [UInt8] = []
@@ -24,6 +25,7 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         self.init(bytes: bytes)
     }
 
+    /// Makes a key.
     /// - Parameters:
     ///   - root: service, NUL, scheme and authority in the form of ``bytes``.
     ///   - path: path and query, beginning with a slash.
@@ -40,7 +42,7 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         self.init(bytes: bytes)
     }
 
-    /// A key from bytes that are in the form of ``bytes`` already.
+    /// Makes a key from bytes in the form of ``bytes``.
     package init(bytes: [UInt8]) {
         self.bytes = bytes
         hash = bytes.withUnsafeBytes(Self.hash)
@@ -55,10 +57,10 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
 
     package func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-    /// Empty in forward mode.
+    /// The service's name; empty in forward mode.
     package var service: String { String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self) }
 
-    /// This key with more lines behind those that it has.
+    /// This key with further lines.
     package func adding(lines: [String]) -> CacheKey {
         let all = (extras.map { [$0] } ?? []) + lines
         return all.isEmpty ? self : CacheKey(bytes: plainBytes + [0] + Array(all.joined(separator: "\n").utf8))
@@ -69,13 +71,13 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         String(decoding: bytes.drop { $0 != 0 }.dropFirst().prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    /// The lines behind the URL; nil where the key holds no more than the URL.
+    /// The lines after the URL; nil if there are none.
     package var extras: String? {
         let rest = bytes.drop { $0 != 0 }.dropFirst().drop { $0 != 0 }
         return rest.isEmpty ? nil : String(decoding: rest.dropFirst(), as: UTF8.self)
     }
 
-    /// Service, NUL and URL: what all keys of one URL have in common.
+    /// Service, NUL and URL, which all keys of one URL have in common.
     package var plainBytes: [UInt8] {
         let url = bytes.drop { $0 != 0 }.dropFirst()
         return Array(bytes[..<(url.firstIndex(of: 0) ?? bytes.endIndex)])
@@ -87,7 +89,7 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
         return bytes[start..<(bytes[start...].firstIndex(of: 0) ?? bytes.endIndex)]
     }
 
-    /// Service, scheme and authority: everything up to the third slash. Facts about an origin are stored under it.
+    /// Service, scheme and authority, everything up to the third slash; facts about an origin are stored under it.
     package var originBytes: [UInt8] {
         var slashes = 0
         return Array(
@@ -129,10 +131,10 @@ package struct CacheKey: Hashable, Sendable, CustomStringConvertible {
 
 // MARK: - Its hash
 
-/// The standard library's `Hasher` is the same function, made for values that come in parts; a whole key
-/// takes half of its time here.
+/// The hash of keys. The standard library's `Hasher` is the same function, made for values in parts; a whole key takes
+/// half of its time here.
 enum KeyHash {
-    /// Drawn when the process asks for the first hash.
+    /// The secret, drawn when the process asks for the first hash.
     private static let secret = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
 
     static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 { hash(bytes, secret.0, secret.1) }

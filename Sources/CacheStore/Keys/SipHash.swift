@@ -1,8 +1,8 @@
-// SipHash with the rounds that its owner chooses, and the names of stored files that are made with it.
+// SipHash with a selectable number of rounds, and the names of stored files, which are made with it.
 
-/// How many rounds there are.
+/// The number of rounds.
 protocol SipRounds {
-    /// Whether there are two rounds for a word and four at the end, instead of one and three.
+    /// Whether there are two rounds per word and four at the end, instead of one and three.
     static var isDouble: Bool { get }
 }
 
@@ -12,17 +12,18 @@ enum QuickRounds: SipRounds {
     static var isDouble: Bool { false }
 }
 
-/// SipHash-2-4, for what outlives the process.
+/// SipHash-2-4, for hashes that survive the process.
 enum FullRounds: SipRounds {
     @inline(__always)
     static var isDouble: Bool { true }
 }
 
-/// A value that takes in whole words; the last one has the length in its high byte.
+/// A running hash that takes whole words; the last word has the length in its high byte.
 struct SipHash<Rounds: SipRounds> {
     private var v0, v1, v2, v3: UInt64
 
-    /// - Parameter isWide: for ``end128()``.
+    /// Makes a hash.
+    /// - Parameter isWide: whether ``end128()`` will be called.
     @inline(__always)
     init(_ low: UInt64, _ high: UInt64, isWide: Bool = false) {
         v0 = low ^ 0x736F_6D65_7073_6575
@@ -31,24 +32,24 @@ struct SipHash<Rounds: SipRounds> {
         v3 = high ^ 0x7465_6462_7974_6573
     }
 
-    /// Takes in all bytes and their number.
+    /// Adds all bytes and their number.
     @inline(__always)
     mutating func add(_ bytes: UnsafeRawBufferPointer) {
         var position = 0
         while position &+ 8 <= bytes.count {
-            // Within bounds, as compared above.
+            // The offset is within bounds, as compared above.
             add(UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt64.self)))
             position &+= 8
         }
         add(UInt64(truncatingIfNeeded: bytes.count) &<< 56 | Self.rest(bytes, position))
     }
 
-    /// The bytes from `start` on, fewer than eight, as the low ones of a word.
+    /// The bytes from `start` on, fewer than eight, as the low bytes of a word.
     @inline(__always)
     private static func rest(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> UInt64 {
         guard start < bytes.count else { return 0 }
         if bytes.count >= 8 {
-            // The last eight bytes are there, and those before `start` are shifted out.
+            // The last eight bytes exist, and those before `start` are shifted out.
             let word = bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self)
             return UInt64(littleEndian: word) &>> UInt64(truncatingIfNeeded: 64 &- 8 &* (bytes.count &- start))
         }
@@ -70,7 +71,7 @@ struct SipHash<Rounds: SipRounds> {
         return finish()
     }
 
-    /// The hash of 128 bits, of a value that was made for it.
+    /// The 128-bit hash, for a value that was made for it.
     @inline(__always)
     mutating func end128() -> (first: UInt64, second: UInt64) {
         v2 ^= 0xEE
@@ -108,18 +109,18 @@ struct SipHash<Rounds: SipRounds> {
 
 // MARK: - Names of stored files
 
-/// A key that the folder keeps.
+/// The key of the names of stored files, which the folder keeps.
 public struct StoredFileNameKey: Sendable, Equatable {
     public var low: UInt64
     public var high: UInt64
 
     public init(low: UInt64, high: UInt64) { (self.low, self.high) = (low, high) }
 
-    /// Tells it from another without giving it away.
+    /// A number that identifies the key without revealing it.
     public var stamp: Int64 { Int64(bitPattern: StoredFileName(Array("stamp".utf8), key: self).low) }
 }
 
-/// The name of a stored file: 16 bytes. The table of open files compares and hashes it, for each hit.
+/// The name of a stored file, 16 bytes, which the table of open files compares and hashes for each hit.
 public struct StoredFileName: Hashable, Sendable, CustomStringConvertible {
     public var high: UInt64
     public var low: UInt64
@@ -132,7 +133,7 @@ public struct StoredFileName: Hashable, Sendable, CustomStringConvertible {
         self = bytes.withUnsafeBytes { StoredFileName($0, key: key) }
     }
 
-    /// The name of a key's file, from the bytes of the key. No allocation.
+    /// The name of a key's file, from the bytes of the key. It does not allocate.
     public init(_ bytes: UnsafeRawBufferPointer, key: StoredFileNameKey) {
         var hash = SipHash<FullRounds>(key.low, key.high, isWide: true)
         hash.add(bytes)
@@ -158,7 +159,7 @@ public struct StoredFileName: Hashable, Sendable, CustomStringConvertible {
         hasher.combine(low)
     }
 
-    /// 32 hexadecimal digits.
+    /// The name as 32 hexadecimal digits.
     public var description: String { Self.hex(high) + Self.hex(low) }
 
     /// The path of the file in its folder: two levels of folders, then the whole name.

@@ -1,21 +1,21 @@
-// A heap for long-lived responses, apart from malloc's, so that short-lived allocations leave no holes in it, and its
-// free spans by their size.
+// A heap for long-lived responses, separate from malloc's, so that short-lived allocations leave no holes in it; and
+// its free spans, by size.
 
 import Glibc
 import Synchronization
 
-/// Blocks of bytes, aligned to 8. Any thread; a hit comes here only where its entry has gone meanwhile.
+/// A heap of blocks of bytes, aligned to 8. Any thread; a hit needs it only if its entry was removed meanwhile.
 ///
 /// Sendable: everything is under one mutex, which an insertion and the release of a block hold for less than a
-/// microsecond, but where a mapping comes or goes.
+/// microsecond, except when a mapping is added or removed.
 package final class BlockHeap: Sendable {
-    /// The heap of all resident responses, of every tier, since they may outlive their tier.
+    /// The heap of all resident responses of every tier, because they may outlive their tier.
     package static let shared = BlockHeap(isPlain: isSanitized)
 
-    /// Larger blocks are the C library's.
+    /// The largest block of the heap; larger ones are allocated by the C library.
     static let largest = 256 << 10
 
-    /// The sanitizers see what becomes of a block where each is the C library's.
+    /// The sanitizers can follow a block only if the C library allocates it.
     #if DRYDOCK_SANITIZED
         private static let isSanitized = true
     #else
@@ -25,49 +25,51 @@ package final class BlockHeap: Sendable {
     private let mappings = Mutex(Mappings())
     private let isPlain: Bool
 
-    /// - Parameter isPlain: every block is the C library's.
+    /// Makes a heap.
+    /// - Parameter isPlain: whether the C library allocates every block.
     init(isPlain: Bool = false) { self.isPlain = isPlain }
 
     deinit { mappings.withLock { $0.unmapAll() } }
 
-    /// - Returns: nil where the kernel has no memory.
+    /// Allocates a block.
+    /// - Returns: nil if the kernel has no memory.
     func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
         if isPlain || count > Self.largest { return malloc(count) }
         let span = mappings.withLock { $0.take(count) }
         return span?.bytes
     }
 
-    /// Gives back what ``allocate(_:)`` has given for the same count.
+    /// Frees a block that ``allocate(_:)`` has returned for the same count.
     func free(_ bytes: UnsafeMutableRawPointer, _ count: Int) {
         if isPlain || count > Self.largest { return Glibc.free(bytes) }
         let span = Span(start: bytes - Span.tagSize)
         mappings.withLock { $0.release(span) }
     }
 
-    /// Gives the pages in which nothing is back to the kernel. Takes milliseconds: not on a loop.
+    /// Returns empty pages to the kernel. Takes milliseconds, so not on a loop.
     package func giveBack() {
         // The lists are handled one by one, so that an insertion never waits for all of them.
         for list in FreeSpans.lists(from: Mappings.page) { mappings.withLock { $0.discardPages(list) } }
     }
 
-    /// Bytes that a block of so many takes.
+    /// The bytes that a block of this size takes.
     static func cost(_ count: Int) -> Int { count > largest ? (count + 23) & ~15 : Mappings.size(count) }
 
     var mappedBytes: Int { mappings.withLock { $0.bytes } }
 
-    /// Whether every tag says what its neighbours say, and every free span is in its list once; for tests.
+    /// Whether every tag agrees with its neighbours, and every free span is in its list once; for tests.
     var isSound: Bool { mappings.withLock { $0.isSound } }
 }
 
-/// The memory of a heap: mappings that are cut into spans. Free neighbours are joined at once.
+/// The memory of a heap: mappings that are cut into spans. Adjacent free spans are joined at once.
 private struct Mappings {
     private static let mappingSize = 2 << 20
     static let page = 4096
 
     private var free = FreeSpans()
-    /// Where the mappings begin.
+    /// The addresses of the mappings.
     private var starts: Set<UnsafeMutableRawPointer> = []
-    /// The count of empty mappings; one is kept for the next allocation.
+    /// The number of empty mappings; one is kept for the next allocation.
     private var emptyCount = 0
 
     var bytes: Int { starts.count * Self.mappingSize }
@@ -119,8 +121,8 @@ private struct Mappings {
         let start = mmap(nil, Self.mappingSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
         guard let start, start != MAP_FAILED else { return nil }
         starts.insert(start)
-        // New pages are zero: so the tag at the end of the mapping has no size and is not free, and the first
-        // span has no span before it.
+        // New pages are zero: so the tag at the end of the mapping has size 0 and is not free, and the first span has
+        // no span before it.
         let span = Span(start: start)
         makeFree(span, Self.mappingSize - Span.tagSize)
         emptyCount += 1
@@ -132,7 +134,7 @@ private struct Mappings {
         if munmap(span.start, Self.mappingSize) == 0 {
             starts.remove(span.start)
         } else {
-            // The kernel has no mapping left to split this one: it stays for later allocations.
+            // The kernel has no mapping left to split this one, which is kept for later allocations.
             free.add(span)
             emptyCount += 1
         }
@@ -140,7 +142,7 @@ private struct Mappings {
 
     func discardPages(_ list: Int) {
         free.forEach(in: list) { span in
-            // The tag and the places in a list stay.
+            // The tag and the links in a list are kept.
             let first = (UInt(bitPattern: span.start) + UInt(Span.least) + UInt(Self.page - 1)) & ~UInt(Self.page - 1)
             let end = UInt(bitPattern: span.next.start) & ~UInt(Self.page - 1)
             guard end > first, let start = UnsafeMutableRawPointer(bitPattern: first) else { return }
@@ -180,23 +182,23 @@ private struct Mappings {
 // MARK: - Free spans
 
 // The lists are those of TLSF (M. Masmano and others, "TLSF: a new dynamic memory allocator for real-time systems",
-// 2004): one level by powers of two, and within each 32 equal steps.
+// 2004): one level by powers of two, and 32 equal steps within each.
 
 /// A span of a heap: eight bytes with its size and that of the span before it, and then the bytes for its owner.
 ///
-/// Sendable: the tag, and the places in a list, are read and written under the heap's mutex only.
+/// Sendable: the tag, and the links in a list, are read and written under the heap's mutex only.
 struct Span: @unchecked Sendable {
     /// The bytes of a tag, which has the lengths of the span and of the one before it.
     static let tagSize = 8
-    /// The tag, and the places in a list while it is free.
+    /// The bytes of a free span at least: the tag, and the links in a list.
     static let least = 32
 
-    // Inside a mapping of the heap, which its mutex protects; the bytes of a span in use are their owner's.
+    // An address inside a mapping of the heap, which its mutex protects; the bytes of a used span belong to its owner.
     let start: UnsafeMutableRawPointer
 
     var bytes: UnsafeMutableRawPointer { start + Self.tagSize }
 
-    /// Bytes with the tag, a multiple of 8; 0 for what ends a mapping.
+    /// The bytes of the span with the tag, a multiple of 8; 0 for the end of a mapping.
     var size: Int {
         get { Int(lengths[0] & ~7) }
         nonmutating set { lengths[0] = UInt32(newValue) | lengths[0] & 7 }
@@ -207,7 +209,7 @@ struct Span: @unchecked Sendable {
         nonmutating set { lengths[0] = lengths[0] & ~7 | (newValue ? 1 : 0) }
     }
 
-    /// Bytes of the span before it; 0 for the first of a mapping.
+    /// The bytes of the span before; 0 for the first one of a mapping.
     var sizeBefore: Int {
         get { Int(lengths[1]) }
         nonmutating set { lengths[1] = UInt32(newValue) }
@@ -216,7 +218,7 @@ struct Span: @unchecked Sendable {
     var next: Span { Span(start: start + size) }
     var before: Span { Span(start: start - sizeBefore) }
 
-    /// While it is free.
+    /// The next span in the list, while the span is free.
     var newer: Span? {
         get { links[0].map(Span.init) }
         nonmutating set { links[0] = newValue?.start }
@@ -233,12 +235,12 @@ struct Span: @unchecked Sendable {
     }
 }
 
-/// A value without a lock, as the heap that it belongs to.
+/// The lists of free spans, a value without a lock, like the heap that it belongs to.
 struct FreeSpans {
     private static let steps = 32
     private static let minimumPower = 5
     private static let powers = 17
-    /// How many of the list of the very size are looked at: those of the lists above fit all.
+    /// The number of spans that are examined in the list of the size itself; those of the lists above all fit.
     private static let looks = 8
 
     private var newest: [Span?] = Array(repeating: nil, count: powers * steps)
@@ -261,7 +263,7 @@ struct FreeSpans {
         if newest[place] == nil { filled[place / Self.steps] &= ~(1 << UInt32(place % Self.steps)) }
     }
 
-    /// A span of at least so many bytes, among the smallest; it stays until ``remove(_:)``.
+    /// A span of at least this size, one of the smallest; it stays in its list until ``remove(_:)``.
     func find(_ size: Int) -> Span? {
         let place = Self.place(size)
         var best: Span?
@@ -273,7 +275,7 @@ struct FreeSpans {
         }
         if let best { return best }
         let power = place / Self.steps
-        // Only the higher steps of the same power; a shift by 32 gives no bits.
+        // The higher steps of the same power; a shift by 32 gives no bits.
         let above = filled[power] & (UInt32.max << UInt32(place % Self.steps + 1))
         if above != 0 { return newest[power * Self.steps + above.trailingZeroBitCount] }
         for power in power + 1..<max(power + 1, Self.powers) where filled[power] != 0 {
@@ -282,7 +284,7 @@ struct FreeSpans {
         return nil
     }
 
-    /// The lists that have all spans of at least `size` bytes.
+    /// The lists whose spans all have at least this size.
     static func lists(from size: Int) -> Range<Int> { place(size)..<powers * steps }
 
     func forEach(in list: Int, _ body: (Span) -> Void) {
@@ -293,7 +295,7 @@ struct FreeSpans {
         }
     }
 
-    /// Which list is that of a size of 32 bytes to 4 MiB.
+    /// The list for a size from 32 bytes to 4 MiB.
     private static func place(_ size: Int) -> Int {
         let power = Int.bitWidth - 1 - size.leadingZeroBitCount
         return (power - minimumPower) * steps + (size >> (power - minimumPower)) & (steps - 1)

@@ -1,14 +1,15 @@
-// The order in which entries make room for others: S3-FIFO, over numbered slots and what they cost, with the hashes of
-// those that made room lately.
+// The order of eviction: S3-FIFO, over numbered slots with costs, and with the hashes of entries that were evicted
+// recently.
 //
-// A new entry stands in the small queue, which has a tenth of the cost. An entry that was used meanwhile moves from its
-// end to the main queue, where each use gives it one more turn, up to three. The hash of an entry that leaves the small
-// queue unused is remembered for a while (`GhostTable`): when the entry comes again, it goes to the main queue at once.
-// A scan passes through the small queue alone. The order finds what the published S3-FIFO finds (`HitRatioTests`).
+// A new entry is in the small queue, which has a tenth of the cost. At the end of that queue, an entry that was used
+// moves to the main queue, where each use gives it one more turn, up to three. The hash of an entry that leaves the
+// small queue unused is remembered for a while (`GhostTable`): if the entry comes again, it goes to the main queue at
+// once. A scan passes through the small queue only. The order has the hit ratio of the published S3-FIFO
+// (`HitRatioTests`).
 
 import CProcessor
 
-/// The place of one entry in its queue: 16 bytes.
+/// The node of one entry in its queue: 16 bytes.
 public struct EvictionNode: Sendable {
     @inlinable static var none: Int32 { -1 }
 
@@ -20,20 +21,21 @@ public struct EvictionNode: Sendable {
         static func == (left: Queue, right: Queue) -> Bool { left.rawValue == right.rawValue }
     }
 
-    /// Only the shares of the queues come from it: an entry that costs 4 GiB or more counts as one of 4 GiB.
+    /// The cost, which determines the shares of the queues only: an entry that costs 4 GiB or more counts as one of 4
+    /// GiB.
     @usableFromInline var cost: UInt32
     @usableFromInline var newer = EvictionNode.none
     @usableFromInline var older = EvictionNode.none
     @usableFromInline var uses: UInt8
     @usableFromInline var queue = Queue.free
-    /// A pinned entry makes no room for others.
+    /// Whether the entry is pinned, so that it is not evicted.
     @usableFromInline var isPinned = false
 
     @inlinable
     init(cost: UInt32 = 0, uses: UInt8 = 0) { (self.cost, self.uses) = (cost, uses) }
 }
 
-/// Where the nodes are: an array, whose growth copies it, or a `Slab`, whose growth copies nothing.
+/// The storage of the nodes: an array, whose growth copies it, or a `Slab`, whose growth copies nothing.
 public protocol EvictionNodes: Sendable {
     init()
     var count: Int { get }
@@ -48,15 +50,15 @@ extension Slab<EvictionNode>: EvictionNodes {}
 /// The order of one shard of the memory tier, and of the library's cache.
 typealias ArrayEvictionOrder = EvictionOrder<ContiguousArray<EvictionNode>>
 
-/// A value without a lock: its owner's lock protects it. It is generic, and on the way of each hit: so all of it can be
-/// inlined where other modules make it of nodes of their own.
+/// The order of eviction, a value without a lock: its owner's lock protects it. It is generic, and each hit uses it, so
+/// that all of it can be inlined in other modules with nodes of their own.
 public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
-    /// Uses that count at most.
+    /// The most uses that count.
     @inlinable static var maximumUses: UInt8 { 3 }
-    /// Nodes that one search looks at before it takes the next one although that was used. Without this bound, a search
-    /// among many used entries would hold the owner's lock the longer the more entries there are.
+    /// The most nodes that one search examines before it takes the next one although that was used. Without this bound,
+    /// the time under the owner's lock would grow with the number of used entries.
     @inlinable static var patience: Int { 4096 }
-    /// Entries that may stand in the small queue whatever its share is, while the room fills.
+    /// The number of entries that the small queue may have independently of its share, while the cache fills.
     @inlinable static var leastSmall: Int { 32 }
 
     @usableFromInline
@@ -71,34 +73,36 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
     @usableFromInline var small = Queue()
     @usableFromInline var main = Queue()
     @usableFromInline var ghosts = GhostTable()
-    /// Nothing has had to make room yet. The queues have their shares then, too: the older entries stand in the main
-    /// queue. Otherwise all of the first entries would leave through the small queue, with too few ghosts to bring them
-    /// back, and the order would find two points less until it has seen several times its room.
+    /// Whether nothing was evicted yet. The queues have their shares from the start: older entries are in the main
+    /// queue. Otherwise all of the first entries would leave through the small queue, with too few remembered hashes,
+    /// and the hit ratio would be two points lower until several times the capacity was seen.
     @usableFromInline var isFilling = true
     @usableFromInline let usesToStay: UInt8
 
-    /// - Parameter usesToStay: uses in the small queue with which an entry moves on to the main queue: two, as
-    ///   published, or one where the owner sees few of the uses.
+    /// Makes an order.
+    /// - Parameter usesToStay: the uses in the small queue after which an entry moves to the main queue: two, as
+    ///   published, or one if the owner sees few of the uses.
     public init(usesToStay: UInt8 = 2) { self.usesToStay = usesToStay }
 
-    /// Entries in the order.
+    /// The number of entries.
     @inlinable public var count: Int { small.count + main.count }
-    /// Evictions for which a hash is remembered: the entries of the main queue when the queues have their shares.
+    /// The number of evictions for which a hash is remembered: the entries of the main queue when the queues have their
+    /// shares.
     @inlinable var memory: Int { max(count - count / 10, Self.leastSmall) }
 
-    /// A use of an entry. No allocation.
+    /// Records a use of an entry. It does not allocate.
     @inlinable @inline(__always)
     public mutating func use(_ slot: Int) {
         if nodes[slot].uses < Self.maximumUses { nodes[slot].uses += 1 }
     }
 
-    /// Takes an entry in.
+    /// Adds an entry.
     @inlinable
     public mutating func add(_ slot: Int, hash: UInt64, cost: Int) {
         add(slot, cost: cost, queue: ghosts.remove(hash) ? .main : .small, uses: 0)
     }
 
-    /// Takes an entry in that an earlier process had, as ``standing(_:)`` said there.
+    /// Adds an entry of an earlier process, with its ``standing(_:)`` there.
     @inlinable
     public mutating func add(_ slot: Int, standing: EvictionStanding, cost: Int) {
         add(slot, cost: cost, queue: standing.isInMain ? .main : .small, uses: min(standing.uses, Self.maximumUses))
@@ -117,7 +121,7 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
         }
     }
 
-    /// What is worth keeping of an entry's place, for a later process.
+    /// The properties of an entry's position that a later process needs.
     @inlinable
     public func standing(_ slot: Int) -> EvictionStanding {
         EvictionStanding(isInMain: nodes[slot].queue == .main, uses: nodes[slot].uses)
@@ -131,14 +135,14 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
         if nodes[slot].queue == .small { small.cost += change } else { main.cost += change }
     }
 
-    /// A pinned entry makes no room for others, until it is let go of.
+    /// Pins or unpins an entry; a pinned one is not evicted.
     @inlinable
     public mutating func pin(_ slot: Int, _ isPinned: Bool) { nodes[slot].isPinned = isPinned }
 
     @inlinable
     public func isPinned(_ slot: Int) -> Bool { nodes[slot].isPinned }
 
-    /// An entry has gone by itself.
+    /// Removes an entry.
     @inlinable
     public mutating func remove(_ slot: Int) {
         unlink(slot)
@@ -146,7 +150,7 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
         if count == 0 { isFilling = true }
     }
 
-    /// An entry has another slot now, which was free.
+    /// Moves an entry to another slot, which was free.
     @inlinable
     public mutating func move(_ slot: Int, to free: Int) {
         let node = nodes[slot]
@@ -166,9 +170,9 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
         if node.queue == .small { small = queue } else { main = queue }
     }
 
-    /// The entry that makes room for others; it stays until ``evict(_:hash:)``.
-    /// - Parameter isKept: true for an entry that makes no room for others, besides the pinned ones.
-    /// - Returns: nil where no entry was found that may go.
+    /// The next entry to be evicted; it stays until ``evict(_:hash:)``.
+    /// - Parameter isKept: returns whether an entry must stay, in addition to the pinned ones.
+    /// - Returns: nil if no entry was found that may be evicted.
     @inlinable
     public mutating func victim(besides isKept: (Int) -> Bool = { _ in false }) -> Int? {
         // Each round takes one use from an entry, so that this many find one, if there is one.
@@ -232,16 +236,16 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
 }
 
 extension EvictionOrder<Slab<EvictionNode>> {
-    /// Bytes that the nodes and the ghosts take.
+    /// The bytes that the nodes and the remembered hashes take.
     @inlinable public var capacityBytes: Int { nodes.capacityBytes + ghosts.capacityBytes }
 
-    /// Gives up the memory of the last slots, which are free.
+    /// Releases the memory of the last slots, which are free.
     @inlinable
     public mutating func shorten(to count: Int) { while nodes.count > count { nodes.removeLast() } }
 }
 
 extension ArrayEvictionOrder {
-    /// Says that an entry's use comes next.
+    /// Prefetches the node of an entry that is used next.
     func prefetch(_ slot: Int) {
         nodes.withUnsafeBufferPointer { nodes in
             if let first = nodes.baseAddress { c_processor_prefetch(first + slot) }
@@ -249,10 +253,11 @@ extension ArrayEvictionOrder {
     }
 }
 
-/// What a later process needs of an entry's place: the queue and the uses. The order within a queue is lost.
+/// The properties of an entry's position that a later process needs: the queue and the uses. The order within a queue
+/// is lost.
 public struct EvictionStanding: Sendable, Equatable {
     public var isInMain: Bool
-    /// At most three.
+    /// The number of uses, at most three.
     public var uses: UInt8
 
     @inlinable
@@ -261,23 +266,23 @@ public struct EvictionStanding: Sendable, Equatable {
 
 // MARK: - Ghosts
 
-/// A hash counts for as many evictions as `limit` says. Half of it is kept: with a million ghosts, one question in some
-/// four thousand finds what was never there. A full bucket forgets its oldest hash earlier:
-/// one in a hundred, and some more while the table grows.
+/// The hashes of entries that were evicted recently; each is remembered for `limit` evictions. Half of a hash is kept:
+/// with a million entries, one lookup in some four thousand finds a hash that was never added. A full bucket drops its
+/// oldest hash early: one in a hundred, and some more while the table grows.
 @usableFromInline
 struct GhostTable: Sendable {
-    /// A line of the processor's cache.
+    /// A bucket of the size of a cache line.
     private struct Bucket {
-        /// Zero is free.
+        /// The halves of hashes; zero is a free place.
         var marks = SIMD8<UInt32>(repeating: 0)
-        /// The number of the eviction.
+        /// The numbers of the evictions.
         var numbers = SIMD8<UInt32>(repeating: 0)
     }
 
-    /// Hashes of one bucket on the average.
+    /// The average number of hashes in a bucket.
     private static let load = 4
 
-    // Linear hashing: bucket n is split into itself and one at the end, when it is its turn.
+    // Linear hashing: when it is the turn of bucket n, it is split into itself and a new one at the end.
     private var buckets = Slab<Bucket>()
     private var number: UInt32 = 0
     private var limit: UInt32 = 0
@@ -285,10 +290,11 @@ struct GhostTable: Sendable {
     @usableFromInline
     init() {}
 
-    /// Bytes that the buckets take.
+    /// The bytes that the buckets take.
     @usableFromInline var capacityBytes: Int { buckets.capacityBytes }
 
-    /// - Parameter limit: evictions after which a hash is forgotten.
+    /// Makes a table.
+    /// - Parameter limit: the number of evictions after which a hash is forgotten.
     @usableFromInline
     mutating func add(_ hash: UInt64, limit: Int) {
         self.limit = UInt32(clamping: limit)
@@ -297,8 +303,8 @@ struct GhostTable: Sendable {
         put(Self.mark(hash), number)
     }
 
-    /// Forgets a hash.
-    /// - Returns: whether it was there.
+    /// Removes a hash.
+    /// - Returns: whether it was present.
     @usableFromInline
     mutating func remove(_ hash: UInt64) -> Bool {
         guard buckets.count > 0 else { return false }
@@ -316,7 +322,7 @@ struct GhostTable: Sendable {
         var bucket = buckets[place]
         var (chosen, most) = (0, UInt32(0))
         for lane in 0..<8 {
-            // The same hash counts once.
+            // The same hash is kept once.
             if bucket.marks[lane] == mark {
                 chosen = lane
                 break
@@ -345,7 +351,7 @@ struct GhostTable: Sendable {
         return place < buckets.count ? place : place & (low - 1)
     }
 
-    /// The greatest power of two that is not greater.
+    /// The greatest power of two that is at most `count`.
     private static func power(_ count: Int) -> Int { 1 << (Int.bitWidth - 1 - count.leadingZeroBitCount) }
 
     private static func mark(_ hash: UInt64) -> UInt32 { max(1, UInt32(truncatingIfNeeded: hash ^ (hash >> 32))) }
@@ -353,29 +359,29 @@ struct GhostTable: Sendable {
 
 // MARK: - The order for other owners
 
-/// The owner numbers its entries, and keeps a number as long as the entry is there. A value without a lock: its owner's
-/// lock protects it.
+/// The order of eviction over slots that the owner numbers, and that keep their number. A value without a lock: its
+/// owner's lock protects it.
 package struct SlotOrder: Sendable {
     private var order = ArrayEvictionOrder(usesToStay: 1)
 
     package init() {}
 
-    /// Takes an entry in.
+    /// Adds an entry.
     /// - Parameters:
-    ///   - hash: of the entry's key, by which the order knows it when it comes again.
-    ///   - cost: only the shares of the queues come from it.
+    ///   - hash: the hash of the entry's key, by which the order recognizes it later.
+    ///   - cost: the cost, which determines the shares of the queues only.
     package mutating func add(_ slot: Int, hash: UInt64, cost: Int) { order.add(slot, hash: hash, cost: max(1, cost)) }
 
-    /// A use of an entry.
+    /// Records a use of an entry.
     package mutating func use(_ slot: Int) { order.use(slot) }
 
-    /// An entry has gone by itself.
+    /// Removes an entry that was not evicted.
     package mutating func remove(_ slot: Int) { order.remove(slot) }
 
-    /// The entry that makes room for others; it stays until ``evict(_:hash:)``.
-    /// - Returns: nil where there is none.
+    /// The next entry to be evicted; it stays until ``evict(_:hash:)``.
+    /// - Returns: nil if there is none.
     package mutating func victim() -> Int? { order.victim() }
 
-    /// An entry makes room for others.
+    /// Evicts an entry.
     package mutating func evict(_ slot: Int, hash: UInt64) { order.evict(slot, hash: hash) }
 }

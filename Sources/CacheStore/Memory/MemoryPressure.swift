@@ -1,19 +1,19 @@
-// What the kernel says about the want of memory, and gauges that say from look to look whether it is short, and whether
-// the process rests.
+// The kernel's figures about a shortage of memory, and gauges that tell from one reading to the next whether memory is
+// short, and whether the process rests.
 
 import Glibc
 
-/// The files of a control group (cgroup v2), or of the whole machine where there is none.
+/// The files of a control group (cgroup v2), or of the whole machine if there is none.
 package struct MemoryPressure: Sendable {
     /// The content of the files at one moment.
     package struct Reading: Sendable, Equatable {
-        /// How long some task has stood still for want of memory, in microseconds since the beginning.
+        /// The time for which some task has waited for memory, in microseconds since the beginning.
         package var stalled: UInt64?
-        /// How often the group was held back at `memory.high`.
+        /// The number of times that the group was throttled at `memory.high`.
         package var highEvents: UInt64?
-        /// `memory.high` in bytes; nil where there is no limit.
+        /// `memory.high` in bytes; nil if there is no limit.
         package var high: Int?
-        /// Bytes of the group that no file of a disk backs: what evicting can bring down.
+        /// The bytes of the group that no file on a disk backs, which evictions can reduce.
         package var anonymous: Int?
 
         package init(stalled: UInt64? = nil, highEvents: UInt64? = nil, high: Int? = nil, anonymous: Int? = nil) {
@@ -24,22 +24,23 @@ package struct MemoryPressure: Sendable {
         }
     }
 
-    /// The share of what is held that is given back at a time; where that was not enough, the next share goes with the
-    /// next look.
+    /// The share of memory that is given back at a time; if that is not enough, another share follows at the next
+    /// reading.
     package static let share = 0.25
-    /// Nanoseconds from look to look.
+    /// The nanoseconds between two readings.
     package static let interval: UInt64 = 1_000_000_000
 
-    /// The share of the time that tasks may stand still before memory is given back.
+    /// The share of the time for which tasks may wait before memory is given back.
     static let stalledShare = 0.1
-    /// Below this share of `memory.high` the limit is hit by the page cache, which the kernel takes back by itself.
+    /// The share of `memory.high` below which the page cache hits the limit, which the kernel reduces by itself.
     static let anonymousShare = 0.5
 
-    /// The folder of the group; nil where there is none.
+    /// The folder of the group; nil if there is none.
     let group: String?
 
-    /// - Parameter environment: `DRYDOCK_CGROUP` names the folder of the group where it is another one than
-    ///   `/proc/self/cgroup` says.
+    /// Finds the files.
+    /// - Parameter environment: the environment, in which `DRYDOCK_CGROUP` names the folder of the group if it is
+    ///   another one than `/proc/self/cgroup` says.
     package init(environment: [String: String]) {
         if let folder = environment["DRYDOCK_CGROUP"], !folder.isEmpty {
             group = folder
@@ -50,7 +51,7 @@ package struct MemoryPressure: Sendable {
         group = folder.flatMap { access($0 + "/memory.pressure", R_OK) == 0 ? $0 : nil }
     }
 
-    /// Reads the files, which the kernel makes up without a disk; for an I/O thread, since the kernel may take its
+    /// Reads the files, which the kernel generates without a disk; on an I/O thread, because the kernel may take its
     /// time.
     package func read() -> Reading {
         var reading = Reading()
@@ -59,15 +60,15 @@ package struct MemoryPressure: Sendable {
         reading.highEvents = Self.number("high", in: Self.text(group + "/memory.events"))
         reading.high = Int(Self.text(group + "/memory.high").prefix { $0 != "\n" })
         let statistics = Self.text(group + "/memory.stat")
-        // Large bodies lie in files in memory, which the kernel counts apart.
+        // Large bodies are in memory files, which the kernel counts separately.
         reading.anonymous = Self.number("anon", in: statistics).map { anonymous in
             Int(clamping: anonymous) + Int(clamping: Self.number("shmem", in: statistics) ?? 0)
         }
         return reading
     }
 
-    /// Why memory should be given back, given two readings; nil where all is well.
-    /// - Parameter elapsed: nanoseconds between them.
+    /// The reason why memory should be given back, from two readings; nil for none.
+    /// - Parameter elapsed: the nanoseconds between them.
     package static func reason(from old: Reading, to new: Reading, elapsed: UInt64) -> String? {
         if let before = old.stalled, let now = new.stalled, now > before, elapsed > 0 {
             let share = Double(now - before) * 1000 / Double(elapsed)
@@ -83,7 +84,7 @@ package struct MemoryPressure: Sendable {
         return nil
     }
 
-    /// `total` in the line `some avg10=… avg60=… avg300=… total=…`.
+    /// The number `total` in the line `some avg10=… avg60=… avg300=… total=…`.
     private static func stalled(_ text: String) -> UInt64? {
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("some ") }) else { return nil }
         return line.split(separator: " ").last { $0.hasPrefix("total=") }.flatMap { UInt64($0.dropFirst(6)) }
@@ -95,7 +96,7 @@ package struct MemoryPressure: Sendable {
         return UInt64(line.dropFirst(name.count + 1))
     }
 
-    /// Empty where the file cannot be read.
+    /// The text of a file; empty if it cannot be read.
     private static func text(_ path: String) -> String {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return "" }
@@ -106,14 +107,16 @@ package struct MemoryPressure: Sendable {
     }
 }
 
-/// Readings of the kernel's files, one after the other; a value.
+/// A sequence of readings of the kernel's files; a value.
 package struct PressureGauge: Sendable {
     private var last: (reading: MemoryPressure.Reading, time: UInt64)?
 
     package init() {}
 
-    /// - Parameter now: nanoseconds of the monotonic clock.
-    /// - Returns: why memory should be given back since the look before; nil where all is well, and at the first look.
+    /// Adds a reading.
+    /// - Parameter now: the monotonic time in nanoseconds.
+    /// - Returns: the reason why memory should be given back since the previous reading; nil for none, and for the
+    ///   first reading.
     package mutating func reason(for reading: MemoryPressure.Reading, now: UInt64) -> String? {
         defer { last = (reading, now) }
         guard let last else { return nil }
@@ -121,11 +124,11 @@ package struct PressureGauge: Sendable {
     }
 }
 
-/// Readings of the CPU time, one after the other; a value.
+/// A sequence of readings of the CPU time; a value.
 package struct RestGauge: Sendable {
-    /// Looks in a row without work: so long may a pause between requests be.
+    /// The readings in a row without work after which the process rests: a pause between requests may be as long.
     static let looks = 10
-    /// Parts of a hundred of one CPU: a process that takes less does not work.
+    /// The percentage of one CPU below which a process does not work.
     static let least: UInt64 = 3
 
     private var last: (cpu: UInt64, time: UInt64)?
@@ -134,10 +137,11 @@ package struct RestGauge: Sendable {
 
     package init() {}
 
+    /// Adds a reading.
     /// - Parameters:
-    ///   - cpu: nanoseconds of CPU time that the process has taken so far.
-    ///   - now: nanoseconds of the monotonic clock.
-    /// - Returns: true once after each time of work, when the process has rested for ten looks.
+    ///   - cpu: the CPU time of the process so far in nanoseconds.
+    ///   - now: the monotonic time in nanoseconds.
+    /// - Returns: true once after each period of work, when the process has rested for ten readings.
     package mutating func rests(cpu: UInt64, now: UInt64) -> Bool {
         defer { last = (cpu, now) }
         guard let last, now > last.time else { return false }

@@ -1,23 +1,23 @@
-// One shard of the memory tier: its entries, an index over them, and the order in which they make room.
+// One shard of the memory tier: its entries, an index over them, and their order of eviction.
 
 import Glibc
 import HTTPCaching
 import HTTPWire
 
-/// A value without a lock: `MemoryTier` keeps it under the shard's mutex.
+/// A shard, a value without a lock: `MemoryTier` keeps it under the shard's mutex.
 struct MemoryShard: ~Copyable {
     /// The newest variant of each entry, of which the shard has a reference; nil in a free slot. Further variants are
-    /// in a table of their own, since few entries have any.
+    /// in a table of their own, because few entries have any.
     private var newest: [ResidentBlock?] = []
     /// The holder of the last hit. The next hit reuses it if it is free by then, so that a hit allocates nothing.
     private var holder: BlockHolder?
-    /// Older variants, newest first, by slot.
+    /// The older variants by slot, newest first.
     private var older: [Int: [ResidentResponse]] = [:]
     private var freeSlots: [Int32] = []
     private var index = HashIndex()
     private var order = ArrayEvictionOrder()
     private(set) var cost = 0
-    /// The part of it that is pinned.
+    /// The cost of the pinned entries.
     private(set) var pinnedCost = 0
     var hits = 0
     var misses = 0
@@ -30,8 +30,7 @@ struct MemoryShard: ~Copyable {
 
     // MARK: - Lookups
 
-    /// The response of an entry that is on the hot path, if it is the only one, or one of variants of
-    /// which `selects` names one.
+    /// The response of an entry for the hot path: the only variant, or the one that `selects` names.
     mutating func hit(
         _ key: UnsafeRawBufferPointer,
         hash: UInt64,
@@ -50,8 +49,9 @@ struct MemoryShard: ~Copyable {
         return response
     }
 
-    /// No allocation, unless somebody still has the response of the last hit. Whether somebody has does not change
-    /// under the mutex: references to the holder come from here alone. And the block that it leaves stays its entry's.
+    /// The response of a block. It does not allocate, unless the response of the last hit is still in use, which cannot
+    /// change under the mutex: references to the holder are made here only. The block that the holder drops still
+    /// belongs to its entry.
     private mutating func held(_ block: ResidentBlock) -> ResidentResponse {
         if let holder, holder.block == block { return ResidentResponse(holder) }
         if isKnownUniquelyReferenced(&holder), let holder {
@@ -63,8 +63,8 @@ struct MemoryShard: ~Copyable {
         return ResidentResponse(holder)
     }
 
-    /// Of responses that vary by the same fields no more than one can be selected; among others
-    /// the rules have to choose.
+    /// The variant that a request selects. Of responses that vary by the same fields at most one can be selected; among
+    /// others the rules have to choose.
     private mutating func variant(
         _ slot: Int,
         _ first: ResidentBlock,
@@ -103,7 +103,7 @@ struct MemoryShard: ~Copyable {
 
     private func find(_ key: UnsafeRawBufferPointer, _ hash: UInt64) -> Int? {
         index.find(hash) { slot in
-            // Both are elsewhere in memory, and needed at once or soon.
+            // Both are elsewhere in memory, and needed soon.
             order.prefetch(slot)
             newest[slot]?.prefetch()
             guard let stored = newest[slot]?.keyBytes, stored.count == key.count, let left = stored.baseAddress,
@@ -115,10 +115,11 @@ struct MemoryShard: ~Copyable {
 
     // MARK: - Changes
 
-    /// Returns the response that is replaced, and the oldest variants beyond `maxVariants`.
+    /// Inserts a response.
     /// - Parameters:
-    ///   - held: what is inserted.
-    ///   - response: the same.
+    ///   - held: the resident response.
+    ///   - response: the stored response that it was made of.
+    /// - Returns: the replaced response, and the oldest variants beyond `maxVariants`.
     mutating func insert(
         _ held: ResidentResponse,
         _ response: StoredResponse,
@@ -153,7 +154,7 @@ struct MemoryShard: ~Copyable {
         }
     }
 
-    /// The responses of some slots, and where the next turn begins; nil at the end.
+    /// The responses of some slots, and the slot at which to continue; nil at the end.
     func responses(from start: Int, count: Int) -> (responses: [ResidentResponse], next: Int?) {
         let end = min(newest.count, start + count)
         return ((start..<max(start, end)).flatMap { variants($0) }, end < newest.count ? end : nil)
@@ -184,8 +185,7 @@ struct MemoryShard: ~Copyable {
                         return nil
                     case .replace(let other):
                         gone.append(response)
-                        // Its body is still in memory. If it were not, or no memory is left, the
-                        // response would be dropped.
+                        // The body is still in memory. Otherwise, or without memory, the response would be dropped.
                         let held = ResidentResponse(other)
                         if let held { entered(held) }
                         return held
@@ -196,7 +196,7 @@ struct MemoryShard: ~Copyable {
         return (gone, end < newest.count ? end : nil)
     }
 
-    /// Pins, or lets go of, what `isPinned` says.
+    /// Pins or unpins entries as `isPinned` says.
     mutating func pin(from start: Int, count: Int, _ isPinned: (CacheKey) -> Bool) -> Int? {
         let end = min(newest.count, start + count)
         for slot in start..<max(start, end) {
@@ -239,10 +239,10 @@ struct MemoryShard: ~Copyable {
         index.insert(hash, slot: slot)
     }
 
-    /// Lets `change` edit an entry's variants; an entry without any is given up.
+    /// Lets `change` edit an entry's variants; an entry without any is removed.
     /// - Parameters:
-    ///   - isPinned: nil asks the order of eviction.
-    ///   - isInOrder: false for an entry that has left that order.
+    ///   - isPinned: whether the entry is pinned; nil to keep that.
+    ///   - isInOrder: false for an entry that has left the order of eviction.
     private mutating func replace<R>(
         _ slot: Int,
         isPinned: Bool? = nil,
@@ -274,7 +274,7 @@ struct MemoryShard: ~Copyable {
     }
 }
 
-/// What becomes of a response that a walk over the memory tier meets.
+/// The treatment of a response during a walk over the memory tier.
 package enum MemoryRevision {
     case keep, remove
     case replace(StoredResponse)

@@ -4,36 +4,36 @@ import EventLoop
 import HTTPCaching
 import Synchronization
 
-/// What the memory tier has done and holds.
+/// The counters and sizes of the memory tier.
 package struct MemoryStatistics: Sendable, Equatable {
-    /// Keys.
+    /// The number of keys.
     package var objects = 0
-    /// Bytes of everything that the entries hold, with what the heap and the tables add.
+    /// The bytes of everything that the entries hold, with the overhead of the heap and the tables.
     package var bytes = 0
-    /// Bytes at most.
+    /// The most bytes.
     package var limit = 0
     package var hits = 0
     package var misses = 0
     package var evictions = 0
     package var insertions = 0
-    /// Bytes of large bodies that have gone, and that somebody still sends: there is less room
-    /// for others until that ends.
+    /// The bytes of large bodies that have left the tier, but are still sent, and so take room from others.
     package var lentBytes = 0
-    /// Responses that were larger than the limit per object, or for which there was no memory.
+    /// The number of responses that were larger than the limit per object, or for which there was no memory.
     package var tooLarge = 0
 }
 
-/// Sendable: every shard is under its own mutex, held for lookups and changes only; no two are held at once.
+/// The memory tier. Sendable: every shard is under its own mutex, held for lookups and changes only; no two are held at
+/// once.
 package final class MemoryTier: Sendable {
     private typealias Shard = Mutex<MemoryShard>
 
-    // Allocated once and freed in deinit, ours alone; each element is a mutex.  Objects would
-    // cost a lookup a reference.
+    // The buffer is allocated once and freed in deinit; each element is a mutex. Objects would cost each lookup a
+    // reference.
     private nonisolated(unsafe) let shards: UnsafeMutableBufferPointer<Shard>
     private let size: Int
     let objects: Int
     private let maxObject: Int
-    /// What makes no room for others.
+    /// The pins, whose responses are not evicted.
     package let pins: Pins
     private let lent = LentBytes()
     private let totalCost = Atomic<Int>(0)
@@ -42,15 +42,16 @@ package final class MemoryTier: Sendable {
     private let evictions = Atomic<Int>(0)
     private let insertions = Atomic<Int>(0)
     private let tooLarge = Atomic<Int>(0)
-    /// Which shard gives up an entry next.
+    /// The shard that evicts the next entry.
     private let turn = Atomic<Int>(0)
 
+    /// Makes a tier.
     /// - Parameters:
-    ///   - size: bytes of all entries; 256 MiB by default. Zero keeps nothing.
-    ///   - objects: keys at most.
-    ///   - maxObject: bytes of one body at most; nil is one eighth of `size`.
-    ///   - shards: rounded up to a power of two.
-    ///   - pins: pinned responses are not evicted while they take at most half of `size`.
+    ///   - size: the most bytes of all entries; 256 MiB by default. Zero stores nothing.
+    ///   - objects: the most keys.
+    ///   - maxObject: the most bytes of one body; nil for one eighth of `size`.
+    ///   - shards: the number of shards, rounded up to a power of two.
+    ///   - pins: the pins; pinned responses are not evicted while they take at most half of `size`.
     package init(
         size: Int = 256 * 1024 * 1024,
         objects: Int = .max,
@@ -75,12 +76,12 @@ package final class MemoryTier: Sendable {
 
     // MARK: - Lookups
 
-    /// The hot path: the variant of a key that needs no decision while it is fresh. No allocation, unless the shard's
-    /// last hit is still in use.
+    /// The hot path: the variant of a key that needs no decision while it is fresh. It does not allocate, unless the
+    /// shard's last hit is still in use.
     /// - Parameters:
-    ///   - keyBytes: in the form of `CacheKey.bytes`.
-    ///   - hash: `CacheKey.hash(keyBytes)`.
-    ///   - selects: whether the request selects a response that varies; asked under the shard's mutex.
+    ///   - keyBytes: the key in the form of `CacheKey.bytes`.
+    ///   - hash: the result of `CacheKey.hash(keyBytes)`.
+    ///   - selects: returns whether the request selects a response that varies; called under the shard's mutex.
     package func hit(
         _ keyBytes: UnsafeRawBufferPointer,
         hash: UInt64,
@@ -89,7 +90,7 @@ package final class MemoryTier: Sendable {
         shards[shard(hash)].withLock { $0.hit(keyBytes, hash: hash, where: selects) }
     }
 
-    /// Whether there is anything of a key, as above; not counted as a lookup. No allocation.
+    /// Whether there is a response of a key; not counted as a lookup. It does not allocate.
     package func holds(_ keyBytes: UnsafeRawBufferPointer, hash: UInt64) -> Bool {
         shards[shard(hash)].withLock { $0.holds(keyBytes, hash: hash) }
     }
@@ -99,14 +100,14 @@ package final class MemoryTier: Sendable {
         shards[shard(key.hash)].withLock { $0.variants(key) }.map(\.response)
     }
 
-    /// What ``variants(_:)`` finds, without a request: it is neither counted nor taken for a use.
+    /// All variants of a key, as ``variants(_:)``, but not counted as a lookup or a use.
     package func peek(_ key: CacheKey) -> [StoredResponse] {
         shards[shard(key.hash)].withLock { $0.peek(key) }.map(\.response)
     }
 
     // MARK: - Changes
 
-    /// Whether the tier takes a body of this size at all.
+    /// Whether the tier stores a body of this size at all.
     package func takes(_ bytes: Int) -> Bool {
         bytes <= maxObject && bytes <= size && objects > 0
     }
@@ -114,12 +115,12 @@ package final class MemoryTier: Sendable {
     /// Whether a body fits beside the removed ones that are still being sent.
     package func hasRoom(for bytes: Int) -> Bool { bytes <= size - lent.count }
 
-    /// Keeps a response whose body is one chunk in memory; it replaces the same variant.
+    /// Stores a response whose body is one chunk in memory; it replaces the same variant.
     /// - Parameters:
-    ///   - held: made from the response before the call, if the caller holds a lock; nil makes it here.
-    ///   - maxVariants: the limit of variants of one key, at least 1; the oldest one is dropped.
-    /// - Returns: false if the response is too large, its body is not in memory, or memory is short; then the
-    ///   older variant is removed, too.
+    ///   - held: the resident response, made before the call if the caller holds a lock; nil to make it here.
+    ///   - maxVariants: the most variants of one key, at least 1; the oldest one is dropped.
+    /// - Returns: false if the response is too large, its body is not in memory, or memory is short; the older variant
+    ///   is then removed, too.
     @discardableResult
     package func insert(_ response: StoredResponse, as held: ResidentResponse? = nil, maxVariants: Int = 32) -> Bool {
         var gone: [ResidentResponse] = []
@@ -140,8 +141,8 @@ package final class MemoryTier: Sendable {
             return false
         }
         let isPinned = mayPin(response.key)
-        // Removed bodies that are still being sent take memory. Those removed now may not be sent,
-        // so they do not count yet.
+        // Removed bodies that are still being sent take memory. Those removed now may not be sent, so they do not count
+        // yet.
         let room = size - lent.count
         enter(held)
         gone += change(response.key.hash) { $0.insert(held, response, maxVariants: maxVariants, isPinned: isPinned) }
@@ -150,7 +151,7 @@ package final class MemoryTier: Sendable {
         return true
     }
 
-    /// The tier counts a large body from now on.
+    /// Lets the tier count a large body from now on.
     private func enter(_ held: ResidentResponse) { held.block.chunk?._withUnsafeGuaranteedRef { $0.enter(lent) } }
 
     package func remove(_ key: CacheKey) { remove(key) { _ in true } }
@@ -165,7 +166,7 @@ package final class MemoryTier: Sendable {
     package func removeAll() { walk { _ in .remove } }
 
     /// Calls `revise` for every response, some hundred under one lock, so that lookups wait little. Not on a loop.
-    /// Responses inserted in the meantime may be skipped.
+    /// Responses that are inserted during the walk may be skipped.
     /// - Returns: the removed and replaced responses.
     @discardableResult
     package func walk(_ revise: (ResidentResponse) -> MemoryRevision) -> [ResidentResponse] {
@@ -210,9 +211,9 @@ package final class MemoryTier: Sendable {
             let (cost, count) = (totalCost.load(ordering: .relaxed), totalCount.load(ordering: .relaxed))
             guard cost > bytes || count > objects else { return gone }
             let number = turn.wrappingAdd(1, ordering: .relaxed).oldValue & (shards.count - 1)
-            // A shard with less than its share of what is too much is passed over: its order would lose entries that
-            // are better than those of a fuller shard. In a second round each shard has its turn, since the fuller ones
-            // may be pinned.
+            // A shard with less than its share of the excess is skipped, because its order would lose better entries
+            // than those of a fuller shard. In a second round each shard has its turn, because the fuller ones may be
+            // pinned.
             let isCost = cost > bytes
             let share = emptyInARow < shards.count ? (isCost ? cost : count) / shards.count : 0
             let evicted = change(UInt64(number) << 32) { shard in
@@ -243,10 +244,10 @@ package final class MemoryTier: Sendable {
         return statistics
     }
 
-    /// A part of the upper half of the hash; the index uses both halves.
+    /// The shard of a hash, by a part of its upper half; the index uses both halves.
     private func shard(_ hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (shards.count - 1) }
 
-    /// Hands over everything that is held, some hundred responses at a time, without a lock held. Not on a loop.
+    /// Passes all responses to `body`, some hundred at a time, without a lock. Not on a loop.
     package func forEachSlice(_ body: ([ResidentResponse]) -> Void) {
         for number in shards.indices {
             var next: Int? = 0
@@ -258,14 +259,14 @@ package final class MemoryTier: Sendable {
         }
     }
 
-    /// The responses that `isWanted` names, in no order. Not on a loop.
+    /// The responses for which `isWanted` is true, in no order. Not on a loop.
     package func responses(where isWanted: (ResidentResponse) -> Bool) -> [ResidentResponse] {
         var found: [ResidentResponse] = []
         forEachSlice { found += $0.filter(isWanted) }
         return found
     }
 
-    /// Changes one shard and updates the counts. The returned responses are released after the lock.
+    /// Changes one shard and updates the counters. The returned responses are released after the lock.
     private func change(_ hash: UInt64, _ body: (inout MemoryShard) -> [ResidentResponse]) -> [ResidentResponse] {
         let (removed, cost, count, pinned) = shards[shard(hash)].withLock { state in
             let before = (state.cost, state.count, state.pinnedCost)
@@ -285,10 +286,10 @@ package final class MemoryTier: Sendable {
 extension MemoryTier {
     /// Removes the responses of hard purges, and makes those of soft purges stale. Not on a loop.
     /// - Parameters:
-    ///   - number: of the purges: responses that were fetched or validated later stay.
-    ///   - now: the time of the purges, Unix seconds.
-    ///   - pins: spared by purges for age.
-    /// - Returns: the responses that were removed or made stale, as they were before.
+    ///   - number: the number of the purges: responses that were fetched or validated later stay.
+    ///   - now: the time of the purges in Unix seconds.
+    ///   - pins: the pins, which purges for age spare.
+    /// - Returns: the responses that were removed or made stale, in their previous state.
     package func purge(_ rules: [PurgeRule], number: UInt64, now: Int64, pins: Pins) -> [ResidentResponse] {
         walk { response in
             guard response.headNumber <= number else { return .keep }
@@ -300,7 +301,7 @@ extension MemoryTier {
     }
 
     /// Removes the responses that ``InvalidationRule/anyHost(of:)`` rules match. Not on a loop.
-    /// - Parameter number: of the rules: responses that were fetched or validated later stay.
+    /// - Parameter number: the number of the rules: responses that were fetched or validated later stay.
     package func remove(concerned rules: Set<InvalidationRule>, before number: UInt64) {
         walk { response in
             guard response.headNumber <= number, rules.contains(where: { $0.mayConcern(response.keyBytes) }),
@@ -310,9 +311,9 @@ extension MemoryTier {
         }
     }
 
-    /// Removes invalidated responses that no request has met since. Not on a loop.
+    /// Removes invalidated responses that no request has asked for since. Not on a loop.
     package func removeInvalid(_ invalidations: Invalidations) {
-        // Outside the shard's mutex: an insertion takes the mutex of the invalidations first, so the
+        // This happens outside the shard's mutex: an insertion takes the mutex of the invalidations first, so that the
         // other order could deadlock.
         forEachSlice { responses in
             for response in responses where invalidations.isGone(response) {
@@ -325,7 +326,7 @@ extension MemoryTier {
 extension RuleSubject {
     init(_ response: ResidentResponse, _ pins: Pins) {
         let key = response.key
-        // Most have no names; to take a head apart for them would take the longest of all.
+        // Most responses have no names, and parsing their heads would take the longest of all.
         let names = response.hasNames ? InvalidationRule.concerning(response.head, key) : []
         self.init(key: key, names: names, arrivedAt: response.responseTime) { pins.contains(key) }
     }
@@ -334,10 +335,10 @@ extension RuleSubject {
 // MARK: - Pressure
 
 extension MemoryTier {
-    /// Evicts a part of the entries, in the order of eviction, and gives the memory back to the kernel. Blocks for
-    /// milliseconds: not on a loop.
-    /// - Parameter share: of the bytes in use, above 0 and at most 1.
-    /// - Returns: the count of freed bytes.
+    /// Evicts a share of the entries in the order of eviction, and returns the memory to the kernel. Blocks for
+    /// milliseconds, so not on a loop.
+    /// - Parameter share: the share of the bytes in use, above 0 and at most 1.
+    /// - Returns: the number of freed bytes.
     @discardableResult
     package func shed(_ share: Double) -> Int {
         let before = statistics.bytes

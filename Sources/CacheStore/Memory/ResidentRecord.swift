@@ -1,43 +1,44 @@
-// The stored fields of a resident response: read out of its prepared head where most of their lines are the same, with
-// steps for the parts that are not in it.
+// The stored fields of a resident response: read from its prepared head, which has most of their lines, with steps for
+// the others.
 
 import HTTPCaching
 package import HTTPWire
 
-/// Bytes that ``encode(_:readyHead:number:bodyCount:)`` has made; in memory only, and written by nothing else.
+/// The record of a resident response, made by ``encode(_:readyHead:number:bodyCount:)``; in memory only.
 ///
-/// The names of Vary, its fields, the steps to the fields, each with its length before it; then what the fields of Vary
-/// mean, times as differences, and what most heads do not have.
+/// It has the names of Vary, its fields, and the steps to the fields, each with its length before it; then the
+/// request's values for the fields of Vary, times as differences, and the properties that most heads lack.
 struct ResidentRecord {
     private struct Flags: OptionSet {
         let rawValue: UInt8
         static let hasBodyLength = Flags(rawValue: 1)
-        /// The declared length is another than the body's.
+        /// The declared length differs from the body's.
         static let isOtherLength = Flags(rawValue: 2)
         static let hasAge = Flags(rawValue: 4)
         static let isStale = Flags(rawValue: 8)
         static let hadAuthorization = Flags(rawValue: 16)
         static let isOtherMethod = Flags(rawValue: 32)
-        /// The reason is not the one of the ready head.
+        /// The reason phrase differs from that in the ready head.
         static let isOtherReason = Flags(rawValue: 64)
         static let isChanged = Flags(rawValue: 128)
     }
 
-    // Inside the block of the response, which the reader of the record must hold.
+    // The bytes are inside the block of the response, which the reader of the record must hold.
     let varyNames: UnsafeRawBufferPointer
     let varyFields: UnsafeRawBufferPointer
-    /// The steps to read the fields with, for ``ResidentLines``.
+    /// The steps that ``ResidentLines`` reads the fields with.
     let fields: UnsafeRawBufferPointer
     let responseTime: Int64
-    /// Positions of the first values of these fields in the prepared head; empty if there is none.
+    /// The ranges of the first values of these fields in the prepared head; empty for an absent field.
     let etag, lastModified, date: Place
     /// Whether one of them is not in the prepared head.
     let isElsewhere: Bool
-    /// Whether it is a mapped document; what its origin said stands at the end then.
+    /// Whether the body is a mapped document; the origin's own properties are then at the end.
     private let isMapped: Bool
-    /// Whether it was stored under an expectation, which stands behind what a mapped document's origin said.
+    /// Whether the response was stored under an expectation, which follows the properties of a mapped document's
+    /// origin.
     private let isExpected: Bool
-    /// The key of the variant stands first in `rest`.
+    /// Whether the key of the variant is the first in `rest`.
     private let hasVariantKey: Bool
     private let rest: PackedReader
 
@@ -63,13 +64,13 @@ struct ResidentRecord {
         rest = reader
     }
 
-    /// What ``Caching/variantKey(_:)`` makes of the head; empty without Vary.
+    /// The result of ``Caching/variantKey(_:)`` for the head; empty without Vary.
     var variantKey: UnsafeRawBufferPointer {
         var reader = rest
         return hasVariantKey ? reader.counted() : UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
-    /// The number of the head, from that of the fetch.
+    /// The number of the head, calculated from that of the fetch.
     func headNumber(_ number: UInt64) -> UInt64 {
         var reader = rest
         if hasVariantKey { _ = reader.counted() }
@@ -141,7 +142,7 @@ struct ResidentRecord {
         return record + more
     }
 
-    /// The head that was encoded.
+    /// Decodes the head.
     func head(status: Int, readyHead: UnsafeRawBufferPointer, number: UInt64, bodyCount: Int64) -> StoredHead {
         var reader = rest
         let variantKey = hasVariantKey ? Array(reader.counted()) : nil
@@ -220,9 +221,9 @@ struct ResidentRecord {
     }
 }
 
-/// Reads what the extension of arrays below writes, in order.
+/// Reads, in order, the values that the extension of arrays below writes.
 struct PackedReader {
-    // The maker must hold the bytes while this is used.
+    // The maker must hold the bytes while the reader is used.
     private let bytes: UnsafeRawBufferPointer
     private var offset = 0
 
@@ -261,7 +262,7 @@ struct PackedReader {
 }
 
 extension [UInt8] {
-    /// Seven bits a byte, the lowest first.
+    /// Appends a number with seven bits per byte, the lowest first.
     mutating func append(unsigned value: UInt64) {
         var rest = value
         while rest >= 0x80 {
@@ -271,7 +272,7 @@ extension [UInt8] {
         append(UInt8(rest))
     }
 
-    /// The sign comes last, so that small numbers are short.
+    /// Appends a signed number; its sign is the last bit, so that small numbers are short.
     mutating func append(signed value: Int64) {
         append(unsigned: UInt64(bitPattern: value << 1) ^ UInt64(bitPattern: value >> 63))
     }
@@ -284,24 +285,25 @@ extension [UInt8] {
 
 // MARK: - Lines of the prepared head
 
-/// Field lines read in place, without allocation; valid only while the resident response is, so never stored.
+/// The field lines of a resident response, read in place without allocation; valid only while the response is held, so
+/// never stored.
 package struct ResidentLines: FieldLines {
     /// The effect of a step on the next bytes of the prepared head, or of the steps themselves.
     private enum Kind: UInt64 {
         case copy, skip, own
     }
 
-    // Inside the block of the response, which the reader of the lines must hold.
+    // The bytes are inside the block of the response, which the reader of the lines must hold.
     private let steps: UnsafeRawBufferPointer
     private let readyHead: UnsafeRawBufferPointer
     private let isWhole: Bool
 
-    /// Lines that `steps` picks out of a ready head.
+    /// Makes lines that `steps` select from a ready head.
     init(_ steps: UnsafeRawBufferPointer, readyHead: UnsafeRawBufferPointer) {
         (self.steps, self.readyHead, isWhole) = (steps, readyHead, false)
     }
 
-    /// Lines that are there themselves.
+    /// Makes lines of the bytes themselves.
     init(whole lines: UnsafeRawBufferPointer) {
         (steps, readyHead, isWhole) = (UnsafeRawBufferPointer(start: nil, count: 0), lines, true)
     }
@@ -357,7 +359,7 @@ package struct ResidentLines: FieldLines {
         return steps
     }
 
-    /// The lines, each with its end.
+    /// The lines, each with its line end.
     private static func whole(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
         var lines: [ArraySlice<UInt8>] = []
         var start = bytes.startIndex

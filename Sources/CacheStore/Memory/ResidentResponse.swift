@@ -7,23 +7,24 @@ package import HTTPCaching
 import HTTPWire
 import Synchronization
 
-/// A stored response with a whole body in memory. The hot path reads it in place; other code makes a
-/// ``StoredResponse`` of it.
+/// A stored response with a whole body in memory. The hot path reads it in place; other code makes a ``StoredResponse``
+/// of it.
 package struct ResidentResponse: Sendable {
-    /// Smaller bodies lie in the block; others are not copied into it, and may be in files of their own.
+    /// The size from which bodies are not copied into the block, and may be in memory files of their own.
     static let inlineLimit = Chunk.memfdThreshold
-    /// The bytes of an entry in the tables of its shard: a reference to the block, a node of the order, and up to
-    /// three places of the index.
+    /// The bytes of an entry in the tables of its shard: a reference to the block, a node of the order, and up to three
+    /// places of the index.
     static let tableCost = 48
 
     let holder: BlockHolder
 
-    /// - Parameter holder: of a block; it is shared.
+    /// Makes a response of a holder's block, which is shared.
     init(_ holder: BlockHolder) { self.holder = holder }
 
     var block: ResidentBlock { holder.block }
 
-    /// - Returns: nil where the body is not one chunk in memory, or a part is longer than 4 GiB.
+    /// Makes a response.
+    /// - Returns: nil if the body is not one chunk in memory, or a part is longer than 4 GiB.
     package init?(_ response: StoredResponse) {
         guard let chunk = response.body.wholeChunk else { return nil }
         let (key, head) = (response.key.bytes, response.preparedHead)
@@ -62,13 +63,14 @@ package struct ResidentResponse: Sendable {
         let reference = UnsafeRawPointer(Unmanaged.passUnretained(chunk).toOpaque())
         let made = Self.block(header, key, head, isInline ? chunk.bytes : nil, reference, record)
         guard let made else { return nil }
-        // Given back with the last reference to the block.
+        // The reference is released with the last one to the block.
         if !isInline { _ = Unmanaged.passRetained(chunk) }
         holder = BlockHolder(adopting: made)
     }
 
+    /// Makes a block.
     /// - Parameters:
-    ///   - body: nil where there is a reference to a chunk instead.
+    ///   - body: the body; nil if the block has a reference to a chunk instead.
     private static func block(
         _ header: consuming ResidentBlock.Header,
         _ key: [UInt8],
@@ -92,13 +94,13 @@ package struct ResidentResponse: Sendable {
 
     // MARK: - Where it lies
 
-    /// What keeps its bytes where they are.
+    /// The object that keeps the bytes valid.
     package var owner: AnyObject { holder }
 
-    /// In the form of `CacheKey.bytes`. These and the other bytes are valid as long as the response is held.
+    /// The key in the form of `CacheKey.bytes`. These and the other bytes are valid as long as the response is held.
     package var keyBytes: UnsafeRawBufferPointer { block.keyBytes }
 
-    /// Status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
+    /// The status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
     package var readyHead: UnsafeRawBufferPointer { block.readyHead }
 
     package var body: UnsafeRawBufferPointer { block.body }
@@ -117,29 +119,29 @@ package struct ResidentResponse: Sendable {
     var varies: Bool { block.varies }
     package var hasTag: Bool { block.traits.contains(.hasTag) }
     package var acceptsRanges: Bool { block.traits.contains(.acceptsRanges) }
-    /// Names invalidate it, such as tags.
+    /// Whether names, such as tags, may invalidate the response.
     var hasNames: Bool { block.traits.contains(.hasNames) }
 
-    /// What ``StoredResponse/hot`` is of the response.
+    /// The window of the hot path, as ``StoredResponse/hot``.
     package var hot: HotPathWindow? {
         let block = block
         guard block.isHot else { return nil }
         return block.window
     }
 
-    /// What the hot path answers with, by one call. Without a reference, so that copies of it cost nothing.
+    /// The answer of the hot path, got by one call. It has no reference, so that copies of it cost nothing.
     package struct Ready {
         package let headFormatID: UInt64
         package let status: Int
         package let window: HotPathWindow
-        /// Valid as long as the response is held, as `body` is.
+        /// The head, valid as long as the response is held, like `body`.
         package let head: UnsafeRawBufferPointer
         package let body: UnsafeRawBufferPointer
-        /// As ``ResidentResponse/owner``; valid while the response is held: code that needs the
-        /// bytes longer must retain it.
+        /// The object of ``ResidentResponse/owner``, valid while the response is held; code that needs the bytes longer
+        /// must retain it.
         package let owner: Unmanaged<AnyObject>
 
-        /// Whether it answers at this time (Unix seconds) as it is: fresh, and prepared in this format.
+        /// Whether the response answers unchanged at this time (Unix seconds): fresh, and prepared in this format.
         package func answers(at now: Int64, as headFormatID: UInt64) -> Bool {
             window.isFresh(now: now) && self.headFormatID == headFormatID
         }
@@ -148,7 +150,7 @@ package struct ResidentResponse: Sendable {
     /// The memory file of the body; nil if the body is in the heap.
     package var file: MemoryFile? { block.file }
 
-    /// What the hot path writes; nil if the response is not answered on it.
+    /// The answer of the hot path; nil if the response is not answered on it.
     package var ready: Ready? {
         guard let hot else { return nil }
         let block = block
@@ -164,21 +166,21 @@ package struct ResidentResponse: Sendable {
 
     package var key: CacheKey { CacheKey(bytes: Array(keyBytes)) }
 
-    /// The response as it was given to the tier, made anew.
+    /// The stored response, made anew.
     package var response: StoredResponse { StoredResponse(self) }
 
-    /// Read out of the ready head and the record.
+    /// The head, decoded from the ready head and the record.
     package var head: StoredHead {
         record.head(status: status, readyHead: readyHead, number: number, bodyCount: Int64(body.count))
     }
 
-    /// ``StoredHead/number`` of the response's head.
+    /// The number of the head, as ``StoredHead/number``.
     var headNumber: UInt64 { record.headNumber(number) }
 
-    /// Bytes of everything that it takes, with its places in the tables.
+    /// The bytes of everything that the response takes, with its places in the tables.
     package var cost: Int { block.cost + Self.tableCost }
 
-    /// Asked of the rules up to this number.
+    /// The number of the latest rule that the response was checked against.
     var rulesSeen: UInt64 {
         get { block.rulesSeen }
         nonmutating set { block.rulesSeen = newValue }
@@ -230,22 +232,22 @@ extension ResidentResponse {
         )
     }
 
-    /// True where both answer the same selecting fields (RFC 9111 section 4.1).
+    /// Whether both responses are for the same selecting fields (RFC 9111 section 4.1).
     func isSameVariant(as other: ResidentResponse) -> Bool { record.variantKey.holdsSame(as: other.record.variantKey) }
 
     /// The lower-case members of Vary, with commas between them.
     package var varyNames: UnsafeRawBufferPointer { record.varyNames }
 
-    /// The lines of the request that brought it, as far as Vary names them.
+    /// The lines of the request that Vary names.
     package var varyLines: ResidentLines { ResidentLines(whole: record.varyFields) }
 }
 
 // MARK: - The block
 
-/// Where a held response lies. The tables of a shard hold blocks, so that an entry takes no object besides; everybody
-/// else has a ``ResidentResponse``.
+/// The address of a resident response. The tables of a shard hold blocks, so that an entry needs no object; all other
+/// code has a ``ResidentResponse``.
 ///
-/// Sendable: nothing in it changes after it is made but the two atomic numbers.
+/// Sendable: it never changes, except for the two atomic numbers.
 struct ResidentBlock: @unchecked Sendable {
     /// The fixed part of a block. The key, the prepared head, the body, and the record follow.
     struct Header: ~Copyable {
@@ -272,33 +274,34 @@ struct ResidentBlock: @unchecked Sendable {
         static let varies = Traits(rawValue: 2)
         static let hasTag = Traits(rawValue: 4)
         static let acceptsRanges = Traits(rawValue: 8)
-        /// Names invalidate it, such as tags.
+        /// Names, such as tags, may invalidate the response.
         static let hasNames = Traits(rawValue: 16)
-        /// The body is a chunk of its own, of which the block holds a reference.
+        /// The body is a chunk of its own, of which the block has a reference.
         static let hasChunk = Traits(rawValue: 32)
     }
 
-    /// Bytes; what follows the processor fetches by itself.
+    /// The bytes that are prefetched; the processor fetches the following ones by itself.
     private static let prefetched = 512
 
-    // Of the heap, until the last reference is released; a user of the block has a reference, or the
+    // The block belongs to the heap until the last reference is released; a user of the block has a reference, or the
     // mutex of a shard that has one.
     private let header: UnsafeMutablePointer<Header>
 
-    /// - Parameter address: of a block that has been made.
+    /// Makes a value for a block that exists.
+    /// - Parameter address: the address of the block.
     init(_ address: UnsafeMutableRawPointer) { header = address.assumingMemoryBound(to: Header.self) }
 
     var address: UnsafeMutableRawPointer { UnsafeMutableRawPointer(header) }
 
-    /// A block with one reference, the caller's.
+    /// Makes a block with one reference, which is the caller's.
     /// - Parameter parts: the key, the ready head, the body or the reference to its chunk, and the record.
-    /// - Returns: nil where there is no memory.
+    /// - Returns: nil if there is no memory.
     init?(_ header: consuming Header, _ parts: [UnsafeRawBufferPointer]) {
         let count = MemoryLayout<Header>.size + parts.reduce(0) { $0 + $1.count }
         guard let start = BlockHeap.shared.allocate(count) else { return nil }
         self.header = start.assumingMemoryBound(to: Header.self)
         self.header.initialize(to: header)
-        // Just allocated, as large as the sum of the parts, and not shared yet.
+        // The memory was just allocated, has the size of all parts, and is not shared yet.
         var room = UnsafeMutableRawBufferPointer(start: start, count: count)[MemoryLayout<Header>.size...]
         for part in parts {
             UnsafeMutableRawBufferPointer(rebasing: room).copyMemory(from: part)
@@ -336,7 +339,7 @@ struct ResidentBlock: @unchecked Sendable {
     private var recordCount: Int { Int(header.pointee.recordCount) }
     private var byteCount: Int { MemoryLayout<Header>.size + keyCount + headCount + bodyCount + recordCount }
 
-    /// Its position depends on the lengths of key and head, so it is not aligned.
+    /// The position depends on the lengths of key and head, so that it is not aligned.
     var chunk: Unmanaged<Chunk>? {
         guard header.pointee.traits.contains(.hasChunk) else { return nil }
         let offset = keyCount + headCount
@@ -380,19 +383,20 @@ struct ResidentBlock: @unchecked Sendable {
         nonmutating set { header.pointee.rulesSeen.store(newValue, ordering: .relaxed) }
     }
 
-    /// Bytes of everything that it takes, without its places in the tables.
+    /// The bytes of everything that the response takes, without its places in the tables.
     var cost: Int { BlockHeap.cost(byteCount) + (chunk == nil ? 0 : body.count + 64) }
 }
 
 /// Keeps a block alive for the users of a response.
 ///
-/// Sendable: the block changes only while the holder has a single owner, and is atomic besides.
+/// Sendable: the block changes only while the holder has a single owner, and its address is atomic.
 final class BlockHolder: @unchecked Sendable {
     private let address: Atomic<UnsafeMutableRawPointer>
 
     var block: ResidentBlock { ResidentBlock(address.load(ordering: .acquiring)) }
 
-    /// - Parameter block: with a reference that becomes the holder's.
+    /// Makes a holder that takes over a reference.
+    /// - Parameter block: the block with that reference.
     init(adopting block: ResidentBlock) { address = Atomic(block.address) }
 
     init(_ block: ResidentBlock) {
@@ -400,7 +404,7 @@ final class BlockHolder: @unchecked Sendable {
         address = Atomic(block.address)
     }
 
-    /// Puts another block into the holder; only for its single owner.
+    /// Replaces the block of the holder; only for its single owner.
     func hold(_ other: ResidentBlock) {
         other.retain()
         let last = block

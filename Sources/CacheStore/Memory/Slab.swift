@@ -1,10 +1,11 @@
-// Many small values without a node for each: a list in chunks that grows without copying, and an index from hashes to
-// its slots.
+// Collections of many small values without a node for each: a list in chunks that grows without copying, and an index
+// from hashes to its slots.
 
-/// A value without a lock. Everything in it can be inlined: tables of other modules are made of it.
+/// A list in chunks, a value without a lock. Everything in it can be inlined, because tables of other modules are made
+/// of it.
 public struct Slab<Element> {
     @inlinable static var shift: Int { 12 }
-    /// Elements of one chunk.
+    /// The number of elements in one chunk.
     @inlinable public static var chunkSize: Int { 1 << shift }
 
     @usableFromInline var chunks: [ContiguousArray<Element>] = []
@@ -14,7 +15,7 @@ public struct Slab<Element> {
 
     @inlinable public var count: Int { length }
 
-    /// Bytes that the chunks take.
+    /// The bytes that the chunks take.
     @inlinable public var capacityBytes: Int {
         chunks.reduce(0) { $0 + $1.capacity } * MemoryLayout<Element>.stride
     }
@@ -30,7 +31,7 @@ public struct Slab<Element> {
     public mutating func append(_ element: Element) {
         if length == chunks.count << Self.shift {
             var chunk = ContiguousArray<Element>()
-            // The first one grows by itself: a short list takes little.
+            // The first chunk grows by itself, so that a short list takes little.
             if !chunks.isEmpty { chunk.reserveCapacity(Self.chunkSize) }
             chunks.append(chunk)
         }
@@ -38,12 +39,12 @@ public struct Slab<Element> {
         length += 1
     }
 
-    /// The list must not be empty.
+    /// Removes the last element; the list must not be empty.
     @inlinable
     public mutating func removeLast() {
         length -= 1
         chunks[length >> Self.shift].removeLast()
-        // One empty chunk stays, so that going to and fro over a border allocates nothing.
+        // One empty chunk is kept, so that changes around a border do not allocate.
         if chunks.count > (length >> Self.shift) + 2 { chunks.removeLast() }
     }
 }
@@ -52,27 +53,27 @@ extension Slab: Sendable where Element: Sendable {}
 
 // MARK: - An index by hash
 
-/// Several slots may have the same hash, and only half of each hash is stored: the caller's `matches` decides. Everything on the way of a hit can be inlined: tables of
-/// other modules are made of it.
+/// An index from hashes to slots. Several slots may have the same hash, and only half of each hash is stored, so that
+/// the caller's `matches` decides. All that a hit uses can be inlined, because tables of other modules are made of it.
 public struct HashIndex: Sendable {
     @usableFromInline
     struct Place: Sendable {
-        /// Both halves of the hash in one.
+        /// The two halves of the hash, combined.
         @usableFromInline var hash: UInt32
-        /// A slot plus one; zero is free.
+        /// The slot plus one; zero for a free place.
         @usableFromInline var slot: UInt32
 
         @inlinable
         init(hash: UInt32 = 0, slot: UInt32 = 0) { (self.hash, self.slot) = (hash, slot) }
     }
 
-    /// Sixteenths of the places in use at most: a search that finds looks at three places then, mostly in one cache
-    /// line, and one that does not at fifteen.
+    /// The most sixteenths of the places that are in use: a successful search then examines three places, mostly in one
+    /// cache line, and an unsuccessful one fifteen.
     private static let fullness = 13
 
     @usableFromInline var places: [Place]
     private(set) var count = 0
-    /// Bytes that the places take.
+    /// The bytes that the places take.
     public var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
 
     public init(minimumCapacity: Int = 16) {
@@ -81,7 +82,7 @@ public struct HashIndex: Sendable {
         places = Array(repeating: Place(), count: capacity)
     }
 
-    /// The slot of this hash that `matches` takes.
+    /// The slot with this hash for which `matches` is true.
     @inlinable
     public func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
         let mask = places.count - 1
@@ -112,7 +113,7 @@ public struct HashIndex: Sendable {
             hole = (hole + 1) & mask
         }
         count -= 1
-        // Moves up what follows, so that no search stops too early.
+        // The following places are moved up, so that no search stops too early.
         var next = (hole + 1) & mask
         while places[next].slot != 0 {
             let home = Int(places[next].hash) & mask

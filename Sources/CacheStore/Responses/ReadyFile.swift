@@ -1,11 +1,11 @@
-// A stored file that stays open, as the hot path wants it: its head ready to write, its body ready for `sendfile`.
+// A stored file that stays open for the hot path: its head ready to write, its body ready for `sendfile`.
 
 import HTTPCaching
 
-/// Sendable: nothing in it changes.
+/// An open stored file. Sendable: it never changes.
 package final class ReadyFile: Sendable {
-    /// The response as the memory tier would hold it, but for its body, which is in the file: its own
-    /// is empty, and never sent.
+    /// The resident response, as for the memory tier, but with an empty body, which is never sent: the body is in the
+    /// file.
     package let held: ResidentResponse
     /// The response, for the check of the invalidation rules.
     package let response: StoredResponse
@@ -14,12 +14,13 @@ package final class ReadyFile: Sendable {
     /// The hash of the key, as its tier has it.
     package let keyHash: UInt64
     private let file: SharedFile
-    /// Where the body begins in the file.
+    /// The offset of the body in the file.
     private let offset: Int64
     /// The length of the body, in bytes.
     package let length: Int
 
-    /// - Returns: nil where the body is not in a file, or not of the length that the head says.
+    /// Makes a ready file.
+    /// - Returns: nil if the body is not in a file, or does not have the length in the head.
     package init?(_ held: ResidentResponse, _ response: StoredResponse, name: StoredFileName, keyHash: UInt64) {
         guard case .file(let file, let offset, let length) = response.body.source,
             response.head.bodyLength == length
@@ -28,16 +29,16 @@ package final class ReadyFile: Sendable {
         (self.file, self.offset, self.length) = (file, offset, Int(length))
     }
 
-    /// Whether it is what a request for this key selects.
+    /// Whether a request for this key selects the response.
     /// - Parameters:
-    ///   - keyBytes: in the form of `CacheKey.bytes`.
-    ///   - selects: asked where the response varies.
+    ///   - keyBytes: the key in the form of `CacheKey.bytes`.
+    ///   - selects: returns whether the request selects a response that varies.
     package func answers(_ keyBytes: UnsafeRawBufferPointer, where selects: (ResidentResponse) -> Bool) -> Bool {
         held.keyBytes.elementsEqual(keyBytes) && (!held.varies || selects(held))
     }
 
-    /// Bytes of the body that `sendfile` can take now; nil where they are more than one piece, or have to be read from
-    /// the disk first. Any thread; asks no disk.
+    /// The file and offset of a range of the body for `sendfile`; nil if it is more than one piece, or has to be read
+    /// from the disk first. Any thread; no disk access.
     package func piece(_ range: Range<Int>) -> (file: SharedFile, offset: Int64)? {
         let start = offset + Int64(range.lowerBound)
         guard file.pieceCount(at: start, count: Int64(range.count)) == range.count,

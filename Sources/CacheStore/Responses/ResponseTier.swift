@@ -1,4 +1,4 @@
-// What a tier behind memory promises, and what a store and its tiers say to each other: questions, findings, commits
+// The contract of a tier behind memory, and the messages between a store and its tiers: questions, findings, commits
 // and refusals.
 
 package import EventLoop
@@ -38,89 +38,90 @@ import Synchronization
 /// What a store holds in memory it answers with while that is fresh, whoever has invalidated it elsewhere. A shared
 /// tier that hears of invalidations by others tells them (``listen(_:)``), and the store lets go of what they concern.
 package protocol ResponseTier: AnyObject, Sendable {
-    /// What `Cache-Status`, `explain` and listings call it.
+    /// The name of the tier in `Cache-Status`, `explain` and listings.
     var name: StoreTier { get }
-    /// Other stores change it, too.
+    /// Whether other stores change the tier, too.
     var isShared: Bool { get }
-    /// Rules and pins that outlive the process with what the tier stores; nil where it keeps none.
+    /// The rules and pins that survive the process together with the stored responses; nil if the tier keeps none.
     var keptGenerations: Invalidations? { get }
-    /// Threads of its own, for whoever watches that none stands still.
+    /// The tier's own threads, for the watchdog.
     var threads: [IOPool] { get }
     var statistics: TierStatistics { get }
 
     // MARK: What is known without waiting
 
-    /// False only where the tier has nothing of the key.
+    /// Whether the tier may have a response of the key; false only if it certainly has none.
     func mayHold(_ key: CacheKey) -> Bool
-    /// Whether it is known to have a variant besides these that came at `time` (Unix seconds) or later. False may be
-    /// wrong: then memory answers with what it has.
+    /// Whether the tier is known to have a variant besides `heads` that came at `time` (Unix seconds) or later. A wrong
+    /// false makes memory answer with what it has.
     func isKnownToHold(_ key: CacheKey, since time: Int64, besides heads: [StoredHead]) -> Bool
-    /// What is known of the variant that `head` is.
+    /// The knowledge of the tier about the variant of `head`.
     func known(_ key: CacheKey, _ head: StoredHead) -> TierKnowledge
-    /// Why a body of so many bytes would not be taken now.
+    /// The reason why a body of this size would not be stored at present; nil if it would.
     func refusal(of bytes: Int) -> TierRefusal?
 
     // MARK: Finding
 
-    /// What the tier has of a key. A response of which nothing is left, or that is damaged, is left out.
+    /// Finds the responses of a key. One that is gone or damaged is left out.
     func find(_ question: TierQuestion) async throws(TierError) -> TierAnswer
-    /// The response of a finding that has none yet, with its body.
+    /// Opens a finding without a response, with its body.
     func open(_ finding: TierFinding, _ question: TierQuestion) async throws(TierError) -> StoredResponse
 
     // MARK: Changing
 
-    /// Stores a complete response in the place of the same variant. Nothing of it is found before all of it is stored.
+    /// Stores a complete response, which replaces the same variant. Nothing of it is found before all of it is stored.
     func commit(_ commit: TierCommit) async throws(TierError)
-    /// Gives a stored response the head that a check has brought; one that has been replaced is left alone.
-    /// A tier that cannot tell whether the body it has is the one that was checked stores both anew, which
-    /// is what it does by default.
+    /// Stores the head that a validation has brought; a response that has been replaced is ignored. A tier that cannot
+    /// tell whether its body is the validated one stores both anew, which is the default.
     /// - Parameters:
-    ///   - response: as it was.
-    ///   - commit: the new head, the same body, and the token of the check.
+    ///   - response: the response before the validation.
+    ///   - commit: the new head, the same body, and the token of the validation.
     func freshen(_ response: TierReference, _ commit: TierCommit) async throws(TierError)
-    /// Removes a response, unless a later one has taken its place. Does not wait; takes effect before any later call.
+    /// Removes a response, unless a later one has replaced it. Does not wait; takes effect before any later call.
     func remove(_ response: TierReference)
     /// Removes every variant of a key. Does not wait; takes effect before any later call.
     func remove(_ key: CacheKey)
 
     // MARK: Invalidation
 
-    /// Returns when rules in force outlive the process and hold for every store, or what they concern is gone.
+    /// Returns when the rules in force survive the process and hold for every store, or when the responses that they
+    /// affect are gone.
     /// - Parameter number: the result of ``Invalidations/invalidate(_:)``.
     func invalidate(_ rules: [InvalidationRule], number: UInt64) async
     /// Puts purges in force for what the tier holds, which may go behind; soft ones make it stale.
     /// - Parameter number: as ``Invalidations/purge(_:now:isCountedFirst:)`` has said.
     /// - Returns: how many stored responses they concern.
     func purge(_ rules: [PurgeRule], number: UInt64) async -> Int
-    /// Removes behind what the hard rules in force concern. Does not wait.
+    /// Removes the responses of hard rules in the background. Does not wait.
     func sweep()
-    /// Waits until nothing is being swept.
+    /// Waits until no such removal is under way.
     func settleSweep() async
-    /// A URL was pinned, or let go of.
+    /// Applies the pinning or unpinning of a URL.
     func takeOverPin(_ url: String) async
-    /// Tells what other stores have invalidated, on any thread; called once, before anything is asked.
+    /// Sets the receiver of other stores' invalidations, which is called on any thread; called once, before any
+    /// question.
     func listen(_ heard: @escaping @Sendable (TierNews) -> Void)
 
     // MARK: Listing
 
-    /// Some of what a query selects, by URL: all that is stored under a URL is told at once.
+    /// Some rows that a query selects, by URL: all rows of a URL are returned together.
     func list(_ query: ListQuery, pinned: [String], limit: Int) async throws -> (rows: [TierRow], end: String?)
-    /// What some rows are about; those that have gone since are left out.
+    /// The heads of some rows; responses that are gone are left out.
     func heads(of rows: [TierRow]) async -> [TierListing]
 
     // MARK: Housekeeping
 
-    /// Keeps to the limits; called every few seconds. Does not wait.
+    /// Enforces the limits; called every few seconds. Does not wait.
     func tend()
-    /// Makes what somebody has removed of its folder again, and its mark first; whoever puts something else into that folder
-    /// calls this before. Blocks: not on a loop.
-    /// - Throws: ``TierError/unavailable(_:)`` where it cannot be made, or is somebody else's now.
+    /// Recreates removed parts of the tier's folder, its mark first; called before anything else is put into the
+    /// folder. Blocks, so not on a loop.
+    /// - Throws: ``TierError/unavailable(_:)`` if the folder cannot be created, or belongs to another owner now.
     func makeWhole() throws(TierError)
-    /// Writes what is to be found again; later questions find nothing. Blocks: not on a loop.
+    /// Writes what has to survive; later questions find nothing. Blocks, so not on a loop.
     func close()
 }
 
-/// What most tiers have nothing to do for.
+/// The defaults of functions that most tiers do not need.
 extension ResponseTier {
     package var isShared: Bool { false }
     package var keptGenerations: Invalidations? { nil }
@@ -141,44 +142,45 @@ extension ResponseTier {
     package func close() {}
 }
 
-/// A tier of files on this machine: it gives arriving bodies their files, and its open files answer on the fast path.
+/// A tier of files on this machine: it provides the files of arriving bodies, and its open files answer on the fast
+/// path.
 package protocol FileTier: ResponseTier {
-    /// The file of a body that arrives and may be stored; no I/O happens before its first bytes.
-    /// - Parameter expected: the declared length of the body in bytes; zero where none is declared.
+    /// Makes the file of an arriving body that may be stored; no I/O happens before its first bytes.
+    /// - Parameter expected: the declared length of the body in bytes; zero if none is declared.
     func makeSpill(expected: Int64) -> SpillFile
-    /// A file for the parts of one representation; no I/O happens before its first bytes.
+    /// Makes a file for the parts of one representation; no I/O happens before its first bytes.
     func makeSparse() -> SparseFile
-    /// Stores a seed; its file is copied, not held.
+    /// Stores a copy of a seed.
     func adopt(_ copy: SeedCopy, _ commit: TierCommit) async throws(TierError)
-    /// Copies the body of a stored response to a plain file, for programs that read it without asking.
+    /// Copies the body of a stored response to a plain file, for programs that read it without HTTP.
     /// - Parameters:
     ///   - name: a relative path without empty or dot segments.
-    ///   - onlyIfMissing: leaves a file alone that is there.
+    ///   - onlyIfMissing: whether an existing file is left unchanged.
     func keepAsFile(_ key: CacheKey, _ head: StoredHead?, as name: String, onlyIfMissing: Bool) async throws
-    /// Makes a response whose file stays open ready for the fast path. Does not wait.
+    /// Prepares a response with an open file for the fast path. Does not wait.
     func makeReady(_ response: StoredResponse, headFormatID: UInt64, _ make: () -> ResidentResponse?)
-    /// The fast path: the open file of a key that has no other. Does not wait, and does not look at rules.
+    /// The fast path: the open file of a key that has only one. Does not wait, and does not check rules.
     func readyFile(_ keyBytes: UnsafeRawBufferPointer, where selects: (ResidentResponse) -> Bool) -> ReadyFile?
-    /// Counts an answer. Does not wait.
+    /// Records an answer. Does not wait.
     func noteUse(of ready: ReadyFile)
 }
 
 // MARK: - Questions and answers
 
-/// Why a tier has not done what it was asked for. Each of them is a miss for whoever finds, and
-/// is answered all the same.
+/// The reason why a tier has not done what it was asked for. Each of them is a miss for a lookup, and does not affect
+/// an answer that is under way.
 package enum TierError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The response has gone since it was found.
+    /// The response is gone since it was found.
     case absent
-    /// It did not match its checksums and has been removed.
+    /// The response did not match its checksums and has been removed.
     case damaged
-    /// Its key, or a name of it, was invalidated since its fetch began.
+    /// The key, or a name of the response, was invalidated since its fetch began.
     case invalidated
     /// A later response of the same variant is stored already.
     case outdated
-    /// Its body is too long, cannot be read, or there is no room for it.
+    /// The body is too long, cannot be read, or has no room.
     case refused(BodyError)
-    /// The tier cannot be reached, has failed or is closed; the text says how.
+    /// The tier cannot be reached, has failed or is closed; the text is the reason.
     case unavailable(String)
 
     package var description: String {
@@ -193,32 +195,33 @@ package enum TierError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// What a tier knows of one variant without waiting.
+/// The knowledge of a tier about one variant, without waiting.
 package enum TierKnowledge: Sendable, Equatable {
-    /// - `number`: of the fetch that brought it.
-    /// - `storedAt`: when it arrived or was last confirmed, Unix seconds.
+    /// The tier has the variant.
+    /// - `number`: the number of the fetch that brought it.
+    /// - `storedAt`: its arrival or last validation in Unix seconds.
     case holds(number: UInt64, storedAt: Int64)
     case lacks
-    /// It would have to ask somebody.
+    /// The tier would have to ask another process.
     case unknown
 }
 
-/// Why a tier would not take a body now.
+/// The reason why a tier would not store a body at present.
 package enum TierRefusal: Sendable, Equatable {
-    /// It cannot be written, or not be reached.
+    /// The tier cannot be written, or cannot be reached.
     case fails
     case noRoom
 }
 
-/// What is asked of a tier.
+/// A question to a tier.
 package struct TierQuestion: Sendable {
     package let key: CacheKey
-    /// Variants that the store has already: they are left out.
+    /// The variants that the store already has, which are left out of the answer.
     package let heads: [StoredHead]
     package let policy: CachePolicy
-    /// False for whoever looks without answering: that is not counted, and keeps nothing from being evicted.
+    /// Whether the answer is used for a request; if not, it is not counted, and does not affect evictions.
     package let isUse: Bool
-    /// A body is wanted, so that a response which is found alone comes with it.
+    /// Whether a body is wanted, so that a single response is returned with it.
     package let wantsBody: Bool
 
     package init(
@@ -236,9 +239,9 @@ package struct TierQuestion: Sendable {
     }
 }
 
-/// What a tier has of a key.
+/// The answer of a tier for a key.
 package struct TierAnswer: Sendable {
-    /// The newest first.
+    /// The responses, the newest first.
     package var findings: [TierFinding]
     /// The moment of a shared tier up to which every change is in the answer; 0 from other tiers.
     package var moment: UInt64
@@ -253,9 +256,9 @@ package struct TierAnswer: Sendable {
 package struct TierFinding: Sendable {
     package let key: CacheKey
     package let head: StoredHead
-    /// The number of the fetch that brought its body, as the tier was told.
+    /// The number of the fetch that brought the body, as it was committed.
     package let number: UInt64
-    /// With its body, where the tier had it at hand.
+    /// The response with its body, if the tier had it at hand.
     package let response: StoredResponse?
 
     package init(_ key: CacheKey, _ head: StoredHead, number: UInt64, response: StoredResponse? = nil) {
@@ -270,13 +273,13 @@ package struct TierFinding: Sendable {
     }
 }
 
-/// Which stored response a change is about: the variant that `head` is, up to one that is later.
+/// The stored response that a change is for: the variant of `head`, up to a later one.
 package struct TierReference: Sendable {
     package let key: CacheKey
     package let head: StoredHead
-    /// The number of its fetch, in the order of the store that changes it.
+    /// The number of the response's fetch, in the order of the store that changes it.
     package let number: UInt64
-    /// The last moment of a shared tier that the store knew when it had the response; 0 elsewhere.
+    /// The last moment of a shared tier that the store knew when it had the response; 0 for other tiers.
     package let moment: UInt64
 
     package init(_ key: CacheKey, _ head: StoredHead, number: UInt64, moment: UInt64 = 0) {
@@ -287,18 +290,18 @@ package struct TierReference: Sendable {
     }
 }
 
-/// A complete response on its way into a tier.
+/// A complete response that is to be stored in a tier.
 package struct TierCommit: Sendable {
     package let key: CacheKey
     package let head: StoredHead
     package let body: Body
-    /// The file that holds the body, where this tier gave it; nil for a body in memory.
+    /// The file of the body, if this tier provided it; nil for a body in memory.
     package let spill: SpillFile?
-    /// Keeps invalidations of this store waiting while `token` is looked at.
+    /// The invalidations of this store, which wait while `token` is checked.
     package let invalidations: Invalidations
-    /// Noted when the fetch began: nothing is stored that was invalidated since.
+    /// The token from the beginning of the fetch: nothing is stored that was invalidated since.
     package let token: InvalidationToken
-    /// Responses of one key at most, at least 1; the one that was stored longest ago goes.
+    /// The most responses of one key, at least 1; the one that was stored longest ago is removed.
     package let maxVariants: Int
     /// The last moment of a shared tier that the store had been told when the fetch began; 0 for other tiers.
     package let moment: UInt64
@@ -324,44 +327,45 @@ package struct TierCommit: Sendable {
     }
 }
 
-/// What other stores have invalidated in a tier that they share.
+/// The invalidations of other stores in a shared tier.
 package enum TierNews: Sendable {
     case keys([CacheKey])
     case rules([InvalidationRule])
-    /// It cannot be told what: the tier was out of reach for a while.
+    /// The tier was out of reach for a while, so that the invalidations are unknown.
     case everything
 }
 
-/// What a tier has done and holds. What a tier does not have stays zero.
+/// The counters and sizes of a tier; figures that a tier lacks are zero.
 package struct TierStatistics: Sendable, Equatable {
     package var objects = 0
-    /// Bytes of what is stored.
+    /// The bytes of stored responses.
     package var bytes: Int64 = 0
-    /// Bytes at most.
+    /// The most bytes.
     package var limit: Int64 = 0
     package var hits = 0
     package var misses = 0
     package var evictions = 0
     package var commits = 0
-    /// Responses that were not stored for want of room, or because they are too large.
+    /// The number of responses that were not stored because of missing room, or because they are too large.
     package var refusals = 0
-    /// Stored responses that were removed because they did not match their checksums, or could not be read.
+    /// The number of stored responses that were removed because they did not match their checksums, or could not be
+    /// read.
     package var damaged = 0
-    /// It does not know everything yet that it holds: an index is being loaded, or folders are walked.
+    /// Whether the tier does not know all its responses yet, because an index is being loaded, or folders are walked.
     package var isRebuilding = false
-    /// Bytes of memory that its index takes.
+    /// The bytes of memory that the index takes.
     package var indexBytes = 0
-    /// Files that stay open for the next answer.
+    /// The number of files that stay open for the next answer.
     package var openFiles = 0
-    /// What has gone wrong, logged or not.
+    /// The number of failures, logged or not.
     package var troubles = 0
 
     package init() {}
 }
 
-/// A row of a listing: what a tier reads the head of when it is wanted.
+/// A row of a listing, whose head the tier reads on demand.
 package struct TierRow: Sendable {
-    /// Names the stored response within its tier.
+    /// The name of the stored response within its tier.
     package let name: String
     package let url: String
 
@@ -371,11 +375,11 @@ package struct TierRow: Sendable {
     }
 }
 
-/// What a row is about.
+/// The stored response of a row.
 package struct TierListing: Sendable {
     package let key: CacheKey
     package let head: StoredHead
-    /// Bytes of the body.
+    /// The bytes of the body.
     package let length: Int64
     package let number: UInt64
 
@@ -389,8 +393,8 @@ package struct TierListing: Sendable {
 
 // MARK: - Moments of a shared tier
 
-/// The moments that a shared tier has told, with the store's numbers at which it did. They are thinned out towards the
-/// past: what is found then is an earlier moment, with which a tier refuses more than it must, and never less.
+/// The moments that a shared tier has reported, each with the store's number at that time. Older ones are thinned out:
+/// an earlier moment is found then, with which a tier refuses more than it must, and never less.
 ///
 /// Sendable: the history is under a mutex, held for a search.
 package final class TierMoments: Sendable {
@@ -399,19 +403,19 @@ package final class TierMoments: Sendable {
         let moment: UInt64
     }
 
-    /// Pairs at most.
+    /// The most pairs.
     private static let most = 1024
     private let history = Mutex<[Pair]>([])
 
     package init() {}
 
-    /// The tier has told a moment.
-    /// - Parameter invalidations: of the store.
-    /// - Returns: the store's number for what the tier told with it: what begins later has a greater one.
+    /// Records a moment of the tier.
+    /// - Parameter invalidations: the store's invalidations.
+    /// - Returns: the store's number for the tier's answer; everything that begins later has a greater one.
     package func note(_ moment: UInt64, _ invalidations: Invalidations) -> UInt64 {
         history.withLock { history in
             let number = invalidations.nextNumber()
-            // An answer that others have overtaken: a later moment is known already.
+            // Others have overtaken this answer: a later moment is known already.
             guard moment > history.last?.moment ?? 0 else { return number }
             if history.count == Self.most {
                 history = history.indices.filter { $0 % 2 == 1 }.map { history[$0] }
@@ -421,7 +425,7 @@ package final class TierMoments: Sendable {
         }
     }
 
-    /// The last moment that had been told when what has this number began; 0 where none is remembered.
+    /// The last moment that was reported before the beginning of the work with this number; 0 if none is remembered.
     package func last(before number: UInt64) -> UInt64 {
         history.withLock { history in
             var (low, high) = (0, history.count)
@@ -436,14 +440,15 @@ package final class TierMoments: Sendable {
 
 // MARK: - Looks from time to time
 
-/// Sendable: see `timer`.
+/// The periodic maintenance of tiers. Sendable: see `timer`.
 package final class TierWatch: @unchecked Sendable {  // `timer` is touched on the loop only that both methods run on
-    /// Nanoseconds between two checks.
+    /// The nanoseconds between two calls.
     package static let interval: UInt64 = 10_000_000_000
     private var timer: LoopTimer?
 
     package init() {}
 
+    /// Starts the maintenance.
     /// - Parameter tend: called every few seconds, on the loop.
     package func start(
         every interval: UInt64 = interval,
@@ -455,6 +460,6 @@ package final class TierWatch: @unchecked Sendable {  // `timer` is touched on t
         self.timer = timer
     }
 
-    /// Before the loop ends.
+    /// Stops the maintenance; before the loop ends.
     package func stop(on loop: isolated EventLoop) { timer = nil }
 }

@@ -1,32 +1,32 @@
-// What is stored, page by page, in the order of URLs: from memory as a walk finds it, from the tiers
-// behind it as they list it.
+// The listing of stored responses, page by page, in the order of URLs: from memory by a walk, and from the tiers behind
+// it by their own listings.
 
 package import EventLoop
 package import HTTPCaching
 import HTTPWire
 import Synchronization
 
-/// Which stored responses are wanted.
+/// The selection of stored responses for a listing.
 package struct ListQuery: Sendable, Equatable {
-    /// A form with `*` of the whole URL, or a part of it; nil for all.
+    /// A pattern of the whole URL with `*`, or a part of it; nil for all.
     package var pattern: String?
-    /// The beginning of the URL.
+    /// The text with which the URL begins.
     package var prefix = ""
-    /// Forms or parts of the URL, as ``pattern`` has them, of which one is as good as ``pattern`` and ``prefix``.
+    /// Patterns or parts of the URL, like ``pattern``, of which one may match instead of ``pattern`` and ``prefix``.
     package var alternatives: [String] = []
     /// The service whose responses are listed; empty for forward mode, nil for all.
     package var service: String?
     /// The tier whose responses are listed; nil for all.
     package var tier: StoreTier?
-    /// Bytes of the body at least.
+    /// The least bytes of the body.
     package var minSize: Int64 = 0
     /// The time before which a listed response arrived, or was last confirmed, in Unix seconds; nil for any.
     package var arrivedBefore: Int64?
-    /// Whether pinned responses alone are listed.
+    /// Whether only pinned responses are listed.
     package var isPinned = false
     /// The least number of responses of a page, where so many are left and found within one step.
     package var limit = 100
-    /// The URL behind which the listing begins; nil for its beginning.
+    /// The URL after which the listing begins; nil for its beginning.
     package var after: String?
 
     package init() {}
@@ -44,32 +44,32 @@ package struct ListQuery: Sendable, Equatable {
     }
 }
 
-/// One stored response.
+/// One stored response of a listing.
 package struct ListedResponse: Sendable {
     package let key: CacheKey
-    /// The head of the response, with what the rules make of it.
+    /// The head of the response, after the rules were applied.
     package let head: StoredHead
-    /// Bytes of the body; nil if unknown.
+    /// The bytes of the body; nil if unknown.
     package let length: Int64?
-    /// The fastest first.
+    /// The tiers that have the response, the fastest first.
     package let tiers: [StoreTier]
     package let isPinned: Bool
 }
 
-/// Some stored responses.
+/// One page of a listing.
 package struct ListPage: Sendable {
     package var responses: [ListedResponse] = []
-    /// What to send as `after` for the next page, which may be empty; nil on the last.
+    /// The value of `after` for the next page, which may be empty; nil on the last page.
     package var next: String?
 }
 
-/// Everything here is done on I/O threads; no lock is held for long.
+/// Lists stored responses, on I/O threads; no lock is held for long.
 package struct StoreListing: Sendable {
     let memory: MemoryTier
     let tiers: [any ResponseTier]
     let invalidations: Invalidations
     let pool: IOPool
-    /// Rows of a tier that one page looks at.
+    /// The most rows of a tier that one page examines.
     private static let step = 1000
 
     package init(memory: MemoryTier, behind tiers: [any ResponseTier], invalidations: Invalidations, pool: IOPool) {
@@ -79,8 +79,9 @@ package struct StoreListing: Sendable {
         self.pool = pool
     }
 
-    /// All variants of a URL are on one page. A page may hold more entries than the limit, or fewer if few match.
-    /// - Parameter isWanted: a filter besides the query; called on I/O threads.
+    /// Makes a page. All variants of a URL are on one page, so that it may hold more entries than the limit, or fewer
+    /// if few match.
+    /// - Parameter isWanted: a further filter; called on I/O threads.
     package func page(
         _ query: ListQuery,
         _ isWanted: @escaping @Sendable (ListedResponse) -> Bool = { _ in true }
@@ -94,7 +95,7 @@ package struct StoreListing: Sendable {
                 ends.append(end)
                 listings.append((tier, await tier.heads(of: rows)))
             } catch  where tier.isShared {
-                // What cannot be reached is not listed; what this machine has is.
+                // The responses of a tier that cannot be reached are left out.
                 continue
             }
         }
@@ -116,7 +117,7 @@ package struct StoreListing: Sendable {
 
     // MARK: - The memory tier
 
-    /// The first of what the memory tier holds behind `after`, and the URL behind which there may be more.
+    /// The first responses of the memory tier after `after`, and the URL after which there may be more.
     private func inMemory(_ query: ListQuery) -> ([ResidentResponse], end: String?) {
         let after = query.after.map { Array($0.utf8) } ?? []
         var first = FirstByURL(limit: max(query.limit, Self.step))
@@ -132,14 +133,14 @@ package struct StoreListing: Sendable {
 
     // MARK: - All
 
-    /// Makes one list, in which each response stands once, with the tiers that hold it.
+    /// Merges lists into one, in which each response occurs once, with the tiers that have it.
     private func merge(
         _ held: [ResidentResponse],
         _ behind: [(tier: any ResponseTier, listings: [TierListing])],
         _ query: ListQuery
     ) -> [ListedResponse] {
         var all: [ListedResponse] = []
-        // What has been listed already, and a tier further behind may have, too.
+        // The responses that are listed already, and that a further tier may have, too.
         var known: [CacheKey: [(number: UInt64, head: StoredHead)]] = [:]
         for response in held.map(\.response) {
             known[response.key, default: []].append((response.number, response.head))
@@ -205,16 +206,17 @@ package struct StoreListing: Sendable {
     }
 }
 
-/// Keeps those of many responses that come first by URL.
+/// Keeps the first of many responses by URL.
 struct FirstByURL {
     private let limit: Int
     private var kept: [(response: ResidentResponse, url: ArraySlice<UInt8>)] = []
-    /// URLs after this one are not collected any more.
+    /// The URL after which responses are no longer collected; nil while all are.
     private var last: ArraySlice<UInt8>?
 
     init(limit: Int) { self.limit = max(1, limit) }
 
-    /// - Parameter key: the response's.
+    /// Adds a response.
+    /// - Parameter key: the response's key.
     mutating func add(_ response: ResidentResponse, _ key: CacheKey) {
         if let last, last.lexicographicallyPrecedes(key.urlBytes) { return }
         kept.append((response, key.urlBytes))

@@ -23,7 +23,7 @@
 
 package import HTTPCaching
 
-/// Everything about a stored response but its body. Of several in a file, the last valid one counts.
+/// A stored response without its body. Of several records in a file, the last valid one counts.
 package struct StoredRecord: Sendable {
     private static let startMagic: UInt32 = 0x5248_4444
     private static let endMagic: UInt32 = 0x4444_4852
@@ -31,14 +31,14 @@ package struct StoredRecord: Sendable {
 
     /// The number of the fetch that brought the body.
     package var fileID: UInt64
-    /// Counts the records of a file; 1 where there is one alone.
+    /// The number of the record in its file, from 1.
     package var sequence: UInt32
     /// The length of the body, in bytes.
     package var bodyLength: Int64
-    /// ``CacheKey/bytes``.
+    /// The key, as ``CacheKey/bytes``.
     package var key: [UInt8]
     package var head: StoredHead
-    /// CRC32C of each block of 256 KiB of the body.
+    /// The CRC32C of each block of 256 KiB of the body.
     package var sums: [UInt32]
 
     package init(fileID: UInt64, sequence: UInt32, bodyLength: Int64, key: [UInt8], head: StoredHead, sums: [UInt32]) {
@@ -77,7 +77,7 @@ package struct StoredRecord: Sendable {
         return bytes
     }
 
-    /// The last valid record of a file's tail, and where it ends there.
+    /// The last valid record of a file's tail, and its end there.
     /// - Parameter tail: everything after the body.
     package static func last(in tail: UnsafeRawBufferPointer) -> (record: StoredRecord, end: Int)? {
         if let start = startOfLast(tail), let record = parse(tail, at: start)?.0 { return (record, tail.count) }
@@ -88,7 +88,7 @@ package struct StoredRecord: Sendable {
         return found
     }
 
-    /// Where the record begins whose footer ends the bytes.
+    /// The beginning of the record whose footer ends the bytes.
     private static func startOfLast(_ bytes: UnsafeRawBufferPointer) -> Int? {
         guard bytes.count >= fixedSize + FileLayout.footerSize,
             bytes.number(at: bytes.count - 4, UInt32.self) == endMagic
@@ -148,14 +148,14 @@ extension StoredRecord {
         )
     }
 
-    /// Reads one record; nil if the bytes are none, or more than one.
+    /// Decodes one record; nil if the bytes are not exactly one.
     package init?(decoding bytes: [UInt8]) {
         let found = bytes.withUnsafeBytes { StoredRecord.last(in: $0) }
         guard let found, found.end == bytes.count, found.record.encode().count == bytes.count else { return nil }
         self = found.record
     }
 
-    /// Whether these bytes are the body, unchanged.
+    /// Whether these bytes are the unchanged body.
     package func describes(_ body: Chunk) -> Bool {
         var sums = BlockSums()
         body.withBytes { sums.update($0) }
@@ -165,17 +165,17 @@ extension StoredRecord {
 
 // MARK: - The layout of a file
 
-// A stored file has a preamble, the body from byte 4096 on, and records after it.
-// A record is found from the end of the file by its last twelve bytes; where an append was torn, by walking the records
-// from the end of the body, whose length the preamble knows. Data that does not match its checksum counts as absent.
+// A stored file has a preamble, the body from byte 4096 on, and records after it. A record is found from the end of the
+// file by its last twelve bytes; after a torn append, by walking the records from the end of the body, whose length is
+// in the preamble. Data that does not match its checksum counts as absent.
 
-/// What a body's file, its records and whoever reads them have to agree on. All numbers are little-endian.
+/// The numbers that the writers and readers of stored files agree on. All numbers in files are little-endian.
 package enum FileLayout {
-    /// Where the body begins, in bytes.
+    /// The offset of the body in bytes.
     package static let bodyOffset: Int64 = 4096
     package static let version: UInt16 = 1
     package static let footerSize = 12
-    /// Longer tails are not read: no writer makes them.
+    /// The longest tail that is read; no writer makes longer ones.
     package static let longestTail: Int64 = 64 * 1024 * 1024
 }
 

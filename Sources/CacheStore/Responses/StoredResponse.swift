@@ -1,44 +1,44 @@
-// A stored response with all that decisions need: immutable. What the memory tier holds is
-// smaller: see `ResidentResponse`.
+// A stored response with everything that decisions need: immutable. The memory tier has a smaller form: see
+// `ResidentResponse`.
 
 package import HTTPCaching
 import HTTPWire
 import Synchronization
 
-/// Which tier an answer came from.
+/// The tier that an answer came from.
 package enum StoreTier: String, Sendable {
     case seed, memory, disk
     /// A tier that several stores share.
     case shared
 }
 
-/// Sendable: nothing in it changes after it is made but `rulesSeen`, which is atomic.
+/// A stored response. Sendable: it never changes, except for `rulesSeen`, which is atomic.
 package final class StoredResponse: Sendable {
     package let key: CacheKey
     package let head: StoredHead
     package let body: Body
     private let ownHead: [UInt8]
-    /// Until when a plain GET that selects it may be answered without any further decision; nil where
+    /// The window in which a plain GET that selects the response may be answered without a further decision; nil if
     /// other fields could matter.
     package let hot: HotPathWindow?
     package let tier: StoreTier
-    /// The name of the file it was loaded from, which may stay open.
+    /// The name of the file that it was loaded from, which may stay open.
     package let fileName: StoredFileName?
     /// The resident response, if it came from the memory tier.
     private let held: ResidentResponse?
-    /// Identifies the format that ``preparedHead`` was made for, such as a route's; for another
-    /// format the head is made again.
+    /// The number of the format of ``preparedHead``, such as a route's; for another format the head is made again.
     package let headFormatID: UInt64
-    /// The number of the fetch that brought the body, whatever its head is now; 0 if there is none.
+    /// The number of the fetch that brought the body, independently of the present head; 0 if there is none.
     package let number: UInt64
     /// The names by which rules may invalidate it; if there are none, it needs no check when it is found.
     package let rules: [InvalidationRule]
     /// The response was checked against all rules up to this number.
     let rulesSeen = Atomic<UInt64>(0)
 
+    /// Makes a response.
     /// - Parameters:
     ///   - via: the value of the Via line to add (RFC 9110 section 7.6.3), such as `1.1 drydock`; nil for none.
-    ///   - policy: decides about the hot path.
+    ///   - policy: the policy that decides about the hot path.
     package convenience init(
         key: CacheKey,
         head: StoredHead,
@@ -61,8 +61,9 @@ package final class StoredResponse: Sendable {
         )
     }
 
-    /// - Parameter hot: dropped where the body is not one chunk in memory, a group may invalidate the response, or a
-    ///   purge or a HEAD has made it stale.
+    /// Makes a response.
+    /// - Parameter hot: the window of the hot path; dropped if the body is not one chunk in memory, a group may
+    ///   invalidate the response, or a purge or a HEAD has made it stale.
     package init(
         key: CacheKey,
         head: StoredHead,
@@ -105,10 +106,10 @@ package final class StoredResponse: Sendable {
         rulesSeen.store(held.rulesSeen, ordering: .relaxed)
     }
 
-    /// Status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
+    /// The status line, stored fields, Content-Length and Via, each line with its CRLF, without the empty line.
     package var preparedHead: [UInt8] { held.map { Array($0.readyHead) } ?? ownHead }
 
-    /// Whether both are the same in the memory tier, or the same object.
+    /// Whether both are the same entry of the memory tier, or the same object.
     package func isSame(as other: StoredResponse) -> Bool {
         if let held, let others = other.held { return held === others }
         return self === other
@@ -127,22 +128,21 @@ package final class StoredResponse: Sendable {
         return with(head, preparedHead)
     }
 
-    /// The same response, of which a HEAD has shown at this time (Unix seconds) that the resource is another one now.
+    /// The same response, for which a HEAD has shown at this time (Unix seconds) that the resource has changed.
     package func changed(since time: Int64) -> StoredResponse {
         var head = head
         head.changedSince = min(head.changedSince ?? .max, time)
         return with(head, preparedHead)
     }
 
-    /// The same response with the fields that the policy lets it answer with, which are nearly always its own.
+    /// The same response with the fields that the policy allows in answers, which are nearly always its own.
     package func usable(under policy: CachePolicy) -> StoredResponse {
         let usable = Caching.usable(head, policy: policy)
         if usable.fields.contains(.setCookie) == head.fields.contains(.setCookie) { return self }
         return with(usable, Self.prepare(usable, length: body.knownLength, via: nil))
     }
 
-    /// The same response as what came with this number, and was last confirmed with that of the head: in
-    /// the order of another store.
+    /// The same response with the numbers of another store's order: that of its fetch, and that of its last validation.
     package func renumbered(_ number: UInt64, _ headNumber: UInt64) -> StoredResponse {
         var head = head
         head.number = headNumber
@@ -163,7 +163,8 @@ package final class StoredResponse: Sendable {
         )
     }
 
-    /// True where both answer the same selecting fields (RFC 9111 section 4.1): the newer replaces the older.
+    /// Whether both responses are for the same selecting fields (RFC 9111 section 4.1), so that the newer replaces the
+    /// older.
     package func isSameVariant(as other: StoredResponse) -> Bool { head.isSameVariant(as: other.head) }
 
     /// The lines that ``preparedHead`` holds.
@@ -183,7 +184,7 @@ package final class StoredResponse: Sendable {
 }
 
 extension StoredHead {
-    /// True where both answer the same selecting fields (RFC 9111 section 4.1).
+    /// Whether both heads are for the same selecting fields (RFC 9111 section 4.1).
     package func isSameVariant(as other: StoredHead) -> Bool {
         Caching.variantKey(self) == Caching.variantKey(other)
     }

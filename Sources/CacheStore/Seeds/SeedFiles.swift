@@ -1,5 +1,5 @@
-// The files of a seed folder: what the file of a URL is called, and which ones there are, listed once without following
-// what leads out of it.
+// The files of a seed folder: the file names for a URL, and the list of files, made once without following links that
+// lead out of the folder.
 
 package import EventLoop
 import Glibc
@@ -9,14 +9,14 @@ import Policies
 /// Pure functions from URLs, as cache keys have them, to names relative to the folder. No name leads out of it: every
 /// part of one is checked by ``isSafe(_:)``.
 enum SeedNames {
-    /// The end of the name of a head beside its body.
+    /// The suffix of the file with the head.
     static let headSuffix = ".head.json"
-    /// A file name has 255 bytes at most, and the suffix has to fit.
+    /// The most bytes of a part, so that a file name of 255 bytes has room for the suffix.
     private static let longestPart = 240
-    /// Readable names never begin with it.
+    /// The first character of hashed names; readable names never begin with it.
     private static let hashMark: UInt8 = UInt8(ascii: "~")
 
-    /// The names under which a URL may be found, the likeliest first.
+    /// The file names under which a URL may be found, the likeliest first.
     static func candidates(_ url: String, _ layout: SeedLayout) -> [String] {
         switch layout {
         case .url: unique([plain(url), decoded(url)].compactMap { $0 })
@@ -26,14 +26,14 @@ enum SeedNames {
 
     // MARK: - Layout `url`
 
-    /// `HOST[:PORT]/PATH[?QUERY]`, byte for byte; a path that ends with a slash has the file `index.html` in it.
-    /// - Returns: nil where a part of the path is no name for a file.
+    /// The name `HOST[:PORT]/PATH[?QUERY]`, byte for byte; a path that ends with a slash has the file `index.html`.
+    /// - Returns: nil if a part of the path cannot be a file name.
     static func plain(_ url: String) -> String? {
         guard let parts = split(url) else { return nil }
         return parts.allSatisfy { isSafe($0) && isPrintable($0) } ? join(parts) : nil
     }
 
-    /// The name of a URL's file with `%20` and the like decoded, for files that somebody named by hand.
+    /// The name of a URL's file with `%20` and the like decoded, for files that were named by hand.
     static func decoded(_ url: String) -> String? {
         guard let parts = split(url) else { return nil }
         var result: [[UInt8]] = []
@@ -52,7 +52,7 @@ enum SeedNames {
         return String(decoding: host, as: UTF8.self) + "/" + name
     }
 
-    /// Host, folders and file name; nil if it is no absolute URL.
+    /// The host, folders and file name of a URL; nil if it is not absolute.
     private static func split(_ url: String) -> [[UInt8]]? {
         let bytes = Array(url.utf8)
         let slash = UInt8(ascii: "/")
@@ -73,8 +73,9 @@ enum SeedNames {
 
     // MARK: - Layout `docker`
 
-    /// The parent with runs of slashes made one, as the old library's path functions did, hashed; and the last
-    /// component with its escapes escaped. The app's request may have been encoded or not, so both forms are tried.
+    /// The names of the layout `docker`: the hash of the parent, in which runs of slashes are one, as the old library's
+    /// path functions made them, and the last component with its escapes escaped. The app's request may have been
+    /// encoded or not, so both forms are tried.
     private static func docker(_ url: String) -> [String] {
         var names: [String] = []
         for text in unique([url, percentDecoded(Array(url.utf8)).map { String(decoding: $0, as: UTF8.self) } ?? url]) {
@@ -85,14 +86,14 @@ enum SeedNames {
         return unique(names).filter { isSafe(Array($0.utf8), upTo: 255) }
     }
 
-    /// The parent and the last component of a URL as path functions see it.
+    /// The parent and the last component of a URL, as path functions see it.
     static func dockerParts(_ url: String) -> (parent: String, last: String)? {
         let components = url.split(separator: "/")
         guard let last = components.last, components.count > 1 else { return nil }
         return (components.dropLast().joined(separator: "/"), String(last))
     }
 
-    /// Whether a name is a hash and a name.
+    /// Whether a name consists of a hash and a name.
     static func isDocker(_ name: String) -> Bool {
         guard let line = name.firstIndex(of: "_"), name.utf8.distance(from: name.startIndex, to: line) == 32 else {
             return false
@@ -100,7 +101,7 @@ enum SeedNames {
         return name[..<line].allSatisfy(\.isHexDigit)
     }
 
-    /// By their hash.
+    /// Parents by their hash.
     static func parents(_ urls: [String]) -> [String: String] {
         var parents: [String: String] = [:]
         for url in urls {
@@ -111,18 +112,18 @@ enum SeedNames {
         return parents
     }
 
-    /// The URL behind an old name, where its parent is known by hash.
+    /// The URL for a name of the layout `docker`, if its parent is known by hash.
     static func dockerURL(_ name: String, _ parents: [String: String]) -> String? {
         guard let line = name.firstIndex(of: "_"), let parent = parents[String(name[..<line])] else { return nil }
         let last = Array(name[name.index(after: line)...].utf8)
         if last.isEmpty { return nil }
-        // A name with escapes that are escaped is that of a URL that was encoded already.
+        // A name with escaped escapes belongs to a URL that was encoded already.
         let isEncoded = name.contains("%25")
         let bytes = isEncoded ? percentDecoded(last) ?? last : last
         return parent + "/" + String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The URLs, with each scheme, that ``plain(_:)`` may have made a name of.
+    /// The URLs, with each scheme, from which ``plain(_:)`` may have made a name.
     static func urls(_ name: String) -> [String] {
         guard let slash = name.firstIndex(of: "/"), !name.contains("/~"), !name.hasPrefix("~") else { return [] }
         let host = String(name[..<slash])
@@ -132,7 +133,7 @@ enum SeedNames {
     }
 
     /// Percent-encodes characters that are not allowed in a URL, including `%`.
-    /// - Parameter keepingEscapes: leaves `%` alone.
+    /// - Parameter keepingEscapes: whether `%` is left unchanged.
     private static func escaped(_ text: String, keepingEscapes: Bool = false) -> String {
         var result = ""
         for byte in text.utf8 {
@@ -148,8 +149,8 @@ enum SeedNames {
 
     // MARK: - Parts
 
-    /// Whether a file may have this name: one component that does not leave the folder, and no
-    /// name that Drydock reserves.
+    /// Whether a file may have this name: one component that does not leave the folder, and that Drydock does not
+    /// reserve.
     static func isSafe(_ part: [UInt8]) -> Bool { isSafe(part, upTo: longestPart) && part.first != hashMark }
 
     private static func isSafe(_ part: [UInt8], upTo longest: Int) -> Bool {
@@ -216,10 +217,10 @@ package enum SeedError: Error, Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// A file as it was when it was opened.
+/// The state of a file when it was opened.
 struct SeedStamp: Equatable {
     var size: Int64
-    /// Nanoseconds since 1970.
+    /// The last change in nanoseconds since 1970.
     var modified: Int64
     var inode: UInt64
 
@@ -229,18 +230,19 @@ struct SeedStamp: Equatable {
         inode = UInt64(status.st_ino)
     }
 
-    /// Unix seconds.
+    /// The last change in Unix seconds.
     var modifiedSeconds: Int64 { modified / 1_000_000_000 }
 }
 
-/// Every call blocks: on an I/O thread.
+/// The files of a seed folder. Every call blocks: on an I/O thread.
 struct SeedFiles: Sendable {
-    /// The path of the folder, without symbolic links in it.
+    /// The path of the folder, with symbolic links resolved.
     let root: String
     static let limit = 1_000_000
     private static let deepest = 64
 
-    /// - Throws: `SeedError` where the path is no folder that can be read.
+    /// Opens a folder.
+    /// - Throws: `SeedError` if the path is no folder that can be read.
     init(_ path: String) throws(SeedError) {
         guard let real = Self.real(path) else { throw .folder(SystemError("open \(path)")) }
         var status = stat()
@@ -252,8 +254,8 @@ struct SeedFiles: Sendable {
     }
 
     /// The regular files below the folder, relative to it. Folders behind symbolic links are left out, and so are files
-    /// behind links that lead out of the folder, and names that are no UTF-8.
-    /// - Throws: `SeedError.tooMany`, or `.folder` where a folder in it cannot be read.
+    /// behind links that lead out of the folder, and names that are not UTF-8.
+    /// - Throws: `SeedError.tooMany`, or `.folder` if a folder in it cannot be read.
     func list(deep: Bool) throws(SeedError) -> Set<String> {
         var found: Set<String> = []
         var pending: [(path: String, depth: Int)] = [("", 0)]
@@ -278,12 +280,12 @@ struct SeedFiles: Sendable {
     }
 
     /// Opens a regular file inside the folder for reading.
-    /// - Throws: `SystemError`; ENOENT, too, where a link leads out of the folder by now.
+    /// - Throws: `SystemError`; also ENOENT, if a link leads out of the folder now.
     func open(_ name: String) throws(SystemError) -> (descriptor: Int32, stamp: SeedStamp) {
         let path = "\(root)/\(name)"
         guard let real = Self.real(path) else { throw SystemError("open \(path)") }
         guard real.hasPrefix(root == "/" ? "/" : root + "/") else { throw SystemError("open \(path)", code: ENOENT) }
-        // O_NONBLOCK: a pipe in the place of a file must not hang the thread; it is refused below.
+        // With O_NONBLOCK, a pipe at the path of a file does not block the thread; it is refused below.
         let descriptor = Glibc.open(real, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
         guard descriptor >= 0 else { throw SystemError("open \(path)") }
         var status = stat()
@@ -327,7 +329,7 @@ struct SeedFiles: Sendable {
 
     private static func real(_ path: String) -> String? {
         guard let real = realpath(path, nil) else { return nil }
-        // Allocated by realpath for the caller.
+        // The path was allocated by realpath for the caller.
         defer { free(real) }
         return String(cString: real)
     }

@@ -7,21 +7,21 @@ package import HTTPWire
 package import Policies
 import Synchronization
 
-/// The files of a folder as they were listed when it was opened: a new one is found at the next
-/// reload, a changed one at once.
+/// The files of a folder as they were listed when it was opened: a new file is found at the next reload, a changed one
+/// at once.
 ///
-/// Sendable: the names never change; what is remembered of heads, of troubles and of copies is under a mutex.
+/// Sendable: the names never change; heads, failures and copies are under a mutex.
 package final class SeedFolder: Sendable, Equatable {
     /// The number of unreadable seeds that are remembered, so that each is reported once.
     private static let longestMemory = 4096
 
     private struct Memory {
-        /// By name: a file's stamp when its head was read, and the head.
+        /// The heads by file name, each with the file's stamp when it was read.
         var heads: [String: (stamp: SeedStamp, head: StoredHead)] = [:]
-        /// By name and expectation.
+        /// The results of inspections by name and expectation.
         var verdicts: [String: SeedVerdict] = [:]
         var troubles: Set<String> = []
-        /// Names that have been copied into the store.
+        /// The names that have been copied into the store.
         var taken: Set<String> = []
     }
 
@@ -29,8 +29,8 @@ package final class SeedFolder: Sendable, Equatable {
     package let path: String
     package let layout: SeedLayout
     package let mode: SeedMode
-    /// Changes each time a folder is opened, never 0: a head that was prepared for an earlier state of
-    /// the folder must not be used.
+    /// A number that differs each time a folder is opened, and is never 0: a head that was prepared for an earlier
+    /// state of the folder must not be used.
     package let identity: UInt64
     let files: SeedFiles
     let names: Set<String>
@@ -64,18 +64,18 @@ package final class SeedFolder: Sendable, Equatable {
 
     package static func == (left: SeedFolder, right: SeedFolder) -> Bool { left === right }
 
-    /// Bodies in the folder.
+    /// The number of bodies in the folder.
     package let count: Int
 
-    /// Whether a lookup would have a file to open. Any thread; asks no disk.
+    /// Whether a lookup would open a file. Any thread; no disk access.
     package func mayHave(_ key: CacheKey) -> Bool { !candidates("\(key)").isEmpty }
 
     /// Whether a pinned seed may come before the stored responses of a key. Any thread; no disk access.
     package func shadows(_ key: CacheKey) -> Bool { mode == .pinned && mayHave(key) }
 
-    /// The seed that a request selects, with tier `.seed`; nil if there is no readable one. Any thread: the files
-    /// are opened on the I/O pool.
-    /// - Parameter expectation: a seed that is something else is left out; each file is looked into once.
+    /// The seed that a request selects, with tier `.seed`; nil if there is no readable one. Any thread: the files are
+    /// opened on the I/O pool.
+    /// - Parameter expectation: the expected content; other seeds are left out, and each file is inspected once.
     package func lookup(
         _ key: CacheKey,
         request: RequestHead,
@@ -105,8 +105,8 @@ package final class SeedFolder: Sendable, Equatable {
         return candidates
     }
 
-    /// Opens one seed; I/O thread.
-    /// - Returns: nil if it belongs to another URL, is unreadable, or is not what is expected.
+    /// Opens one seed; on an I/O thread.
+    /// - Returns: nil if it belongs to another URL, is unreadable, or does not meet the expectation.
     func load(_ name: String, _ key: CacheKey, _ url: String, _ expectation: SeedExpectation?) -> StoredResponse? {
         do {
             let (descriptor, stamp) = try files.open(name)
@@ -129,7 +129,7 @@ package final class SeedFolder: Sendable, Equatable {
         }
     }
 
-    /// Reads the head of a seed; I/O thread.
+    /// Reads the head of a seed; on an I/O thread.
     /// - Returns: nil if it names another URL.
     private func head(_ name: String, _ stamp: SeedStamp, _ url: String) throws -> StoredHead? {
         let headName = name + SeedNames.headSuffix
@@ -164,7 +164,7 @@ package final class SeedFolder: Sendable, Equatable {
         return head
     }
 
-    /// Looks into a body, once for each state of its file; I/O thread.
+    /// Inspects a body, once for each state of its file; on an I/O thread.
     private func verdict(
         _ name: String,
         _ stamp: SeedStamp,
@@ -193,7 +193,7 @@ package final class SeedFolder: Sendable, Equatable {
     /// Claims a name for a copy; false if it was claimed before.
     func claim(_ name: String) -> Bool { memory.withLock { $0.taken.insert(name).inserted } }
 
-    /// Once for each file.
+    /// Reports a failure, once for each file.
     private func tell(_ name: String, _ reason: String) {
         let isNew = memory.withLock { memory in
             memory.troubles.count < Self.longestMemory && memory.troubles.insert(name).inserted
@@ -204,7 +204,7 @@ package final class SeedFolder: Sendable, Equatable {
     }
 }
 
-/// Why one seed is left out.
+/// The reason why one seed is left out.
 struct SeedTrouble: Error, CustomStringConvertible {
     let reason: String
     var description: String { reason }
@@ -212,15 +212,16 @@ struct SeedTrouble: Error, CustomStringConvertible {
 
 // MARK: - What a route expects
 
-/// What a seed must be to answer for a route.
+/// The conditions for a seed that answers for a route.
 package struct SeedExpectation: Sendable {
-    /// The head of a seed, and a function that reads on in its body, which gives nothing at its end.
+    /// An inspection of a seed: it gets the head, and a function that reads on in the body, which returns nil at its
+    /// end.
     package typealias Inspection = @Sendable (_ head: StoredHead, _ next: () throws -> [UInt8]) throws -> String?
 
-    /// Equal only for expectations that come to the same.
+    /// The name, which is equal only for equivalent expectations.
     package let name: String
-    /// Why a seed is something else, such as `begins with "<!do"`; nil where it is what is expected. It runs on an I/O
-    /// thread.
+    /// The reason why a seed does not meet the expectation, such as `begins with "<!do"`; nil if it does. Called on an
+    /// I/O thread.
     let inspect: Inspection
 
     package init(name: String, inspect: @escaping Inspection) {
@@ -228,10 +229,10 @@ package struct SeedExpectation: Sendable {
         self.inspect = inspect
     }
 
-    /// Why a response at hand as a whole is something else; nil where it is what is expected. Any thread.
+    /// The reason why a response in memory does not meet the expectation; nil if it does. Any thread.
     package func mismatch(_ head: StoredHead, _ content: [UInt8]) -> String? {
         var rest = content
-        // Nothing is read that could fail.
+        // The content is in memory, so that reading it cannot fail.
         let found = try? inspect(head) {
             defer { rest = [] }
             return rest
@@ -240,26 +241,26 @@ package struct SeedExpectation: Sendable {
     }
 }
 
-/// What an inspection has found of a file, as long as the file stays as it was.
+/// The result of an inspection, valid as long as the file does not change.
 struct SeedVerdict {
     let stamp: SeedStamp
-    /// The head that it had: its fields say how the body is coded.
+    /// The head at that time: its fields determine the coding of the body.
     let head: StoredHead
     let found: String?
 }
 
 // MARK: - Copies for the store
 
-/// One seed to be copied into the store.
+/// A seed that is to be copied into the store.
 package struct SeedCopy: Sendable {
-    /// The head as the folder has it; its times are those of the seed.
+    /// The head in the folder, with the times of the seed.
     package let head: StoredHead
     package let body: Body
     /// The time until which it is fresh, in Unix seconds; nil if it is not fresh at all.
     package let expiry: Int64?
 }
 
-/// A file of a folder and the URLs that it may be the body of, the likeliest first.
+/// A file of a folder, and the URLs that it may belong to, the likeliest first.
 package struct SeedEntry: Sendable, Equatable {
     package let name: String
     package let urls: [String]
@@ -267,7 +268,7 @@ package struct SeedEntry: Sendable, Equatable {
 
 extension SeedFolder {
     /// Detects the layout of a folder by its names; blocks.
-    /// - Throws: `SeedError` where the path is no folder that can be read.
+    /// - Throws: `SeedError` if the path is no folder that can be read.
     package static func layout(of path: String) throws(SeedError) -> SeedLayout {
         let names = try SeedFiles(path).list(deep: false)
         let isOld = !names.isDisjoint(with: SeedDates.names) || names.contains(where: SeedNames.isDocker)
@@ -275,7 +276,7 @@ extension SeedFolder {
     }
 
     /// The seeds of a URL that were not taken before; they count as taken from now on.
-    /// - Parameter expectation: a seed that is something else is left out.
+    /// - Parameter expectation: the expected content; other seeds are left out.
     package func take(_ key: CacheKey, expecting expectation: SeedExpectation? = nil) async -> [SeedCopy] {
         let url = "\(key)"
         let names = candidates(url).filter(claim)
@@ -283,8 +284,8 @@ extension SeedFolder {
         return (try? await pool.run { [self] in names.compactMap { copy($0, key, url, expectation) } }) ?? []
     }
 
-    /// Takes one seed for a URL; nil if it belongs to another URL, is unreadable, is not what is expected, or was taken
-    /// before.
+    /// Takes one seed for a URL; nil if it belongs to another URL, is unreadable, does not meet the expectation, or was
+    /// taken before.
     package func take(
         _ name: String,
         as key: CacheKey,
@@ -303,10 +304,10 @@ extension SeedFolder {
         load(name, key, url, expectation).map { SeedCopy(head: $0.head, body: $0.body, expiry: dates.expiry(name)) }
     }
 
-    /// Lists the folder. With layout `docker` a name has only a hash of the URL, so that URLs are known
-    /// only below the given parents.
-    /// - Parameter parents: URLs of folders, such as `https://a.example/images`.
-    /// - Returns: the entries by name, and how many files have a URL that is not known.
+    /// Lists the folder. With layout `docker` a name has only a hash of the URL, so that URLs are known only below the
+    /// given parents.
+    /// - Parameter parents: the URLs of folders, such as `https://a.example/images`.
+    /// - Returns: the entries by name, and the number of files whose URL is unknown.
     package func entries(parents: [String] = []) async -> (known: [SeedEntry], unknown: Int) {
         let found = try? await pool.run { [self] in
             let bodies = names.filter { !$0.hasSuffix(SeedNames.headSuffix) }.sorted()

@@ -1,4 +1,4 @@
-// The head of a seed: a JSON document beside the body, what the file itself says, or the dates that the old download
+// The head of a seed: a JSON document beside the body, the file's own properties, or the dates that the old download
 // manager kept.
 
 import EventLoop
@@ -9,17 +9,18 @@ import HTTPWire
 
 /// The document `NAME.head.json`. A lookup needs only `url`; everything else has a default.
 struct SeedHead: Codable, Equatable {
-    /// The response's URL; a seed is not found for another URL, whatever its name is.
+    /// The URL of the response; with another URL, the seed is not found, whatever its name is.
     var url: String?
-    /// Default: 200.
+    /// The status. Default: 200.
     var status: Int?
     var reason: String?
-    /// Name and value of each field line, in their order.
+    /// The names and values of the field lines, in their order.
     var fields: [[String]]?
-    /// The lines of the request that the response varies by (RFC 9111 section 4.1); absent: it answers all requests.
+    /// The lines of the request that the response varies by (RFC 9111 section 4.1); absent if the response answers all
+    /// requests.
     var request: [[String]]?
-    /// When it came from the origin or was last checked, such as `2026-11-21T07:00:00Z`. Default: when the file was
-    /// changed.
+    /// The time of its arrival or last validation, such as `2026-11-21T07:00:00Z`. Default: the last change of the
+    /// file.
     var storedAt: String?
 
     private enum CodingKeys: String, CodingKey {
@@ -31,7 +32,8 @@ struct SeedHead: Codable, Equatable {
         try JSONDecoder().decode(SeedHead.self, from: Data(bytes))
     }
 
-    /// - Throws: never for what ``init(_:url:)`` makes.
+    /// Encodes the document.
+    /// - Throws: never for the result of ``init(_:url:)``.
     func encode() throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -40,7 +42,7 @@ struct SeedHead: Codable, Equatable {
 
     init() {}
 
-    /// The head of an exported response: without Set-Cookie, which is for one user.
+    /// Makes the document of an exported response, without Set-Cookie, which is for one user.
     init(_ head: StoredHead, url: String) {
         self.url = url
         status = head.status
@@ -50,22 +52,22 @@ struct SeedHead: Codable, Equatable {
         storedAt = Date(timeIntervalSince1970: Double(head.validatedAt)).formatted(Self.form)
     }
 
-    /// ISO 8601 in UTC, whole seconds.
+    /// The format of times: ISO 8601 in UTC, whole seconds.
     private static let form = Date.ISO8601FormatStyle()
 
-    /// Unix seconds.
+    /// The time in Unix seconds.
     func time(default other: Int64) -> Int64 {
         guard let storedAt, let date = try? Self.form.parse(storedAt) else { return other }
         let seconds = date.timeIntervalSince1970
         return seconds > 0 && seconds < 253_402_300_800 ? Int64(seconds) : other
     }
 
-    /// The head to answer with.
+    /// Makes the head of the response.
     /// - Parameters:
-    ///   - name: of the file; its extension replaces a missing Content-Type.
-    ///   - lastModified: Unix seconds, where the layout knows it.
-    ///   - validators: makes Last-Modified and ETag of the file's own date and size where there are none: for seeds
-    ///     that answer, not for those that an origin validates.
+    ///   - name: the name of the file, whose extension replaces a missing Content-Type.
+    ///   - lastModified: the date in Unix seconds, if the layout has it.
+    ///   - validators: whether Last-Modified and ETag are made of the file's date and size if they are missing: for
+    ///     seeds that answer, not for those that an origin validates.
     /// - Returns: nil if the status or a field could not be sent.
     func stored(name: String, _ stamp: SeedStamp, lastModified: Int64?, validators: Bool) -> StoredHead? {
         let status = status ?? 200
@@ -91,7 +93,7 @@ struct SeedHead: Codable, Equatable {
             response: ResponseHead(status: status, reason: reason.flatMap(Self.text) ?? "", fields: kept),
             times: ResponseTimes(at: time)
         )
-        // Without a word about the request it answers every one.
+        // A document without request lines answers every request.
         if selecting == nil { head.varyNames = [] }
         head.bodyLength = stamp.size
         return head
@@ -115,7 +117,7 @@ struct SeedHead: Codable, Equatable {
     }
 }
 
-/// Content-Type by the extension of a file's name.
+/// The Content-Type for the extension of a file's name.
 enum SeedTypes {
     private static let byExtension: [String: String] = [
         "avif": "image/avif", "css": "text/css; charset=utf-8", "csv": "text/csv; charset=utf-8", "gif": "image/gif",
@@ -129,7 +131,8 @@ enum SeedTypes {
         "xml": "application/xml", "yaml": "application/yaml", "yml": "application/yaml", "zip": "application/zip",
     ]
 
-    /// - Parameter name: with a query or without.
+    /// The media type of a file.
+    /// - Parameter name: the name, with or without a query.
     static func mediaType(_ name: String) -> String {
         let file = name.split(separator: "/").last ?? ""
         let path = file.prefix { $0 != "?" }
@@ -140,8 +143,9 @@ enum SeedTypes {
 
 // MARK: - Dates in property lists
 
-/// `ResourceInfos.plist` has the server's date of each file, `DownloadManagerExpirationDates.plist` until when it is
-/// fresh; both are dictionaries from file names to dates, in XML or in binary form.
+/// The dates of old seeds: `ResourceInfos.plist` has the server's date of each file,
+/// `DownloadManagerExpirationDates.plist` the end of its freshness; both are dictionaries from file names to dates, in
+/// XML or in binary form.
 struct SeedDates: Sendable {
     static let names: Set<String> = [modifiedName, expiryName]
     private static let modifiedName = "ResourceInfos.plist"
@@ -152,17 +156,17 @@ struct SeedDates: Sendable {
 
     init() {}
 
-    /// Reads both where they are; blocks.
-    /// - Throws: `SeedError.dates` where one cannot be read.
+    /// Reads both files, if they exist; blocks.
+    /// - Throws: `SeedError.dates` if one cannot be read.
     init(_ files: SeedFiles) throws(SeedError) {
         modified = try Self.dates(files, Self.modifiedName)
         expiries = try Self.dates(files, Self.expiryName)
     }
 
-    /// Unix seconds; nil if unknown.
+    /// The server's date of a file in Unix seconds; nil if unknown.
     func lastModified(_ name: String) -> Int64? { modified[name] }
 
-    /// Unix seconds; nil if unknown.
+    /// The end of a file's freshness in Unix seconds; nil if unknown.
     func expiry(_ name: String) -> Int64? { expiries[name] }
 
     private static func dates(_ files: SeedFiles, _ name: String) throws(SeedError) -> [String: Int64] {

@@ -1,4 +1,4 @@
-// Writes stored responses into a seed folder that anything can read: a body and its head, each whole or not at all.
+// Writes stored responses into a seed folder that any program can read: a body and its head, each complete or absent.
 
 package import EventLoop
 import Glibc
@@ -7,14 +7,14 @@ import Synchronization
 /// The counts of written responses.
 package struct SeedTally: Sendable, Equatable {
     package var written = 0
-    /// Bytes of the bodies.
+    /// The bytes of the bodies.
     package var bytes: Int64 = 0
 }
 
-/// Sendable: the counts are under a mutex; one call writes at a time.
+/// Writes responses into a seed folder. Sendable: the counts are under a mutex; one call writes at a time.
 package final class SeedWriter: Sendable {
     private struct State {
-        /// The names that have been given away.
+        /// The names that are in use.
         var taken: Set<String> = []
         var tally = SeedTally()
     }
@@ -23,8 +23,8 @@ package final class SeedWriter: Sendable {
     private let pool: IOPool
     private let state = Mutex(State())
 
-    /// Makes the folder if it is missing; blocks.
-    /// - Throws: `SeedError` if it cannot be made or written.
+    /// Creates the folder if it is missing; blocks.
+    /// - Throws: `SeedError` if it cannot be created or written.
     package init(_ path: String, pool: IOPool) throws(SeedError) {
         self.pool = pool
         guard Self.makeFolder(path) else { throw .folder(SystemError("mkdir \(path)")) }
@@ -52,7 +52,7 @@ package final class SeedWriter: Sendable {
         let length = try BodyFile.write(response.body, to: temporary)
         _ = try BodyFile.write(.complete(head), to: temporaryHead)
         let place = "\(files.root)/\(try name(url))"
-        // The head first: a body without one would answer every URL of that name.
+        // The head is written first, because a body without one would answer every URL with that name.
         try Self.move(temporaryHead, to: place + SeedNames.headSuffix)
         try Self.move(temporary, to: place)
         state.withLock { state in
@@ -63,8 +63,8 @@ package final class SeedWriter: Sendable {
 
     // MARK: - Names
 
-    /// The readable name, unless it is another URL's or leads through a file; then one that only this URL has. The
-    /// folders that it needs are made.
+    /// The readable name, unless it belongs to another URL or leads through a file; then a name that only this URL has.
+    /// Missing folders are created.
     private func name(_ url: String) throws(SystemError) -> String {
         if let plain = SeedNames.plain(url), isFree(plain, url), Self.makeFolders(files.root, plain) {
             if state.withLock({ $0.taken.insert(plain).inserted }) { return plain }
@@ -88,7 +88,7 @@ package final class SeedWriter: Sendable {
         return (try? SeedHead.decode(bytes).url) == url
     }
 
-    /// Makes the folders of a name, one by one; false if something else has one of the names.
+    /// Creates the folders of a name, one by one; false if something else has one of the names.
     private static func makeFolders(_ root: String, _ name: String) -> Bool {
         var path = root
         for part in name.split(separator: "/").dropLast() {
