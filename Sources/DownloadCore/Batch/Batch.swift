@@ -1,31 +1,31 @@
-// A list of resources to be sized or downloaded together: its items, their routes, and what has become of each; a value
-// that can be written down.
+// A list of resources to be sized or downloaded together: its items, their routes, and what has become of each. It is a
+// value that can be written down.
 
 package import CacheStore
 package import EventLoop
 package import HTTPWire
 package import Policies
 
-/// Where a batch is. Legal: queued → checking → checked or cancelled; queued or checked → running → done, failed,
-/// stopped or cancelled; those three, and what a restart has interrupted, → queued.
+/// The state of a batch. Legal: queued → checking → checked or cancelled; queued or checked → running → done, failed,
+/// stopped or cancelled; those three, and a batch that a restart has interrupted, → queued.
 package enum BatchState: String, Sendable, Codable, CaseIterable {
-    /// Waits for its turn.
+    /// The batch waits for its turn.
     case queued
-    /// Sizes are being looked for.
+    /// The sizes of the items are being found out.
     case checking
-    /// All sizes that can be known are; nothing has been downloaded.
+    /// All sizes that can be known are known; nothing has been downloaded.
     case checked
     case running
     /// Every item is done.
     case done
-    /// It has come to its end, and items have failed.
+    /// The batch has come to its end, and at least one item has failed.
     case failed
-    /// An item has failed, and the rest was not begun.
+    /// An item has failed, and the items that were queued were not begun.
     case stopped
     case cancelled
 
     package var isRunning: Bool { self == .checking || self == .running }
-    /// Nothing more happens by itself.
+    /// Whether nothing more happens to the batch by itself.
     package var isEnd: Bool { !isRunning && self != .queued }
 
     package func mayBecome(_ next: BatchState) -> Bool {
@@ -41,9 +41,9 @@ package enum BatchState: String, Sendable, Codable, CaseIterable {
 }
 
 package struct BatchOptions: Sendable, Equatable, Codable {
-    /// Items under way at a time, at least 1: with 1 they come one after the other. 10 by default.
+    /// The number of items under way at a time, at least 1; 10 by default. With 1, the items come one after the other.
     package var concurrency: Int
-    /// What a failure means for the other items; they continue by default.
+    /// The effect of a failure on the other items; they continue by default.
     package var onError: BatchFailurePolicy
 
     package init(concurrency: Int = 10, onError: BatchFailurePolicy = .continue) {
@@ -55,7 +55,7 @@ package struct BatchOptions: Sendable, Equatable, Codable {
 package struct Batch: Sendable, Equatable, Codable {
     package var options: BatchOptions
     package var state: BatchState
-    /// The items and what has become of them, in the order given.
+    /// The items and what has become of them, in the given order.
     package var entries: [BatchEntry]
 
     package init(_ items: [BatchItem], options: BatchOptions = BatchOptions()) {
@@ -81,12 +81,12 @@ package struct Batch: Sendable, Equatable, Codable {
 
 // MARK: - What has become of an item
 
-/// Where an item is. Legal: queued → running → done, failed or cancelled, and back to queued where the batch goes on
+/// The state of an item. Legal: queued → running → done, failed or cancelled, and back to queued if the batch goes on
 /// after an end, a retry or a restart; queued → done, failed or cancelled without a download.
 package enum BatchEntryState: String, Sendable, Codable, CaseIterable {
     case queued, running, done, failed, cancelled
 
-    /// Nothing more happens to it by itself.
+    /// Whether nothing more happens to the item by itself.
     package var isEnd: Bool { self == .done || self == .failed || self == .cancelled }
 
     package func mayBecome(_ next: BatchEntryState) -> Bool {
@@ -99,9 +99,9 @@ package enum BatchEntryState: String, Sendable, Codable, CaseIterable {
     }
 }
 
-/// What looking for the size of an item came to; the raw value is what documents print.
+/// The result of finding out the size of an item; the raw value is what documents print.
 package enum BatchCheck: String, Sendable, Codable, CaseIterable {
-    /// A seed, a fresh stored response, or one that the origin says is current: nothing is to be downloaded.
+    /// A seed, a fresh stored response, or one that the origin calls current: nothing has to be downloaded.
     case valid
     case sized
     /// The origin does not answer HEAD, or its answer has no length; the item is downloaded anyway.
@@ -111,37 +111,37 @@ package enum BatchCheck: String, Sendable, Codable, CaseIterable {
     case duplicate
 }
 
-/// What downloading an item came to, where it did not fail; the raw value is what documents print.
+/// The result of downloading an item that did not fail; the raw value is what documents print.
 package enum BatchOutcome: String, Sendable, Codable, CaseIterable {
     case seed
-    /// A fresh response was stored.
+    /// A fresh response was stored already.
     case valid
     /// The origin validated the stored response: it is current.
     case revalidated
-    /// It came, and is stored.
+    /// The response was downloaded and is stored.
     case downloaded
-    /// It came, and may not be stored; the reason says why.
+    /// The response was downloaded and may not be stored; the item's reason says why.
     case notStored = "not-stored"
     case duplicate
-    /// It was not asked for: a condition of the item did not hold, as the reason says.
+    /// The item was not requested: one of its conditions did not hold, as its reason says.
     case skipped
 }
 
 package struct BatchEntry: Sendable, Equatable, Codable {
     package var item: BatchItem
     package var state: BatchEntryState
-    /// What a check has found out about the size; nil before it has looked.
+    /// The result of the check; nil before the item was checked.
     package var check: BatchCheck?
     package var outcome: BatchOutcome?
     /// The size of the body in bytes; nil while it is unknown.
     package var size: Int64?
-    /// Bytes of the body that have come for this item, in its last attempt.
+    /// The bytes of the body that have arrived for this item in its last attempt.
     package var received: Int64
-    /// The status of the answer that settled the item.
+    /// The status of the answer that settled the item; nil without an answer.
     package var status: Int?
-    /// Why it failed, is not stored, or has no known size.
+    /// The reason why the item failed, is not stored, or has no known size.
     package var reason: String?
-    /// The position of the earlier item that it repeats, counted from 0.
+    /// The position of the earlier item that this one repeats, counted from 0.
     package var duplicateOf: Int?
 
     package init(_ item: BatchItem) {
@@ -150,7 +150,7 @@ package struct BatchEntry: Sendable, Equatable, Codable {
         received = 0
     }
 
-    /// Nothing is to be downloaded for it.
+    /// Whether nothing has to be downloaded for the item.
     var needsNothing: Bool {
         switch outcome {
         case .seed, .valid, .revalidated, .duplicate, .skipped: true
@@ -158,13 +158,13 @@ package struct BatchEntry: Sendable, Equatable, Codable {
         }
     }
 
-    /// Queues the item to be downloaded, or downloaded anew.
+    /// Queues the item to be downloaded, or to be downloaded anew.
     mutating func requeue() {
         self = BatchEntry(item)
     }
 }
 
-/// What the items of a batch add up to.
+/// The totals of the items of a batch.
 package struct BatchTotals: Sendable, Equatable, Codable {
     package var items = 0
     package var queued = 0
@@ -172,32 +172,32 @@ package struct BatchTotals: Sendable, Equatable, Codable {
     package var done = 0
     package var failed = 0
     package var cancelled = 0
-    /// Somebody has looked for their size.
+    /// The number of items whose size was looked for.
     package var checked = 0
-    /// Items done that repeat an earlier item.
+    /// The number of items done that repeat an earlier item.
     package var duplicates = 0
-    /// Items done for which nothing had to be downloaded.
+    /// The number of items done for which nothing had to be downloaded.
     package var valid = 0
-    /// Items done that came, and may not be stored.
+    /// The number of items done whose response may not be stored.
     package var notStored = 0
-    /// Items queued or running whose size is unknown.
+    /// The number of items queued or running whose size is unknown.
     package var unknownSize = 0
-    /// The known sizes of what is to be downloaded, or has been; in bytes. What has failed or was cancelled
-    /// counts as far as it came.
+    /// The sum of the known sizes of what is to be downloaded, or has been; in bytes. An item that failed or was
+    /// cancelled counts with the bytes that arrived.
     package var bytes: Int64 = 0
-    /// Bytes of bodies that have come for this batch, and for no other.
+    /// The bytes of bodies that have arrived for this batch, and for no other.
     package var received: Int64 = 0
-    /// The part of `bytes` that items queued or running still have to get.
+    /// The part of `bytes` that items queued or running still have to receive.
     package var remaining: Int64 = 0
 
-    /// An origin may claim any length: longer ones count as 16 TiB, so that no sum overflows.
+    /// The largest length that counts, 16 TiB: an origin may claim any length, and no sum must overflow.
     private static let longest: Int64 = 1 << 44
 
     package init() {}
 
     init(_ entries: [BatchEntry]) { for entry in entries { count(entry, 1) } }
 
-    /// Adds an entry (`sign` 1) or takes it away (-1).
+    /// Adds an entry (`sign` 1) or subtracts it (-1).
     mutating func count(_ entry: BatchEntry, _ sign: Int) {
         items += sign
         switch entry.state {
@@ -225,7 +225,7 @@ package struct BatchTotals: Sendable, Equatable, Codable {
 
 // MARK: - Items
 
-/// One resource of a batch, as a client would ask for it.
+/// A resource of a batch, as a client would request it.
 package struct BatchItem: Sendable, Equatable, Codable {
     package struct Field: Sendable, Equatable, Hashable, Codable {
         package var name: String
@@ -242,18 +242,19 @@ package struct BatchItem: Sendable, Equatable, Codable {
     package var method: String
     /// Further request fields, in order.
     package var fields: [Field]
-    /// The content of the request; nil where it has none.
+    /// The content of the request; nil if it has none.
     package var body: [UInt8]?
-    /// Fetches from the origin even where a stored response is fresh. The stored response is removed only when its
-    /// replacement is complete. False by default.
+    /// Whether the item is fetched from the origin even if a stored response is fresh; false by default. The stored
+    /// response is removed only when its replacement is complete.
     package var force: Bool
-    /// A seed may answer; true by default.
+    /// Whether a seed may answer; true by default.
     package var seed: Bool
-    /// Stores the response; true by default. If false, a response that is stored already stays as it is.
+    /// Whether the response is stored; true by default. If false, a response that is stored already stays as it is.
     package var store: Bool
-    /// The file that the body is written to as well: a path as ``BatchFiles`` takes it; nil for none.
+    /// The file that the body is written to as well, as a path that ``BatchFiles`` accepts; nil for none.
     package var file: String?
-    /// Tells it from items of the same request whose wishes differ in what does not stand here; nil: nothing does.
+    /// Distinguishes the item from items of the same request whose options differ in a way that the other properties do
+    /// not show; nil if there is no such difference.
     package var kind: Int?
 
     package init(
@@ -278,13 +279,13 @@ package struct BatchItem: Sendable, Equatable, Codable {
         self.kind = kind
     }
 
-    /// The fields of the request, with the Cache-Control directives that the options stand for
-    /// (RFC 9111 section 5.2.1).
-    /// - Throws: ``BatchRefusal`` where a name or a value is none.
+    /// The fields of the request, with the Cache-Control directives that the options stand for (RFC 9111 section
+    /// 5.2.1).
+    /// - Throws: ``BatchRefusal`` if a name or a value is invalid.
     package func requestFields() throws(BatchRefusal) -> Fields {
         var result = Fields()
         for field in fields {
-            // A line end would begin a field of its own, or end the head.
+            // A line end in a value would begin another field, or end the head.
             let isOneLine = field.value.utf8.allSatisfy { $0 != 10 && $0 != 13 && $0 != 0 }
             guard isOneLine, result.append(field.name, field.value) else {
                 throw BatchRefusal("'\(field.name): \(field.value)' is not a request field; correct its name or value")
@@ -297,15 +298,16 @@ package struct BatchItem: Sendable, Equatable, Codable {
 }
 
 extension BatchItem {
-    /// A GET as clients ask, so that what is stored of it serves them: a variant that no client asks for answers nobody.
-    /// Fields that the item brings itself stay.
-    /// - Parameter codings: those that everybody reads are asked for; false where a program reads the bytes.
+    /// The item as a GET with the fields that clients usually send, so that these are served by what is stored of it.
+    /// Fields of the item itself stay.
+    /// - Parameter codings: whether the content codings that every client reads are requested; false if a program reads
+    ///   the bytes.
     package func asClientsAsk(codings: Bool) -> BatchItem {
         guard method == "GET" else { return self }
         var item = self
         let names = Set(fields.map { $0.name.lowercased() })
         if !names.contains("accept") { item.fields.append(Field("Accept", "*/*")) }
-        // What is written to a file must not be coded.
+        // A body that is written to a file must not be coded.
         if codings, file == nil, !names.contains("accept-encoding") {
             item.fields.append(Field("Accept-Encoding", "gzip, br"))
         }
@@ -313,10 +315,10 @@ extension BatchItem {
     }
 }
 
-/// Why an item cannot be asked for, and what to do.
+/// The reason why an item cannot be requested, with advice.
 package struct BatchRefusal: Error, Sendable, Equatable, CustomStringConvertible {
     package var description: String
-    /// The item is not wanted: it is done, and has not failed.
+    /// Whether the item is left out on purpose: it counts as done, not as failed.
     package var isSkip: Bool
 
     package init(_ description: String, isSkip: Bool = false) {
@@ -329,9 +331,9 @@ package struct BatchRefusal: Error, Sendable, Equatable, CustomStringConvertible
 
 /// The source of an item's answer. Loop-bound, because a fetch source is.
 package enum BatchRoute {
-    /// The answer comes from the store, or from the source through it.
+    /// The answer comes from the store, or through it from the source.
     case store(CacheRequest, any FetchSource)
-    /// The answer comes from elsewhere, under a key of its own: a method that is not stored, a demo answer.
+    /// The answer comes from elsewhere, under a key of its own: a method that is not stored, or a demo answer.
     case other(CacheKey, () async throws(BatchRefusal) -> Answer)
 
     var key: CacheKey {
@@ -342,21 +344,21 @@ package enum BatchRoute {
     }
 }
 
-/// Finds the route of an item. It sends no request, and is called more than once for an item.
+/// Finds the route of an item. It sends no request, and is called more than once for each item.
 package typealias BatchResolver =
     @Sendable (BatchItem, isolated EventLoop) async throws(BatchRefusal) -> BatchRoute
 
-/// The item that an answer sends on to: the target of a redirect, with the fields that may go there. Nil where the
-/// answer is no redirect of the item that can be followed. It sends no request, and throws why one must not be followed.
+/// Finds the item that a redirect leads to, with the fields that may go there; nil if the answer is no redirect of the
+/// item that can be followed. It sends no request, and throws the reason if the redirect must not be followed.
 package typealias BatchFollower =
     @Sendable (BatchItem, ResponseHead, isolated EventLoop) throws(BatchRefusal) -> BatchItem?
 
-/// What has changed in a batch; told on its loop, after the change.
+/// A change of a batch, reported on its loop after the change.
 package enum BatchChange: Sendable, Equatable {
-    /// The batch as a whole.
+    /// The state of the batch has changed.
     case state(BatchState)
     /// The item at this position has another state, size or outcome.
     case entry(Int)
-    /// This many bytes have come for the item at this position.
+    /// This many bytes have arrived for the item at this position.
     case received(Int, bytes: Int)
 }

@@ -1,5 +1,5 @@
 // The files that items of a batch are written to: whole or not at all, without content coding, below one folder or
-// wherever a program says.
+// anywhere.
 
 import CacheStore
 import Content
@@ -8,34 +8,35 @@ import Glibc
 import HTTPWire
 import Synchronization
 
-/// The files of items. A file has either its old bytes or all of the new ones at any moment.
+/// The files of items. At any moment a file has either its old bytes or all of the new ones.
 ///
 /// Sendable: the names that are being written are under a mutex.
 package final class BatchFiles: Sendable {
-    /// The folder or the paths that names of files lead to.
+    /// The place that names of files lead to.
     fileprivate enum Place: Sendable {
-        /// Relative paths lead below `folder`; drafts have random names in `drafts`.
+        /// Relative paths lead below `folder`; unfinished files have random names in `drafts`.
         case below(folder: String, drafts: String)
-        /// Absolute paths lead anywhere; a draft is beside its file.
+        /// Absolute paths lead anywhere; an unfinished file is beside its final place.
         case anywhere
     }
 
     fileprivate let place: Place
-    /// Makes the folders whole that files are made in.
+    /// Makes missing folders before files are made in them.
     fileprivate let prepare: @Sendable () throws -> Void
     private let pool: IOPool
-    /// Whether content codings are taken off what is written for an item.
+    /// Whether the content codings of an item's body are removed before it is written.
     private let isDecoded: @Sendable (BatchItem) -> Bool
-    /// The names that items write to now.
+    /// The names of the files that items are writing now.
     private let busy = Mutex<Set<String>>([])
 
-    /// Names are relative paths below a folder.
+    /// Makes the files of relative paths below a folder.
     /// - Parameters:
     ///   - folder: an absolute path; it is created with the first file.
-    ///   - drafts: a folder of the same file system, whose names are random; it exists, and its owner
-    ///     removes what a killed process has left in it.
-    ///   - pool: for what blocks.
-    ///   - prepare: called before anything is made, on the pool: makes both folders' own folder whole.
+    ///   - drafts: an existing folder on the same file system, for random names; its owner removes what a killed
+    ///     process has
+    ///     left in it.
+    ///   - pool: the threads of blocking calls.
+    ///   - prepare: called on the pool before anything is created; it makes the folder that contains both folders.
     package init(
         folder: String,
         drafts: String,
@@ -48,10 +49,11 @@ package final class BatchFiles: Sendable {
         isDecoded = { _ in false }
     }
 
-    /// Names are absolute paths; a file is written beside its place under a name that begins with a dot.
+    /// Makes the files of absolute paths; an unfinished file is beside its final place under a name that begins with a
+    /// dot.
     /// - Parameters:
-    ///   - pool: for what blocks.
-    ///   - isDecoded: whether content codings are taken off what is written for an item.
+    ///   - pool: the threads of blocking calls.
+    ///   - isDecoded: whether the content codings of an item's body are removed before it is written.
     package init(anywhereWith pool: IOPool, isDecoded: @escaping @Sendable (BatchItem) -> Bool) {
         place = .anywhere
         prepare = {}
@@ -59,7 +61,7 @@ package final class BatchFiles: Sendable {
         self.isDecoded = isDecoded
     }
 
-    /// Why a name cannot be that of a file; nil where it can.
+    /// The reason why a name is not valid for a file; nil if it is valid.
     func refusal(of name: String) -> String? {
         switch place {
         case .below: Self.refusal(below: name)
@@ -82,11 +84,12 @@ package final class BatchFiles: Sendable {
             : "'\(name)' is not a relative path; write one such as maps/world.json, without empty segments or dot segments"
     }
 
-    /// Begins the file of an item, in folders that are created where they are missing.
+    /// Begins the file of an item, and creates missing folders.
     /// - Parameters:
-    ///   - name: the item's file.
-    ///   - fields: of the response that is written.
-    /// - Throws: ``BatchRefusal`` where the name is none, another item writes to it now, or no file can be made there.
+    ///   - name: the name of the item's file.
+    ///   - fields: the fields of the response that is written.
+    /// - Throws: ``BatchRefusal`` if the name is invalid, another item is writing the file, or no file can be created
+    ///   there.
     func begin(_ name: String, for item: BatchItem, _ fields: Fields) async throws(BatchRefusal) -> BatchFile {
         let codings = isDecoded(item) ? ContentCoding.codings(fields) ?? [] : []
         if let refusal = refusal(of: name) { throw BatchRefusal(refusal) }
@@ -109,7 +112,7 @@ package final class BatchFiles: Sendable {
     }
 }
 
-/// A file that is being written; ``finish()`` or ``abandon()`` ends it, once.
+/// A file that is being written; ``finish()`` or ``abandon()`` ends it, exactly once.
 struct BatchFile: Sendable {
     private let files: BatchFiles
     private let name: String
@@ -118,14 +121,14 @@ struct BatchFile: Sendable {
     private let descriptor: Int32
     private let decoding: FileDecoding?
 
-    /// It blocks.
+    /// Creates the file; blocks.
     fileprivate init(_ name: String, in files: BatchFiles, _ decoding: FileDecoding?) throws {
         try files.prepare()
         self.files = files
         self.decoding = decoding
         self.name = name
         let (parent, drafts): (String, String)
-        // A program's files get what its umask allows; those of a daemon are not for others to change.
+        // The umask decides about the files of a program; the files of a daemon are not writable for others.
         let modes: (folder: mode_t, file: mode_t)
         switch files.place {
         case .below(let folder, let others):
@@ -142,9 +145,9 @@ struct BatchFile: Sendable {
             drafts = parent
             try Folders.make(parent, mode: modes.folder)
         }
-        // What stands in the way is found before anything is fetched.
+        // An obstacle is found before anything is fetched.
         guard access("\(parent)/.", W_OK) == 0 else { throw SystemError("write to \(parent)") }
-        // An item or a program may have a file of any name beside its place, so that the name is random.
+        // The name of an unfinished file is random, because any fixed name might belong to another item or program.
         let draft = String(UInt64.random(in: 0 ... .max), radix: 36)
         temporary = drafts == parent ? "\(drafts)/.\(draft).download" : "\(drafts)/\(draft)"
         descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, modes.file)
@@ -183,9 +186,10 @@ struct BatchFile: Sendable {
         }
     }
 
-    /// The file takes its place when all of it has reached the disk.
-    /// - Parameter isStored: the bytes are somewhere else, too. Of others the file stays where it was written if it cannot
-    ///   take its place; the refusal names it.
+    /// Moves the file to its place as soon as all of it has reached the disk.
+    /// - Parameter isStored: whether the store has the bytes, too. If not, a file that cannot be moved to its place
+    ///   stays where
+    ///   it was written, and the refusal names it.
     func finish(isStored: Bool) async throws(BatchRefusal) {
         defer { files.end(name) }
         let (descriptor, temporary, place, decoding) = (descriptor, temporary, place, decoding)
@@ -212,7 +216,7 @@ struct BatchFile: Sendable {
         }
     }
 
-    /// What is in its place stays as it is.
+    /// Removes the unfinished file; a file at its final place stays as it is.
     func abandon() async {
         defer { files.end(name) }
         let (descriptor, temporary) = (descriptor, temporary)
@@ -225,27 +229,29 @@ struct BatchFile: Sendable {
 
 // MARK: - A file without content codings
 
-/// Sendable: the decoder is under a mutex, which nobody else waits for: the pieces of a body come one after the other.
+/// The decoder of a file's content. Sendable: it is under a mutex without contention, because the pieces of a body
+/// arrive one after the other.
 final class FileDecoding: Sendable {
-    /// The bytes are not in the coding that they are said to be in, or not all of them came.
+    /// The bytes do not have the content coding that their response names, or end too early.
     struct Broken: Error, CustomStringConvertible {
         let description = "the body is not in the coding which its Content-Encoding names, or not whole"
     }
 
     private struct State {
         let decoder: ContentDecoder
-        /// There was a coded byte.
+        /// Whether a coded byte has arrived.
         var hasBegun = false
     }
 
     private let state: Mutex<State>
 
-    /// - Parameter codings: in the order of decoding.
+    /// Makes a decoder.
+    /// - Parameter codings: the content codings, in the order of decoding.
     init(_ codings: [ContentCoding]) { state = Mutex(State(decoder: ContentDecoder(codings))) }
 
-    /// Decodes bytes, and writes a part as soon as it is decoded: a few coded bytes may unfold to more than fits into
-    /// memory.
-    /// - Throws: ``Broken``, and what `write` throws.
+    /// Decodes bytes, and writes each part as soon as it is decoded, because a few coded bytes may unfold to more than
+    /// fits into memory.
+    /// - Throws: ``Broken``, or what `write` throws.
     func decode(_ coded: [UInt8], _ write: @Sendable (UnsafeRawBufferPointer) throws -> Void) throws {
         try state.withLock { state in
             if !coded.isEmpty { state.hasBegun = true }
@@ -265,6 +271,6 @@ final class FileDecoding: Sendable {
         }
     }
 
-    /// Every byte has come; a body without any has no coding to end.
+    /// Whether the coded content is complete; a body without bytes has no coding to end.
     var isWhole: Bool { state.withLock { !$0.hasBegun || $0.decoder.isAtEnd } }
 }

@@ -1,5 +1,5 @@
-// Runs a batch on a loop: a few items at a time, each through the download core, every byte and outcome
-// counted for this batch alone.
+// Runs a batch on a loop: a few items at a time, each through the download core. Every byte and outcome is counted for
+// this batch alone.
 
 import CacheStore
 package import EventLoop
@@ -8,25 +8,25 @@ import HTTPWire
 package import Policies
 import Synchronization
 
-/// Runs one batch. ``check(on:)`` and ``run(on:)`` take turns and are called on the loop whose sources the resolver
-/// hands out; everything else may be called on any thread.
+/// Runs one batch. ``check(on:)`` and ``run(on:)`` are called one after the other, on the loop of the resolver's
+/// sources; everything else may be called on any thread.
 ///
-/// Sendable: what changes is under its own mutex.
+/// Sendable: all mutable state is under its own mutex.
 package final class BatchRunner: Sendable {
     fileprivate struct State {
         var batch: Batch
         var totals: BatchTotals
-        /// Position of the first item that has failed.
+        /// The position of the first item that has failed.
         var firstFailed: Int?
-        /// Position of the next item that a worker looks at.
+        /// The position of the next item that a worker considers.
         var next = 0
-        /// The tasks that work on items; they are cancelled with the batch.
+        /// The tasks that process items; they are cancelled with the batch.
         var workers: [Task<Void, Never>] = []
-        /// An item has failed, and no further one is begun.
+        /// Whether an item has failed and no further item is begun.
         var isStopped = false
-        /// Somebody outside wants it to end.
+        /// Whether a caller has cancelled the batch.
         var isCancelled = false
-        /// An item has failed, and takes the rest with it.
+        /// Whether an item has failed and ends all others.
         var isGivenUp = false
 
         var cancelsRest: Bool { isCancelled || isGivenUp }
@@ -41,14 +41,15 @@ package final class BatchRunner: Sendable {
     private let observe: (@Sendable (BatchChange) -> Void)?
     private let state: Mutex<State>
 
+    /// Makes a runner.
     /// - Parameters:
     ///   - batch: the state to continue from; items that are not queued stay as they are.
-    ///   - accepted: the statuses of a success; with every other one an item has failed. 200 to 299 by default.
+    ///   - accepted: the statuses of a success, 200 to 299 by default; an item with another one has failed.
     ///   - resolve: finds the route of an item.
-    ///   - observe: told of changes on the loop; it must be quick.
-    ///   - follow: finds where a redirect leads to; nil: a redirect is an answer like others.
-    ///   - files: where items are written that name a file; nil: such an item fails.
-    ///   - sizePriority: of the requests for sizes.
+    ///   - observe: called on the loop with each change; it must be quick.
+    ///   - follow: finds the item that a redirect leads to; if nil, a redirect is an answer like any other.
+    ///   - files: the files that items are written to; if nil, an item with a file fails.
+    ///   - sizePriority: the priority of requests for sizes.
     package init(
         _ batch: Batch,
         core: DownloadCore,
@@ -70,10 +71,10 @@ package final class BatchRunner: Sendable {
         state = Mutex(State(batch: batch, totals: batch.totals, firstFailed: firstFailed))
     }
 
-    /// The batch as it is now.
+    /// The present state of the batch with its items.
     package var batch: Batch { state.withLock { $0.batch } }
 
-    /// The state and the totals of the batch, without its items.
+    /// The present state and totals of the batch, without its items.
     package var progress: (state: BatchState, totals: BatchTotals) {
         state.withLock { ($0.batch.state, $0.totals) }
     }
@@ -87,14 +88,14 @@ package final class BatchRunner: Sendable {
 
     // MARK: - From outside
 
-    /// Looks for the sizes of the items that are queued, and downloads nothing. An empty batch is checked at once.
+    /// Finds out the sizes of the queued items, and downloads nothing. An empty batch is checked at once.
     package func check(on loop: isolated EventLoop) async {
         guard become(.checking) else { return }
         await work(.check, on: loop)
         become(state.withLock { $0.isCancelled } ? .cancelled : .checked)
     }
 
-    /// Downloads what is queued; waits for all of it. An empty batch is done at once.
+    /// Downloads the queued items, and waits for all of them. An empty batch is done at once.
     package func run(on loop: isolated EventLoop) async {
         guard become(.running) else { return }
         await work(.download, on: loop)
@@ -116,15 +117,15 @@ package final class BatchRunner: Sendable {
             state.isCancelled = true
             return (!state.batch.state.isRunning, state.workers)
         }
-        // Outside the mutex: cancellation handlers of the workers run at once, on this thread.
+        // Outside the mutex, because the cancellation handlers of the workers run on this thread at once.
         for worker in workers { worker.cancel() }
         guard isIdle else { return }
         cancelQueued()
         become(.cancelled)
     }
 
-    /// Queues the items that failed or were cancelled, once the batch has ended; ``run(on:)`` then downloads it.
-    /// - Returns: how many items that are.
+    /// Queues the items that failed or were cancelled, after the end of the batch; ``run(on:)`` then downloads them.
+    /// - Returns: the number of these items.
     @discardableResult
     package func requeue() -> Int {
         let (count, wasEnded) = state.withLock { state in
@@ -144,7 +145,7 @@ package final class BatchRunner: Sendable {
         return count
     }
 
-    /// Queues a batch that was only checked, or stopped, so that ``run(on:)`` downloads what is queued in it.
+    /// Queues a batch that was only checked, or that has stopped, so that ``run(on:)`` downloads its queued items.
     package func goOn() {
         guard [.checked, .stopped].contains(progress.state) else { return }
         become(.queued)
@@ -188,7 +189,7 @@ package final class BatchRunner: Sendable {
         if isCancelled { cancelQueued() }
     }
 
-    /// The next item to work at.
+    /// The position of the next item to process; nil if there is none.
     private func take() -> Int? {
         let index: Int? = state.withLock { state in
             guard !state.isStopped, !state.cancelsRest else { return nil }
@@ -216,7 +217,7 @@ package final class BatchRunner: Sendable {
         for index in cancelled { observe?(.entry(index)) }
     }
 
-    /// Finds the items that repeat earlier ones, and those that have no route. It keeps the given order, so that the
+    /// Finds the items that repeat earlier ones, and those without a route. It goes in the given order, so that the
     /// later of two equal items is the duplicate.
     private func identify(on loop: isolated EventLoop) async {
         var first: [Identity: Int] = [:]
@@ -246,8 +247,9 @@ package final class BatchRunner: Sendable {
         }
     }
 
-    /// - Parameter named: the files of earlier items, and their positions.
-    /// - Throws: ``BatchRefusal`` where the item cannot be written to a file of that name.
+    /// Checks the file of an item.
+    /// - Parameter named: the files of earlier items with their positions.
+    /// - Throws: ``BatchRefusal`` if the item cannot be written to a file of that name.
     private func checkFile(_ name: String, _ index: Int, _ named: inout [String: Int]) throws(BatchRefusal) {
         guard let files else {
             throw BatchRefusal("there is no folder for '\(name)'; set 'cache.disk', or leave 'file' out")
@@ -275,7 +277,8 @@ package final class BatchRunner: Sendable {
 
     // MARK: - Changing
 
-    /// - Returns: whether the batch may be in that state now, and is.
+    /// Changes the state of the batch.
+    /// - Returns: whether the change is legal and was made.
     @discardableResult
     private func become(_ next: BatchState) -> Bool {
         let became = state.withLock { state in
@@ -297,7 +300,7 @@ package final class BatchRunner: Sendable {
         observe?(.received(index, bytes: count))
     }
 
-    /// The item has failed: what becomes of the others is for the options to say.
+    /// Marks the item as failed; the batch's options decide about the other items.
     func fail(_ index: Int, _ reason: String, status: Int? = nil) {
         let toCancel: [Task<Void, Never>] = state.withLock { state in
             let isCheck = state.batch.state == .checking
@@ -335,7 +338,7 @@ extension BatchRunner.State {
         }
     }
 
-    /// The size is known already, and only sizes are looked for.
+    /// Whether the item needs no more work: only sizes are looked for, and its size is known.
     fileprivate func isSettled(_ index: Int) -> Bool {
         batch.state == .checking && batch.entries[index].check != nil
     }
@@ -362,7 +365,7 @@ extension BatchRunner {
         switch probe {
         case .valid(let length):
             change(index) { entry in
-                // A file is still to be written.
+                // The item is not done before its file is written.
                 entry.state = entry.item.file == nil ? .done : .queued
                 entry.check = .valid
                 entry.size = length
@@ -391,7 +394,7 @@ extension BatchRunner {
 
     // MARK: - Downloads
 
-    /// Redirects that are followed for one item.
+    /// The largest number of redirects that are followed for one item.
     private static let redirects = 10
 
     func download(_ index: Int, on loop: isolated EventLoop) async {
@@ -402,7 +405,8 @@ extension BatchRunner {
         }
     }
 
-    /// - Returns: the item that a redirect leads to; nil: the item at the index is over.
+    /// Downloads the item at an index.
+    /// - Returns: the item that a redirect leads to; nil if the item at the index has ended.
     private func download(
         _ item: BatchItem,
         _ index: Int,
@@ -414,10 +418,10 @@ extension BatchRunner {
         do throws(BatchRefusal) {
             switch try await resolve(item, loop) {
             case .store(var ask, let source):
-                // A refresh in the background would not be counted as this item's download, so a
-                // batch accepts no stale answer.
+                // A batch accepts no stale answer, because the refresh behind it would not count as this item's
+                // download.
                 ask.request.fields.appendMember(.cacheControl, "min-fresh=0")
-                // A placeholder is no download: the item waits for the response itself, however long that takes.
+                // A placeholder is no download, so the item waits for the response itself, however long that takes.
                 ask.phases?.placeholder = nil
                 ask.phases?.fallback = nil
                 ask.policy.otherVariant = .none
@@ -449,7 +453,7 @@ extension BatchRunner {
         return nil
     }
 
-    /// The item was not asked for: it was refused, its batch was cancelled, or it is left out on purpose.
+    /// Ends an item that was not requested: it was refused, its batch was cancelled, or it is left out on purpose.
     private func end(_ index: Int, _ item: BatchItem, _ refusal: BatchRefusal) {
         if Task.isCancelled { return cancelled(index) }
         guard refusal.isSkip else { return fail(index, item, refusal) }
@@ -465,10 +469,10 @@ extension BatchRunner {
         fail(index, isOwn ? refusal.description : "a redirect led to \(item.url.prefix { $0 != "?" }): \(refusal)")
     }
 
-    /// Reads the body of a redirect, so that the redirect is stored where it may be.
+    /// Reads the body of a redirect, so that the redirect is stored if it may be.
     private func drain(_ answer: Answer, on loop: isolated EventLoop) async {
         defer { answer.reader?.close() }
-        // What becomes of it does not count: the item is what the redirect leads to.
+        // A failure here does not count, because the item is what the redirect leads to.
         var left = 1 << 20
         while left > 0, let piece = try? await answer.reader?.next(maxBytes: 1 << 18, on: loop) { left -= piece.count }
     }
@@ -487,7 +491,7 @@ extension BatchRunner {
         if status == 206 { return fail(index, "the origin answered 206, and no part was asked for", status: status) }
         if let reason = substitute(answer) { return fail(index, reason, status: status) }
         let cache = answer.cacheStatus
-        // Nothing came from the origin for this item alone.
+        // Whether the origin sent nothing for this item alone.
         let isStored = cache?.hit == true || cache?.detail == CacheStatus.Detail.revalidated.rawValue
         var file: BatchFile?
         do throws(BatchRefusal) {
@@ -501,7 +505,7 @@ extension BatchRunner {
         }
         let isEndProven = answer.reader?.isEndProven ?? true
         answer.reader?.close()
-        // Cache-Status said whether the response would be stored; only its end shows whether it was.
+        // Cache-Status predicts whether the response will be stored; only the end of storing shows whether it was.
         let unstored = isStored ? nil : isEndProven ? await answer.storing?.wait(on: loop) : .unprovenEnd
         if Task.isCancelled, isStored ? file != nil : answer.storing?.isOver == false {
             await file?.abandon()
@@ -527,8 +531,8 @@ extension BatchRunner {
     }
 
     /// Reads the body to its end, and writes it to the item's file if it has one.
-    /// - Parameter isStored: it was stored before, and none of it counts as received.
-    /// - Throws: ``BatchRefusal`` where the body ends early, or the file cannot be written.
+    /// - Parameter isStored: whether the body was stored before, so that none of it counts as received.
+    /// - Throws: ``BatchRefusal`` if the body ends early, or the file cannot be written.
     private func read(
         _ answer: Answer,
         _ index: Int,
@@ -558,7 +562,7 @@ extension BatchRunner {
         return cache.stored ? .downloaded : .notStored
     }
 
-    /// Why an answer that serves a client does not count as a download of the item; nil where it does count.
+    /// The reason why an answer that would serve a client does not count as a download of the item; nil if it counts.
     private func substitute(_ answer: Answer) -> String? {
         guard let cache = answer.cacheStatus else { return nil }
         switch cache.detail {

@@ -1,25 +1,26 @@
-// How much a request would download, found in the store and by a HEAD to the origin; the store stays unchanged.
+// Finds out how much a request would download, from the store and by a HEAD to the origin; the store stays unchanged.
 
 import CacheStore
 package import EventLoop
 import HTTPCaching
 import HTTPWire
 
-/// What a request would download.
+/// The amount that a request would download.
 package enum Probe: Sendable, Equatable {
-    /// Nothing: the stored response is fresh, or the origin validated it. With the length of its body in bytes.
+    /// Nothing, because the stored response is fresh or was validated by the origin; with the length of its body in
+    /// bytes.
     case valid(length: Int64?)
     /// A body of this many bytes.
     case sized(Int64)
     /// A body of unknown length, for the reason given.
     case unknownSize(String)
-    /// It would fail.
+    /// The request would fail, for the reason given.
     case failed(String, status: Int?)
 }
 
 extension DownloadCore {
-    /// Finds out what a request would download. Stored responses, lifetimes and what is known of the origin stay as
-    /// they are. A request with `only-if-cached` is not sent to the origin.
+    /// Finds out how much a request would download. Stored responses, lifetimes and the known capabilities of the
+    /// origin stay as they are. A request with `only-if-cached` is not sent to the origin.
     /// - Parameter accepted: the statuses of a success.
     package func probe(
         _ ask: CacheRequest,
@@ -32,8 +33,8 @@ extension DownloadCore {
         case .known(let probe): return probe
         case .stale(let response): stale = response
         }
-        // The same decision as for the answer itself. With mode `none`, `only-if-cached` is ignored and
-        // the request is forwarded.
+        // The decision is the same as for the answer itself. With mode `none`, `only-if-cached` is ignored and the
+        // request is forwarded.
         if ask.policy.mode != .none, Caching.onlyIfCached(ask.request) {
             let what = stale == nil ? "nothing is stored for this request" : "the stored response needs a check"
             return .failed("\(what), and the origin is not to be asked", status: nil)
@@ -58,7 +59,7 @@ extension DownloadCore {
         case accepted: break
         default: return .failed(answer.head.refusal(ask.shown), status: status)
         }
-        // A reload downloads the response even where it has not changed.
+        // A reload downloads the response even if it has not changed.
         if 200..<300 ~= status, let stale, !Caching.isReload(ask.request), ask.policy.revalidate != .never,
             case .unchanged = Caching.judgeHead(
                 stored: stale.head,
@@ -94,7 +95,7 @@ extension DownloadCore {
             now: clock.now()
         )
         switch decision {
-        // The validation in the background may download the response, so it counts as one to download.
+        // The validation in the background may download the response, so a stale response counts as one to download.
         case .stale, .staleAllowed(_, _, .whileRevalidate), .onlyIfCachedMiss: return .stale(found)
         case .fresh, .staleAllowed:
             guard accepted.contains(found.head.status) else {
@@ -108,8 +109,8 @@ extension DownloadCore {
 }
 
 extension ResponseHead {
-    /// Why an answer with this status fails the item.
-    /// - Parameter shown: replaces the secrets of an origin's URL for messages; nil leaves the URL as it is.
+    /// The reason why an answer with this status fails the item.
+    /// - Parameter shown: replaces the secrets in an origin's URL; if nil, the URL stays as it is.
     func refusal(_ shown: ((String) -> String)?) -> String {
         let name = reason.isEmpty ? "" : " \(reason)"
         guard 300..<400 ~= status, let location = fields.first(.location) else {

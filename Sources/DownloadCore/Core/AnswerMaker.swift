@@ -1,5 +1,5 @@
-// How a stored response, an arriving one, or a failure becomes an answer, and its body without a content coding where
-// the client takes none.
+// Makes answers from stored responses, arriving responses and failures, and decodes a body for a client that does not
+// accept its content coding.
 
 package import CacheStore
 import Content
@@ -8,11 +8,11 @@ package import HTTPCaching
 package import HTTPWire
 import Upstream
 
-/// Makes answers. All loops share it; each answer is for the loop that is named.
+/// Makes answers. All loops share it; each answer is for the loop that the caller names.
 ///
-/// Sendable: nothing in it changes.
+/// Sendable: immutable.
 package final class AnswerMaker: Sendable {
-    /// The pseudonym in Cache-Status.
+    /// The name of this cache in Cache-Status.
     let cacheName: String
     private let clock: WallClock
 
@@ -21,7 +21,7 @@ package final class AnswerMaker: Sendable {
         self.clock = clock
     }
 
-    /// An answer from a stored response: whole, or 304 where the request's conditions say so.
+    /// The answer from a stored response: whole, or 304 if the request's conditions say so.
     func stored(
         _ ask: CacheRequest,
         _ response: StoredResponse,
@@ -32,9 +32,9 @@ package final class AnswerMaker: Sendable {
         at(hand: response.head, response.body, ask.request, age: age, status, on: loop)
     }
 
-    /// An answer to GET or HEAD from what the daemon itself has, obeying conditions and ranges as an origin does (RFC
-    /// 9110 section 13.2.2).
-    /// - Parameter body: complete.
+    /// The answer to GET or HEAD from a representation that the daemon itself has. It obeys conditions and ranges as an
+    /// origin does (RFC 9110 section 13.2.2).
+    /// - Parameter body: a complete body.
     package func own(
         _ request: RequestHead,
         _ head: ResponseHead,
@@ -48,8 +48,8 @@ package final class AnswerMaker: Sendable {
         return at(hand: own.head, body, request, age: nil, nil, on: loop)
     }
 
-    /// An answer from a response that is stored as a whole: all of it, parts of it, or a 304 where the
-    /// request's conditions hold.
+    /// The answer from a response that is stored as a whole: all of it, parts of it, or a 304 if the request's
+    /// conditions hold.
     private func at(
         hand head: StoredHead,
         _ body: Body,
@@ -73,7 +73,7 @@ package final class AnswerMaker: Sendable {
         }
     }
 
-    /// An answer that is still on its way from the origin.
+    /// The answer from a response that is still arriving from the origin.
     func arriving(
         _ ask: CacheRequest,
         _ fetched: FetchedResponse,
@@ -98,8 +98,8 @@ package final class AnswerMaker: Sendable {
         return answer
     }
 
-    /// No answer from the origin.
-    /// - Parameter staleRefusal: why the stale stored response, if there is one, may not be served instead.
+    /// The answer to a request whose origin gave none.
+    /// - Parameter staleRefusal: the reason why the stale stored response, if there is one, may not be served instead.
     @inline(never) package func failure(
         _ error: FetchError,
         _ forwardReason: ForwardReason,
@@ -107,7 +107,7 @@ package final class AnswerMaker: Sendable {
         staleRefusal: StaleRefusal? = nil
     ) -> Answer {
         if case .offline = error {
-            // It did not go forward, and it is no hit.
+            // The request was not forwarded, and it is no hit.
             let status = CacheStatus(cacheName: cacheName, detail: StaleAllowance.offline.rawValue)
             return Answer(head: ResponseHead(status: error.status), cacheStatus: status, failure: error)
         }
@@ -123,13 +123,13 @@ package final class AnswerMaker: Sendable {
         )
     }
 
-    /// 504 to `only-if-cached` (RFC 9111 section 5.2.1.7).
+    /// The answer 504 to `only-if-cached` (RFC 9111 section 5.2.1.7).
     func gatewayTimeout(_ reason: String) -> Answer {
         let status = CacheStatus(cacheName: cacheName, detail: CacheStatus.Detail.onlyIfCached.rawValue)
         return Answer(head: ResponseHead(status: 504), cacheStatus: status, failure: .onlyIfCached(reason))
     }
 
-    /// An empty answer in the place of the origin's, which was not asked.
+    /// The empty answer in place of the origin's, which was not requested.
     package func unasked(_ status: Int) -> Answer {
         let detail = CacheStatus.Detail.fault.rawValue
         var answer = Answer(
@@ -152,7 +152,7 @@ package final class AnswerMaker: Sendable {
         )
     }
 
-    /// The head of that answer, and how long its body is.
+    /// The head of a forwarded answer, and the length of its body.
     func forwardedAnswer(_ head: ResponseHead, _ framing: BodyFraming, isHead: Bool, _ forwardReason: ForwardReason)
         -> Answer
     {
@@ -160,7 +160,7 @@ package final class AnswerMaker: Sendable {
         answer.fields = HopByHop.forwardable(answer.fields, isRequest: false)
         var result = Answer(head: answer, cacheStatus: status(of: forwardReason, forwardStatus: answer.status))
         switch framing {
-        // The length is that of the body which is left out.
+        // The length is that of the body which HEAD and 304 leave out.
         case _ where isHead || answer.status == 304:
             result.length = answer.fields.first(.contentLength).flatMap { Int64($0) }
         case .none: result.length = 0
@@ -170,7 +170,7 @@ package final class AnswerMaker: Sendable {
         return result
     }
 
-    /// A file in the place of an answer from the origin.
+    /// The answer with a file in place of the origin's.
     func standIn(
         _ file: SubstituteResponse,
         _ ask: CacheRequest,
@@ -191,7 +191,7 @@ package final class AnswerMaker: Sendable {
 // MARK: - Ranges of a whole response
 
 extension Answer {
-    /// The parts that a request asks for of a complete response; nil where it gets all of it.
+    /// The parts of a complete response that a request wants; nil if it gets all of it.
     static func ranged(
         _ request: RequestHead,
         _ head: StoredHead,
@@ -214,8 +214,8 @@ extension Answer {
         }
     }
 
-    /// A 206 with one part, or with several.
-    /// - Parameter readers: one for each range.
+    /// The answer 206 with one part, or with several.
+    /// - Parameter readers: the readers of the ranges, in order.
     static func parts(
         _ ranges: [Range<Int64>],
         of head: StoredHead,
@@ -253,15 +253,16 @@ extension Answer {
         )
     }
 
-    /// 416 (RFC 9110 section 15.5.17).
+    /// The answer 416 (RFC 9110 section 15.5.17).
     static func unsatisfiable(_ length: Int64, _ status: CacheStatus?) -> Answer {
         var answer = Answer(head: Caching.unsatisfiableHead(length: length), length: 0, cacheStatus: status)
         answer.isUnsatisfiable = true
         return answer
     }
 
-    /// One part of a response that is still arriving and being stored. Several parts would wait for one another in
-    /// memory, so a request for them gets the whole response, as it does while the length is unknown.
+    /// The answer with one part of a response that is still arriving and being stored. Several parts would wait for one
+    /// another in memory, so a request for them gets the whole response, and so does each request while the length is
+    /// unknown.
     static func arrivingPart(
         _ ask: CacheRequest,
         _ fetched: FetchedResponse,
@@ -289,20 +290,21 @@ extension Answer {
 
 // MARK: - Representations at hand
 
-/// A response that is answered with, and is not stored.
+/// A representation that is answered with, and not stored.
 package struct OwnRepresentation: Sendable {
-    /// Its head as the rules of conditions and ranges take it.
+    /// The head in the form that the rules of conditions and ranges take.
     package let head: StoredHead
 
+    /// Describes a representation.
     /// - Parameters:
-    ///   - head: of the answer with all of it.
-    ///   - length: bytes of its body; nil where nobody knows.
+    ///   - head: the head of an answer with all of it.
+    ///   - length: the length of its body in bytes; nil if it is unknown.
     ///   - now: Unix seconds.
     package init(_ head: ResponseHead, length: Int64?, now: Int64) {
         var fields = head.fields
         // Last-Modified is a strong validator only beside a later Date (RFC 9110 section 8.8.2.2).
         if !fields.contains(.date) { fields.append(.date, HTTPDate.format(now)) }
-        // As it is: nothing of it is stored.
+        // No field is removed, because nothing is stored.
         self.head = StoredHead(
             status: head.status,
             reason: head.reason,
@@ -319,11 +321,12 @@ package struct OwnRepresentation: Sendable {
         )
     }
 
-    /// The request with the conditions that count here; nil where one of its preconditions does not hold, which is a 412.
+    /// The request with the conditions that count for this representation; nil if a precondition does not hold, which
+    /// means 412.
     package func judged(_ request: RequestHead) -> RequestHead? {
         guard Caching.meetsPreconditions(request: request, stored: head) else { return nil }
         var request = request
-        // Without Last-Modified a date is compared with nothing.
+        // Without Last-Modified, a date condition has nothing to be compared with.
         if !head.fields.contains(.lastModified) { request.fields.remove(.ifModifiedSince) }
         return request
     }
@@ -331,11 +334,11 @@ package struct OwnRepresentation: Sendable {
 
 // MARK: - Decoded bodies
 
-/// Reads coded bytes and writes decoded ones, as long as somebody reads these. Loop-bound.
+/// Reads coded bytes and writes decoded ones, as long as they have a reader. Loop-bound.
 final class DecodedBody {
-    /// Bytes of the decoded body that wait for its reader.
+    /// The most decoded bytes that wait for the reader.
     private static let window = 256 * 1024
-    /// Steps of at most 32 KiB between two turns of the loop.
+    /// The number of steps, of at most 32 KiB each, before other work of the loop gets its turn.
     private static let stepsAtOnce = 8
 
     private let source: BodyReader
@@ -350,7 +353,7 @@ final class DecodedBody {
         decoder = ContentDecoder([coding])
     }
 
-    /// A reader of the decoded body; nil where the coded one cannot be read from its start.
+    /// A reader of the decoded body; nil if the coded one cannot be read from its start.
     static func reader(
         of body: Body,
         _ coding: ContentCoding,
@@ -395,9 +398,9 @@ final class DecodedBody {
         }
     }
 
-    /// Decodes all of some bytes; waits where the reader is slow.
+    /// Decodes all of these bytes; waits if the reader is slow.
     private func write(_ chunk: Chunk, _ range: Range<Int>, on loop: isolated EventLoop) async throws(BodyError) {
-        // The caller holds the chunk.
+        // The caller keeps the chunk alive.
         var isFull = try decode(UnsafeRawBufferPointer(rebasing: chunk.bytes[range]))
         while decoder.isStopped {
             if isFull, !isAbandoned {
@@ -406,13 +409,13 @@ final class DecodedBody {
                 await Task.yield()
             }
             if isAbandoned { throw .cancelled }
-            // What was left of the chunk is the decoder's now.
+            // The rest of the chunk's bytes is in the decoder already.
             isFull = try decode(UnsafeRawBufferPointer(start: nil, count: 0))
         }
         if isAbandoned { throw .cancelled }
     }
 
-    /// Decodes until the reader is behind, or it is the turn of others.
+    /// Decodes until the reader is behind, or until other work of the loop gets its turn.
     /// - Returns: whether the reader is behind.
     private func decode(_ bytes: UnsafeRawBufferPointer) throws(BodyError) -> Bool {
         var (isFull, steps) = (false, 0)

@@ -1,5 +1,5 @@
-// A resource by key: found in memory or on disk, checked with the origin, or fetched; the one place that puts these
-// steps in order, and the parts that take them.
+// Answers for a resource by key: found in memory or on disk, checked with the origin, or fetched. This is the one place
+// that puts these steps in order.
 
 package import CacheStore
 package import EventLoop
@@ -8,43 +8,46 @@ package import HTTPWire
 
 /// The download core. All loops share it; each request is answered on its own loop.
 ///
-/// Sendable: everything it holds is.
+/// Sendable: all members are.
 package final class DownloadCore: Sendable {
     package let cacheName: String
     /// The memory tier, for the fast path, whose lookup must not wait.
     package let memory: MemoryTier
-    /// The tier whose open files the fast path answers from.
+    /// The tier whose open files the fast path answers from; nil if no tier has files.
     let files: (any FileTier)?
     package let clock: WallClock
     package let invalidations: Invalidations
     package let budget: BodyBudget
-    /// What the parts of the core, and the fetches that outlive requests, work with: all of the above, and more.
+    /// The state that the parts of the core share with fetches that outlive their requests.
     let context: FetchContext
     let sharedFetches: SharedFetches
 
     // MARK: - The parts, which the modules above ask by themselves
 
-    /// All tiers: their numbers, listings and limits.
+    /// All tiers, with their statistics, listings and limits.
     package let store: TieredStore
-    /// Makes answers of representations that are at hand, and of failures.
+    /// Makes answers from representations that are at hand, and from failures.
     package let answers: AnswerMaker
     /// Finds and explains what is stored for a request.
     package let lookup: Lookup
-    /// Passes requests on without storing their answers.
+    /// Forwards requests without storing their answers.
     package let forwarder: Forwarder
     /// Invalidates, purges and pins stored responses, and ends fetches.
     package let housekeeping: Housekeeping
     /// Answers from seed folders.
     package let seeds: SeedAnswers
 
+    /// Makes a core.
     /// - Parameters:
-    ///   - cacheName: the pseudonym in Cache-Status.
+    ///   - cacheName: the name of this cache in Cache-Status.
     ///   - memoryMaxObject: the largest body of the memory tier, in bytes.
-    ///   - tiers: behind memory, in the order in which they are asked; see ``TieredStore/close()``.
-    ///   - diskMaxObject: bytes of one body that they take at most.
-    ///   - invalidations: nil are those that a tier keeps, which outlive the process; where none does, new ones.
-    ///   - headTimeout: nanoseconds that the answer to a validation by HEAD may take; then a GET follows.
-    ///   - report: called with events for the operator's log; any thread.
+    ///   - tiers: the tiers behind memory, in the order in which they are asked; see ``TieredStore/close()``.
+    ///   - diskMaxObject: the largest body of these tiers, in bytes.
+    ///   - invalidations: the rules in force; nil for those of a tier that keeps them across restarts, or new ones if
+    ///     no tier
+    ///     does.
+    ///   - headTimeout: the time for the answer to a validation by HEAD, in nanoseconds; a GET follows after it.
+    ///   - report: called with events for the operator's log, on any thread.
     package init(
         cacheName: String,
         memory: MemoryTier,
@@ -84,15 +87,15 @@ package final class DownloadCore: Sendable {
         housekeeping = Housekeeping(context)
     }
 
-    /// What has happened since the start. Any thread.
+    /// The counts of events since the start. Any thread.
     package var counts: CoreCounts { context.notes.counts }
 
-    /// Shared fetches under way. A fetch counts until its response is stored or dropped.
+    /// The number of shared fetches under way. A fetch counts until its response is stored or dropped.
     package var fillCount: Int { context.underWay.count }
 
     /// Waits until no fetch for the store is under way.
-    /// - Parameter timeout: in nanoseconds.
-    /// - Returns: false when the patience ended or the task was cancelled.
+    /// - Parameter timeout: nanoseconds.
+    /// - Returns: false if the time was up or the task was cancelled.
     @discardableResult
     package func settle(timeout: UInt64, on loop: isolated EventLoop) async -> Bool {
         await context.underWay.none(timeout: timeout, on: loop)
@@ -101,8 +104,8 @@ package final class DownloadCore: Sendable {
     /// The statistics of incomplete responses.
     package var partialStatistics: PartialStatistics { context.partials.statistics }
 
-    /// Offline: no origin is contacted. A stored response answers whatever its age, and any other request gets a 504.
-    /// Fetches under way continue. Any thread.
+    /// Whether the daemon is offline: no origin is contacted, a stored response answers at any age, and every other
+    /// request gets a 504. Fetches under way continue. Any thread.
     package var isOffline: Bool {
         get { context.isOffline }
         set { context.isOffline = newValue }
@@ -110,10 +113,11 @@ package final class DownloadCore: Sendable {
 
     // MARK: - Files that are ready
 
-    /// The stored response of a GET that needs no decision but whether it is fresh: nothing of its key is in memory,
-    /// the disk has it alone, its file is open and as it was, and no rule concerns it. Any thread; asks no disk.
+    /// The stored response of a GET that only has to be fresh: nothing of its key is in memory, the disk has exactly
+    /// one response of it, whose file is open and unchanged, and no rule concerns it. Any thread; never waits for the
+    /// disk.
     /// - Parameters:
-    ///   - keyBytes: in the form of `CacheKey.bytes`.
+    ///   - keyBytes: the key in the form of `CacheKey.bytes`.
     ///   - hash: `CacheKey.hash(keyBytes)`.
     ///   - selects: whether the request selects a response that varies.
     package func readyFile(
@@ -135,9 +139,10 @@ package final class DownloadCore: Sendable {
 
     /// Answers a GET or HEAD from the store, after a validation, from the origin, or with a placeholder or fallback.
     /// - Parameters:
-    ///   - onInterim: called on its loop with each 1xx response of a fetch that this request starts.
-    ///   - instead: called when the origin is to be asked, with whether that is to validate a stored response; a status
-    ///     is that of an empty answer, and the origin is not asked.
+    ///   - onInterim: called on the loop with each 1xx response of a fetch that this request starts.
+    ///   - instead: called before the origin is contacted, with whether the request validates a stored response; if it
+    ///     returns a
+    ///     status, the answer is empty with that status, and the origin is not contacted.
     package func answer(
         _ ask: CacheRequest,
         from source: any FetchSource,
@@ -154,12 +159,12 @@ package final class DownloadCore: Sendable {
         return withFallback(answer, ask, on: loop)
     }
 
-    // The parts of questions that never wait are functions of their own, so that a request that waits has nothing of
-    // them in its frames.
+    // Steps of an answer that never wait are separate functions, so that a waiting request has none of their variables
+    // in its frames.
 
     @inline(never) private func servesOtherVariants(_ ask: CacheRequest) -> Bool { ask.policy.otherVariant == .serve }
 
-    /// The answer, or the route's fallback where that stands in for it.
+    /// The answer, or the route's fallback if the fallback replaces it.
     @inline(never) private func withFallback(
         _ answer: Answer,
         _ ask: CacheRequest,
@@ -167,7 +172,7 @@ package final class DownloadCore: Sendable {
     ) -> Answer {
         guard let fallback = ask.phases?.fallback else { return answer }
         let status = answer.head.status
-        // A client that gets 412 or 416 has a part or a version of something else than the fallback.
+        // The fallback is not what a client that gets 412 or 416 has a part or a version of.
         let isOfRequest = status == 412 || status == 416
         let isFailure = ask.policy.success == nil ? status >= 500 : !isOfRequest && !ask.policy.isSuccess(status)
         guard answer.failure?.isOriginFailure ?? isFailure else { return answer }
@@ -196,7 +201,7 @@ package final class DownloadCore: Sendable {
             return await forwarder.forward(ask, source, forwardReason, onInterim, on: loop)
         }
         let began = clock.now()
-        // Each turn has seen a fetch end since the last one; who finds nothing after that fetches for itself.
+        // A fetch has ended in each turn since the last one; a request that then finds nothing fetches for itself.
         for turn in 0..<4 {
             switch await lookup.step(for: ask, source, since: began, on: loop) {
             case .answer(let answer): return answer
@@ -212,10 +217,10 @@ package final class DownloadCore: Sendable {
         return await forwarder.forward(ask, source, ForwardReason(.miss), onInterim, on: loop)
     }
 
-    /// The seeds that may answer a question.
+    /// The seed folder that may answer the request; nil if none may.
     @inline(never) private func seed(of ask: CacheRequest) -> SeedFolder? { ask.content == nil ? ask.seed : nil }
 
-    /// Why a question passes the store by; nil where it does not.
+    /// The reason why the request bypasses the store; nil if it does not.
     @inline(never) private func bypass(_ ask: CacheRequest) -> ForwardReason? {
         ask.policy.mode == .none ? ForwardReason(.bypass, StoreRefusal.cacheOff.rawValue) : nil
     }
@@ -225,18 +230,20 @@ package final class DownloadCore: Sendable {
 
 // MARK: - Answers that memory has ready
 
-/// The whole of a stored response that is fresh for every plain GET that selects it; what the daemon's hot path answers
-/// with, as an ``Answer``.
+/// A whole stored response that is fresh for every plain GET that selects it: the answer of the daemon's hot path as an
+/// ``Answer``.
 package struct ReadyAnswer {
-    /// The answer without a reader, since all of its body is in memory.
+    /// The answer without a reader, because all of its body is in memory.
     package let answer: Answer
     private let response: ResidentResponse
 
+    /// Finds the answer.
     /// - Parameters:
-    ///   - key: of a GET without content, and without a field of `HotPathWindow.disqualifying`.
-    ///   - fields: the fields of that request, for what varies.
-    ///   - headFormatID: as ``CacheRequest/headFormatID``: what was prepared under another policy is not found.
-    /// - Returns: nil where ``DownloadCore/answer(_:from:onInterim:on:)`` has to decide.
+    ///   - key: the key of a GET without content and without a field of `HotPathWindow.disqualifying`.
+    ///   - fields: the fields of that request, for responses that vary.
+    ///   - headFormatID: as ``CacheRequest/headFormatID``; a response that was prepared under another format is not
+    ///     found.
+    /// - Returns: nil if ``DownloadCore/answer(_:from:onInterim:on:)`` has to decide.
     package init?(to key: CacheKey, _ fields: Fields, as headFormatID: UInt64, from core: DownloadCore) {
         guard !core.isOffline else { return nil }
         let found = key.bytes.withUnsafeBytes { bytes in
@@ -262,7 +269,7 @@ package struct ReadyAnswer {
         response = found
     }
 
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     package var count: Int { response.body.count }
 
     /// Calls `read` with the bytes of the body, which are valid during the call.

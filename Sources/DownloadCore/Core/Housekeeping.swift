@@ -1,4 +1,4 @@
-// What is done to the store besides answering: invalidating, purging, pinning, ending fetches.
+// Invalidates, purges and pins stored responses, and ends fetches.
 
 package import CacheStore
 package import EventLoop
@@ -8,12 +8,12 @@ import Synchronization
 
 /// Changes what is stored and what is being fetched, as an operator or an unsafe request demands.
 ///
-/// Sendable: what it holds is.
+/// Sendable: all members are.
 package final class Housekeeping: Sendable {
     let context: FetchContext
-    /// Rules are being forgotten.
+    /// Whether spent rules are being removed now.
     private let isForgetting = Atomic<Bool>(false)
-    /// The number of rules that there was no use in forgetting some of when it was last tried.
+    /// The number of rules up to which no attempt is made to remove spent ones, because the last attempt failed.
     private let crowd = Atomic<Int>(0)
     let hardPurged = Atomic<Int>(0)
     let softPurged = Atomic<Int>(0)
@@ -23,7 +23,7 @@ package final class Housekeeping: Sendable {
     /// Ends fetches: requests that wait for a head get ``FetchError/stopped(_:)``, and readers of a body are cut off.
     /// Stored responses stay as they are; later requests fetch anew. Any thread.
     ///
-    /// Requests with other methods than GET and HEAD go on, since they may have had their effect already.
+    /// Requests with other methods than GET and HEAD go on, because they may have had their effect already.
     /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     package func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
         let result = context.fetches.cancel(isMeant)
@@ -31,19 +31,19 @@ package final class Housekeeping: Sendable {
         return result
     }
 
-    /// Drops the requests that wait for the head of a fetch that others may share: they get
-    /// ``FetchError/stopped(_:)``, and the fetch goes on for the store. Later requests may join it. Who reads a body
-    /// goes on reading, and so does what is forwarded for one request alone. Any thread.
+    /// Drops the requests that wait for the head of a shared fetch: they get ``FetchError/stopped(_:)``, and the fetch
+    /// goes on for the store. Later requests may join it. Requests that read a body go on, and so does a fetch for one
+    /// request alone. Any thread.
     /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
-    /// - Returns: how many fetches go on without those who waited, and how many requests that were.
+    /// - Returns: the number of fetches that go on, and of the requests that were dropped.
     package func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches { context.fetches.dropWaiters(isMeant) }
 
-    /// Lets fetches that others may share go on for the store, whoever leaves them after this. Any thread.
+    /// Keeps shared fetches going for the store even if all their clients leave. Any thread.
     /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     package func keepGoing(_ isMeant: (CacheKey) -> Bool) { context.fetches.keepGoing(isMeant) }
 
-    /// Removes what is stored under a key, and keeps fetches under way from being stored and from being joined: who
-    /// asks after this gets nothing that is older than this.
+    /// Removes what is stored under a key, and prevents that fetches under way are stored or joined, so that no later
+    /// request gets an older response.
     package func invalidate(_ key: CacheKey) {
         context.invalidations.invalidate(key)
         context.inFlight.forget(key)
@@ -52,9 +52,9 @@ package final class Housekeeping: Sendable {
     }
 
     /// Invalidates the stored and the arriving responses of the URLs of these keys, in every service, and all that the
-    /// rules match. When it returns, no crash can bring one of them back.
-    /// - Parameter anyHost: keys that match with any host in place of their own; finding these takes a
-    ///   walk through the memory tier.
+    /// rules match. After it has returned, no crash can bring one of them back.
+    /// - Parameter anyHost: keys that match with any host in place of their own; to find these, the memory tier is
+    ///   searched.
     package func invalidate(
         _ keys: [CacheKey],
         _ rules: Set<InvalidationRule> = [],
@@ -65,7 +65,7 @@ package final class Housekeeping: Sendable {
         let rules = Array(rules.union(keys.map { .url(of: $0) }).union(hostless))
         let number = context.invalidations.invalidate(rules)
         if !hostless.isEmpty {
-            // The hot path asks no rule; a walk is too long for a loop.
+            // The hot path applies no rules, so the responses leave memory; the search takes too long for a loop.
             await Task { [store = context.store] in store.memory.remove(concerned: Set(hostless), before: number) }
                 .value
         }
@@ -73,8 +73,8 @@ package final class Housekeeping: Sendable {
         forgetSpentRules()
     }
 
-    /// Drops the rules that match no stored response any more, where there are many rules. It runs in the
-    /// background, never twice at once.
+    /// Removes rules that match no stored response any more, if there are many rules. It runs in the background, at
+    /// most once at a time.
     private func forgetSpentRules() {
         guard context.invalidations.isCrowded, context.invalidations.ruleCount > crowd.load(ordering: .relaxed),
             !isForgetting.exchange(true, ordering: .relaxed)
@@ -83,8 +83,8 @@ package final class Housekeeping: Sendable {
             let newest = context.invalidations.newest
             await context.store.removeInvalid()
             context.invalidations.forgetSpent(upTo: newest)
-            // No rule can be dropped while the folders are being walked: the next attempt waits until
-            // there are many more rules.
+            // No rule can be removed while the folders are being searched, so the next attempt waits until there are
+            // many more rules.
             crowd.store(context.invalidations.ruleCount + 1024, ordering: .relaxed)
             isForgetting.store(false, ordering: .relaxed)
         }
@@ -93,11 +93,11 @@ package final class Housekeeping: Sendable {
 
 // MARK: - Purges
 
-/// Why a purge is not all that it should be.
+/// A shortcoming of a purge.
 package enum PurgeError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// It is in force, but a restart may undo it.
+    /// The purge is in force, but a restart may undo it, because it could not be written.
     case notWritten(SystemError)
-    /// The daemon is ending.
+    /// The daemon is shutting down.
     case ended
 
     package var description: String {
@@ -110,19 +110,19 @@ package enum PurgeError: Error, Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Housekeeping {
-    /// Hard purges that may wait for their files to go.
+    /// The largest number of hard purges whose files are not removed yet.
     private static let maximumUnswept = 512
 
-    /// Stored responses that purges have removed or made stale.
+    /// The number of stored responses that purges have removed or made stale.
     package var purgeCounts: (hard: Int, soft: Int) {
         (hardPurged.load(ordering: .relaxed), softPurged.load(ordering: .relaxed))
     }
 
-    /// Puts purges in force. When it returns, no tier answers a request with a purged response (after a soft
-    /// purge: as a fresh one), no fetch that began before can store one, and a restart changes neither. The
-    /// files are deleted afterwards.
-    /// - Parameter pool: runs the blocking calls.
-    /// - Returns: how many stored responses were removed, or made stale.
+    /// Puts purges in force. After it has returned, no tier answers with a purged response (after a soft purge: with it
+    /// as a fresh one), no fetch that began before can store one, and a restart changes neither. The files are deleted
+    /// later.
+    /// - Parameter pool: the threads of blocking calls.
+    /// - Returns: the number of stored responses that were removed, or made stale.
     package func purge(_ rules: [PurgeRule], on pool: IOPool) async throws(PurgeError) -> Int {
         guard !rules.isEmpty else { return 0 }
         if context.invalidations.unsweptCount > Self.maximumUnswept { await context.store.settleSweep() }
@@ -144,7 +144,7 @@ extension Housekeeping {
         }
         let behind = await context.store.purgeBehind(rules, number: number)
         if let failure { throw .notWritten(failure) }
-        // Rules of one call are all of one kind.
+        // All rules of one call have the same kind.
         let count = inMemory + behind
         if rules[0].isSoft {
             softPurged.wrappingAdd(count, ordering: .relaxed)
@@ -156,7 +156,8 @@ extension Housekeeping {
 }
 
 extension PartialTable {
-    /// - Returns: how many have gone.
+    /// Removes the responses that a rule has invalidated.
+    /// - Returns: their number.
     fileprivate func removeInvalid(_ invalidations: Invalidations) -> Int {
         let gone = all.filter { !invalidations.isUnchanged($0.token) }
         for partial in gone { remove(partial) }
@@ -167,15 +168,15 @@ extension PartialTable {
 // MARK: - Pins
 
 extension Housekeeping {
-    /// Pins a URL, for responses that are stored and for those to come; returns when the pin is on the disk.
-    /// - Parameter pool: runs the blocking calls.
-    /// - Returns: false where it was pinned already.
+    /// Pins a URL, for responses that are stored and for later ones; returns when the pin is on the disk.
+    /// - Parameter pool: the threads of blocking calls.
+    /// - Returns: false if the URL was pinned already.
     package func pin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.add(url) }
     }
 
     /// Removes the pin of a URL.
-    /// - Returns: false where it was not pinned.
+    /// - Returns: false if the URL was not pinned.
     package func unpin(_ url: String, on pool: IOPool) async throws(PinError) -> Bool {
         try await change(url, on: pool) { (pins, url) throws(PinError) in try pins.remove(url) }
     }

@@ -1,5 +1,5 @@
-// What is stored for a request, whole, in parts or as another variant, and whether it answers: as it is, after a
-// validation, or not at all.
+// Finds what is stored for a request, whole, in parts or as another variant, and decides whether it answers: as it is,
+// after a validation, or not at all.
 
 import CacheStore
 import Content
@@ -7,7 +7,7 @@ import EventLoop
 import HTTPCaching
 import HTTPWire
 
-/// Sendable: what it holds is.
+/// Finds what is stored for a request. Sendable: all members are.
 package final class Lookup: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
@@ -21,9 +21,9 @@ package final class Lookup: Sendable {
         others = OtherVariants(context, answers)
     }
 
-    /// What is found, and what follows from it.
-    /// - Parameter began: when the request arrived, Unix seconds.
-    // Not in the frame of a search, which waits for the origin behind it.
+    /// The search result and the step that follows from it.
+    /// - Parameter began: the time of the request's arrival, Unix seconds.
+    // A separate function, so that a search that waits for the origin has none of its variables in its frame.
     @inline(never) func step(
         for ask: CacheRequest,
         _ source: any FetchSource,
@@ -39,7 +39,7 @@ package final class Lookup: Sendable {
         return parts ?? decide(ask, source, found, since: began, on: loop)
     }
 
-    /// Nothing answers the request, and nobody may be asked: another variant may have to do.
+    /// Whether another variant may answer, because nothing selected is stored and the origin may not be contacted.
     @inline(never) private func asksOthers(
         _ parts: Step?,
         _ found: TieredStore.Found,
@@ -111,8 +111,8 @@ package final class Lookup: Sendable {
 // MARK: - Answers from an incomplete response
 
 extension Lookup {
-    /// The next step for a request that no complete response answers; nil where no incomplete one matters.
-    /// - Parameter stored: what is stored of the key as a whole.
+    /// The next step for a request that no complete response answers; nil if no incomplete one matters.
+    /// - Parameter stored: the complete stored responses of the key.
     @inline(never) func partialStep(
         _ ask: CacheRequest,
         _ source: any FetchSource,
@@ -121,7 +121,7 @@ extension Lookup {
         on loop: isolated EventLoop
     ) -> Step? {
         if stored.response != nil { return nil }
-        // Ranges are of GET alone (RFC 9110 section 14.2).
+        // Ranges are defined for GET alone (RFC 9110 section 14.2).
         if ask.content != nil { return nil }
         // A part of a document cannot be mapped.
         if ask.policy.mapping != nil { return nil }
@@ -150,18 +150,18 @@ extension Lookup {
         }
     }
 
-    /// What parts have to do with a request.
+    /// The part that incomplete responses have in the answer.
     enum PartStep {
         case none
-        /// 504 to `only-if-cached`, with the reason.
+        /// The answer is 504 to `only-if-cached`, for this reason.
         case refuse(String)
-        /// All that is wanted is stored, or arriving.
+        /// All bytes that the request wants are stored or arriving.
         case use(IncompleteResponse, CacheStatus, age: Int64)
         case ask(ForwardReason, RangeFetchPlan)
     }
 
-    /// Decides, and changes nothing.
-    /// - Parameter found: the parts of the key that have not been invalidated.
+    /// Decides what incomplete responses do for a request, and changes nothing.
+    /// - Parameter found: the incomplete responses of the key that have not been invalidated.
     func partStep(_ ask: CacheRequest, among found: [IncompleteResponse], hasOtherVariants: Bool) -> PartStep {
         // Range applies to GET alone, and an incomplete response answers nothing but ranges (RFC 9111 section 3.3).
         guard ask.request.method == .get else { return .none }
@@ -228,18 +228,18 @@ extension Lookup {
 }
 
 extension Range<Int64> {
-    /// The member of a Range field that asks for just these bytes; the range is not empty.
+    /// The member of a Range field that requests just these bytes; the range is not empty.
     var spec: ByteRanges.Spec { .from(lowerBound, through: upperBound - 1) }
 }
 
 // MARK: - Answers from another variant
 
-/// Sendable: what it holds is.
+/// Finds variants that a request does not select. Sendable: all members are.
 final class OtherVariants: Sendable {
-    /// What the detail of Cache-Status says of such an answer.
+    /// The detail in Cache-Status of an answer from another variant.
     static let detail = CacheStatus.Detail.otherVariant.rawValue
     static let nothingStored = "nothing is stored for this request"
-    /// Variants that an error names.
+    /// The largest number of variants that an error names.
     private static let named = 4
 
     private let context: FetchContext
@@ -250,8 +250,8 @@ final class OtherVariants: Sendable {
         self.answers = answers
     }
 
-    /// The answer in the place of the origin's failure (`cache.other_variant`); nil where `answer` is none, or where no
-    /// variant may stand in for it.
+    /// The answer from another variant in place of the origin's failure (`cache.other_variant`); nil if `answer` is no
+    /// failure, or if no variant may replace it.
     func answer(_ ask: CacheRequest, insteadOf answer: Answer, on loop: isolated EventLoop) async -> Answer? {
         guard ask.policy.otherVariant == .serve, !answer.isStandIn, let status = answer.cacheStatus, !status.hit,
             status.detail != CacheStatus.Detail.staleIfError.rawValue
@@ -266,14 +266,15 @@ final class OtherVariants: Sendable {
         return other
     }
 
-    /// A failure of the origin that a variant stands in for, with what Cache-Status says of it.
+    /// A failure of the origin that a variant replaces, with its members of Cache-Status.
     struct Failure {
         let check: FailedCheck
         let status: CacheStatus
     }
 
-    /// Nil where no variant may answer. Whoever stores the answer would take it for the one that the request selects.
-    /// - Parameter failure: nil where the daemon is offline.
+    /// The answer from another variant; nil if none may answer. It is never stored, because it would count as the
+    /// variant that the request selects.
+    /// - Parameter failure: the failure of the origin; nil if the daemon is offline.
     func answer(_ ask: CacheRequest, _ failure: Failure? = nil, on loop: isolated EventLoop) async -> Answer? {
         guard ask.content == nil, var answer = await stored(ask, failure, on: loop) else { return nil }
         answer.head.fields.remove("CDN-Cache-Control")
@@ -294,7 +295,7 @@ final class OtherVariants: Sendable {
         guard let other else { return nil }
         let response = variants[other.place].usable(under: ask.policy)
         var status = failure?.status ?? CacheStatus(cacheName: answers.cacheName)
-        // What did not go forward is a hit (RFC 9211 section 2.1).
+        // A request that was not forwarded is a hit (RFC 9211 section 2.1).
         (status.hit, status.stored, status.detail) = (status.forward == nil, false, Self.detail)
         status.ttl = -Caching.staleness(response.head, policy: ask.policy, now: now)
         let age = Caching.age(response.head, now: now)
@@ -316,7 +317,7 @@ final class OtherVariants: Sendable {
         return answer
     }
 
-    /// Why nothing stored answers a request, with the variants that there are: for the text of an error.
+    /// The reason why no stored response answers a request, with the stored variants, for the text of an error.
     func refusal(_ ask: CacheRequest, on loop: isolated EventLoop) async -> String {
         let heads = await context.store.heads(ask, on: loop).filter { !$0.varyNames.isEmpty }
         guard !heads.isEmpty else { return Self.nothingStored }
@@ -325,7 +326,7 @@ final class OtherVariants: Sendable {
         return "nothing is stored that this request may get; stored are: \(list)\(more)"
     }
 
-    /// Values of fields that do not negotiate may be secret.
+    /// Only fields of content negotiation are shown, because others may be secret.
     private static func description(_ head: StoredHead) -> String {
         var parts = [head.fields.first(.contentType) ?? "no media type"]
         if let coding = head.fields.first(.contentEncoding) { parts.append("coded in \(coding)") }

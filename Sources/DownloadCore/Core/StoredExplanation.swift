@@ -1,20 +1,20 @@
-// What the download core would do with a request, and why. It makes the same decisions as an answer
-// does, and changes nothing.
+// Explains what the download core would do with a request, and why. It makes the same decisions as an answer does, and
+// changes nothing.
 
 package import CacheStore
 package import EventLoop
 package import HTTPCaching
 package import HTTPWire
 
-/// What is known about one key, for one request.
+/// The explanation of one request by what is known about its key.
 package struct StoredExplanation: Sendable {
     /// One stored response, in the order of ``Explanation/variants``.
     package struct Place: Sendable, Equatable {
-        /// The tiers that hold it, the fastest first.
+        /// The tiers that have the response, the fastest first.
         package var tiers: [StoreTier]
-        /// A rule has invalidated it: it will never be used, and goes when it is met.
+        /// Whether a rule has invalidated the response: it will never be used, and is removed when it is found.
         package var isInvalidated: Bool
-        /// The stored parts of an incomplete response.
+        /// The stored parts, if the response is incomplete.
         package var parts: Parts?
 
         package init(tiers: [StoreTier], isInvalidated: Bool) {
@@ -30,63 +30,65 @@ package struct StoredExplanation: Sendable {
         package var length: Int64
     }
 
-    /// What the client gets of the stored response that answers.
+    /// The part of the stored response that the client gets.
     package struct Reply: Sendable, Equatable {
         package var status: Int
-        /// The ranges of bytes in a 206.
+        /// The ranges of bytes in a 206; empty for another status.
         package var parts: [Range<Int64>] = []
-        /// The section behind another status than the stored one, such as `RFC 9110 section 14.2`.
+        /// The section of the RFC that gives another status than the stored one, such as `RFC 9110 section 14.2`.
         package var section: String?
     }
 
-    /// What becomes of a request for which nothing whole is stored.
+    /// The treatment of a request for which nothing is stored as a whole.
     package enum PartOutcome: Sendable, Equatable {
         case answer
-        /// With this Range and these conditions; `ForwardReason` is what Cache-Status says.
+        /// The origin is asked with this Range and these conditions, for this reason in Cache-Status.
         case ask(Fields, ForwardReason)
         case refuse
     }
 
     package var key: CacheKey
-    /// What the rules say; its variants are all that is stored, those that have been invalidated behind the others.
+    /// The explanation by the rules; its variants are all that is stored, with the invalidated ones last.
     package var rules: Explanation
     package var places: [Place]
     /// The reply from the store; nil if the answer would come from the origin, or there is none.
     package var reply: Reply?
-    /// What stored parts, or the request's own range, make of the decision; nil where they have nothing to do with it.
+    /// The effect of stored parts, or of the request's own range, on the decision; nil if they have none.
     package var part: PartOutcome?
-    /// Fetches of this key that are under way and that others may join.
+    /// The number of fetches of this key under way that other requests may join.
     package var fills: Int
-    /// The last answer could not be shared, so that requests do not wait for one another.
+    /// Whether the last answer could not be shared, so that requests do not wait for one another.
     package var isRememberedAsUncacheable: Bool
-    /// What the origin was seen to do with HEAD and with conditions.
+    /// The observed behaviour of the origin with HEAD and with conditions.
     package var capabilities: OriginCapabilities
-    /// Why the last answer was not stored; nil where it was, or where none has come since the start.
+    /// The reason why the last answer was not stored; nil if it was, or if there has been none since the start.
     package var unstored: UnstoredAnswer?
-    /// Until when no check is made, since the last one failed, Unix seconds; nil where the next one is not held back.
+    /// The time until which no check is made because the last one failed, Unix seconds; nil if the next one is not
+    /// delayed.
     package var checkPause: Int64?
-    /// What answers while the origin takes its time, and whether it would for this request.
+    /// The placeholder that answers while the origin is slow, and whether it would answer this request.
     package var placeholder: Standing?
-    /// What answers where the origin fails.
+    /// The fallback that answers if the origin fails.
     package var fallback: Standing?
-    /// The request does not select what answers it: nobody can be asked for what it would select.
+    /// Whether the answering response is a variant that the request does not select, because the origin may not be
+    /// contacted.
     package var isOtherVariant = false
-    /// Among the variants, the one that answers where the origin fails although the request does not select it.
+    /// The index of the variant that answers if the origin fails although the request does not select it; nil for none.
     package var otherVariantOnFailure: Int?
 
-    /// A file that stands in for an answer.
+    /// A file that replaces an answer.
     package struct Standing: Sendable, Equatable {
         package var path: String
         package var status: Int
-        /// Nanoseconds that it waits for the origin; zero for a fallback.
+        /// The time that it waits for the origin, in nanoseconds; zero for a fallback.
         package var placeholderDelay: UInt64 = 0
-        /// Whether the placeholder can answer this request at all.
+        /// Whether the file can answer this request at all.
         package var mayAnswer: Bool
     }
 }
 
 extension Lookup {
-    /// What ``DownloadCore/answer(_:from:onInterim:instead:on:)`` would decide now.
+    /// Explains what ``DownloadCore/answer(_:from:onInterim:instead:on:)`` would decide now.
     package func explain(_ ask: CacheRequest, on loop: isolated EventLoop) async -> StoredExplanation {
         let now = context.clock.now()
         let stored = await context.store.all(ask, on: loop)
@@ -162,7 +164,7 @@ extension Lookup {
         explanation.unstored = unstored(ask)
         explanation.checkPause = context.notes.failedChecks.pause(ask.key, now: now)
         explanation.placeholder = ask.phases?.placeholder.map { file in
-            // A placeholder answers only where no stored response could answer or be validated.
+            // A placeholder answers only if no stored response could answer or be validated.
             let hasNothing = isOpen && part == nil && explanation.rules.chosen == nil && !context.isOffline
             return StoredExplanation.Standing(
                 path: file.path,
@@ -177,14 +179,14 @@ extension Lookup {
         return explanation
     }
 
-    /// What the request itself forbids comes first.
+    /// The reason why the answer would not be stored; a prohibition by the request itself comes first.
     private func unstored(_ ask: CacheRequest) -> UnstoredAnswer? {
         guard CacheControl(request: ask.request.fields).noStore else { return context.notes.refusals.last(ask.key) }
         let refusal = StoreRefusal.requestNoStore
         return UnstoredAnswer(reason: refusal.rawValue, section: refusal.section, time: context.clock.now())
     }
 
-    /// What ``stored(_:_:age:_:on:)`` or parts make of it.
+    /// The reply that ``stored(_:_:age:_:on:)`` or the parts would give.
     private func reply(
         _ ask: CacheRequest,
         _ usable: [StoredResponse],
@@ -236,7 +238,8 @@ extension StoredExplanation.Place {
 
 extension Explanation {
     /// Appends the rulings on incomplete responses to those on complete ones.
-    /// - Parameter decides: no complete response answers, so that the incomplete one that the request selects decides.
+    /// - Parameter decides: whether no complete response answers, so that the incomplete one which the request selects
+    ///   decides.
     fileprivate mutating func add(_ parts: Explanation, decides: Bool) {
         let first = variants.count
         variants += parts.variants.map { variant in

@@ -1,5 +1,5 @@
-// What the download core asks for a resource, and how the answer comes back: the seam below which services, retries and
-// limits act, what every fetch in such a chain passes on, and how urgent one is that no client waits for.
+// The seam between the download core and the services with their retries and limits: what a fetch of a resource is
+// given, how its answer comes back, and the priority of a fetch without a waiting client.
 
 package import EventLoop
 package import HTTPCaching
@@ -8,12 +8,12 @@ package import Policies
 import Synchronization
 package import Upstream
 
-/// One request to an origin. Loop-bound, because its body is.
+/// A request to an origin. Loop-bound, because its body is.
 package struct FetchRequest {
     package var method: Method
-    /// Path and query on the origin; the source adds the secret items of its service.
+    /// The path and query on the origin; the source adds the secret query items of its service.
     package var path: String
-    /// End-to-end fields; the source adds Host and what its service says.
+    /// The end-to-end fields; the source adds Host and the fields of its service.
     package var fields: Fields
     /// The Host field of the client's request, for services that preserve it.
     package var clientHost: String?
@@ -21,11 +21,12 @@ package struct FetchRequest {
     package var body: (any RequestBodySource)?
     /// Registers a callback for when the body has bytes again after a `.wait`.
     package var bindBody: ((_ available: @escaping () -> Void) -> Void)?
-    /// How urgent it is; nil where a client waits for it.
+    /// The priority of the fetch; nil if a client waits for it.
     package var urgency: FetchUrgency?
-    /// Checks what is stored: its conditions are those of the origin's validators, and its answer is compared with them.
+    /// Whether the request checks a stored response: its conditions are the origin's validators, and its answer is
+    /// compared with them.
     package var isCheck = false
-    /// Hears of the redirects that are followed; nil where nothing depends on them.
+    /// Records the redirects that are followed; nil if nothing depends on them.
     package var trail: FetchTrail?
 
     package init(
@@ -47,19 +48,19 @@ package struct FetchRequest {
 
 /// An origin as the download core sees it; loop-bound, one per loop and service.
 package protocol FetchSource: AnyObject {
-    /// Whether asking it opens a socket, which an offline daemon does not; true unless a source says otherwise.
+    /// Whether a fetch opens a socket, which an offline daemon does not; true unless a source says otherwise.
     var opensSockets: Bool { get }
 
-    /// Waits for admission, then starts. The sink is never called before this returns.
-    /// - Throws: `FetchError` where the fetch is not admitted or cannot start.
+    /// Waits for admission, then starts the fetch. The sink is never called before this returns.
+    /// - Throws: `FetchError` if the fetch is not admitted or cannot start.
     func start(
         _ request: FetchRequest,
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle
 
-    /// Starts the fetch if that needs no wait; otherwise does nothing and returns nil. The sink is never
-    /// called before this returns.
+    /// Starts the fetch if that needs no wait; otherwise does nothing and returns nil. The sink is never called before
+    /// this returns.
     func startWithoutWaiting(_ request: consuming FetchRequest, sink: any FetchSink) -> (any FetchHandle)?
 }
 
@@ -71,41 +72,41 @@ extension FetchSource {
     }
 }
 
-/// A fetch under way; loop-bound. It is an ``EndHandle`` or a ``PassingHandle``: no member has a default here, so that no
-/// decorator leaves one out unseen.
+/// A fetch under way; loop-bound. It is an ``EndHandle`` or a ``PassingHandle``: no member has a default here, so that
+/// no decorator omits one by mistake.
 package protocol FetchHandle: AnyObject {
-    /// After a sink said `.pause`, or after ``pause()``: more bytes may come.
+    /// Lets more bytes come, after a sink returned `.pause`, or after ``pause()``.
     func resume()
-    /// As a sink that says `.pause`, while no bytes come: no more of them until ``resume()``, and no deadline runs. Of a
-    /// fetch that cannot, more may come all the same.
+    /// Pauses the fetch between two calls of the sink, as `.pause` does in one: until ``resume()`` no bytes come, and
+    /// no deadline runs. A fetch that cannot pause may deliver more bytes all the same.
     func pause()
-    /// After the request's body said `.wait`: it has bytes again, or has ended.
+    /// Reports that the request's body has bytes again, or has ended, after it returned `.wait`.
     func bodyAvailable()
     /// Whether content came with the final head, so that the sink gets it right after the head; valid during the call
-    /// with the head. False where that is unknown.
+    /// with the head. False if that is unknown.
     var hasContent: Bool { get }
-    /// Whether the content waits where it is at no cost, such as in a file: little of it has to be held for a slow reader.
-    /// Valid from the call with the head on.
+    /// Whether the content can stay where it is at no cost, such as in a file, so that little of it has to be held for
+    /// a slow reader. Valid from the call with the head on.
     var isAtHand: Bool { get }
-    /// Whether the end of the body is certain; valid from the call that reports the end. False where the body ended
-    /// with a TLS connection without close_notify: it may be truncated, so the answer is forwarded and never stored.
+    /// Whether the end of the body is certain; valid from the call that reports the end. False if the body ended with a
+    /// TLS connection without close_notify: it may be truncated, so the answer is forwarded and never stored.
     var isEndProven: Bool { get }
     /// Ends the fetch; the sink is not called again.
     func cancel()
 }
 
-/// Receives one fetch, in this order: any number of interim responses, one head, bytes, and one end.
-/// Loop-bound; called on the loop. It is an ``EndSink`` or a ``PassingSink``.
+/// The receiver of a fetch: any number of interim responses, one head, bytes, and one end, in this order. Loop-bound;
+/// called on the loop. It is an ``EndSink`` or a ``PassingSink``.
 package protocol FetchSink: AnyObject {
-    /// Bytes may come where no other fetch may be begun.
+    /// Whether the sink may get bytes during a call in which no other fetch may be begun.
     var acceptsReentrantBytes: Bool { get }
-    /// Bytes that should come at a time, at most.
+    /// The most bytes that should come in one call.
     var maximumAtOnce: Int { get }
     func received(interim head: ResponseHead)
     func received(_ head: ResponseHead, framing: BodyFraming)
-    /// The bytes are valid during the call and count as taken, also when the answer is `.pause`.
+    /// Takes bytes, which are valid during the call. They count as taken even if the result is `.pause`.
     func received(_ bytes: UnsafeRawBufferPointer) -> TransferFlow
-    /// Whether ``splice(_:from:)`` may ever answer.
+    /// Whether ``splice(_:from:)`` may ever succeed.
     var supportsSplice: Bool { get }
     /// Takes content out of its source by itself, at most `count` bytes; nil: not now.
     func splice(_ count: Int, from source: SpliceSource) -> SplicedContent?
@@ -115,11 +116,11 @@ package protocol FetchSink: AnyObject {
 
 // MARK: - Fetches that pass another one on
 
-/// A fetch that stands before another one, and passes on whatever it does not answer by itself. Loop-bound.
+/// A decorator of a fetch, which forwards every call that it does not handle itself. Loop-bound.
 ///
-/// `cancel()` alone has to be written: who is behind it must not be called any more.
+/// `cancel()` alone has no default, because the sink must not be called after it.
 package protocol PassingHandle: FetchHandle {
-    /// The one behind; nil before it has begun, and after its end.
+    /// The decorated fetch; nil before it has begun, and after its end.
     var handle: (any FetchHandle)? { get }
 }
 
@@ -132,9 +133,9 @@ extension PassingHandle {
     package var isEndProven: Bool { handle?.isEndProven ?? true }
 }
 
-/// A sink that stands before another one, and passes on whatever it does not take by itself. Loop-bound.
+/// A decorator of a sink, which forwards every call that it does not handle itself. Loop-bound.
 package protocol PassingSink: FetchSink {
-    /// The one behind; nil when it is to hear nothing any more.
+    /// The decorated sink; nil when it is to get no more calls.
     var sink: (any FetchSink)? { get }
 }
 
@@ -152,11 +153,10 @@ extension PassingSink {
     package func failed(_ error: FetchError) { sink?.failed(error) }
 }
 
-/// Both of one fetch: what decorates a source.
+/// Both sides of one fetch, as a decorator of a source needs them.
 package typealias PassingFetch = PassingHandle & PassingSink
 
-/// A fetch with no other one behind it: what it does not say by itself is as for most of them. Whoever decorates a fetch is a
-/// ``PassingHandle``.
+/// A fetch that decorates no other one; its defaults suit most fetches. A decorator is a ``PassingHandle``.
 package protocol EndHandle: FetchHandle {}
 
 extension EndHandle {
@@ -166,7 +166,7 @@ extension EndHandle {
     package var isEndProven: Bool { true }
 }
 
-/// A sink with no other one behind it. Whoever decorates a sink is a ``PassingSink``.
+/// A sink that decorates no other one. A decorator is a ``PassingSink``.
 package protocol EndSink: FetchSink {}
 
 extension EndSink {
@@ -178,30 +178,31 @@ extension EndSink {
 
 // MARK: - The trail of redirects
 
-/// What becomes of one unsafe request at the URLs on its way. Whoever follows redirects notes them. Loop-bound.
+/// The effects of one unsafe request at the URLs on its way through redirects, noted by the source that follows them.
+/// Loop-bound.
 package final class FetchTrail {
-    /// Absolute URLs that have answered the unsafe method without an error, in their order.
+    /// The absolute URLs that have answered the unsafe method without an error, in order.
     package private(set) var changed: [String] = []
-    /// The URL that the answer is of, where redirects were followed.
+    /// The URL and method of the final answer, if redirects were followed.
     private var end: (url: String, method: Method)?
 
     package init() {}
 
-    /// A redirect has come, which may be followed.
+    /// Notes a redirect that may be followed.
     package func noteRedirect(of url: String, _ status: Int, to method: Method) {
         if Caching.invalidates(method: method, status: status), !changed.contains(url) { changed.append(url) }
     }
 
-    /// The answer has come.
+    /// Notes the final answer.
     /// - Parameter url: nil without redirects; an attempt before this one may have had some.
     package func noteAnswer(of url: String?, _ status: Int, to method: Method) {
         end = url.map { ($0, method) }
         if let url { noteRedirect(of: url, status, to: method) }
     }
 
-    /// The URLs that an answer names, and that are invalidated with the one that it is of. Another origin must not be
-    /// able to invalidate what is not its own.
-    /// - Parameter url: of the request, as it was sent first.
+    /// The URLs that an answer names, and that are invalidated with its own URL. An origin must not be able to
+    /// invalidate what belongs to another origin.
+    /// - Parameter url: the URL of the request as it was sent first.
     package func urls(named answer: ResponseHead, _ url: String) -> [String] {
         guard let end else { return Caching.invalidatedURLs(url: url, response: answer) }
         guard Caching.invalidates(method: end.method, status: answer.status) else { return [] }
@@ -214,7 +215,8 @@ package final class FetchTrail {
 // MARK: - Times of a response
 
 extension WallClock {
-    /// - Parameter requestTime: when it was asked for, Unix seconds; nil where that does not matter.
+    /// The times of the answer.
+    /// - Parameter requestTime: the time of the request, Unix seconds; nil if it does not matter.
     package func times(since requestTime: Int64? = nil) -> ResponseTimes {
         let now = now()
         return ResponseTimes(requestTime: requestTime ?? now, responseTime: now, ahead: ahead)
@@ -223,12 +225,12 @@ extension WallClock {
 
 // MARK: - Urgency
 
-/// The priority of a fetch, which rises when somebody joins it for whom it is more urgent, and never falls. A request
-/// without this is a client's.
+/// The priority of a fetch. It rises when a request with a higher priority joins, and never falls. A request without an
+/// urgency has the priority of a client.
 ///
-/// Sendable: the priority is atomic, and who hears of a change is under a mutex; they are called outside of it.
+/// Sendable: the priority is atomic, and the observers are under a mutex; they are called outside of it.
 package final class FetchUrgency: Sendable {
-    /// A closure right under a mutex would be wrapped once more with each look.
+    /// A closure right under a mutex would be wrapped again at each access, so that an object holds it.
     private final class Observer: Sendable {
         let tell: @Sendable (FetchPriority) -> Void
 
@@ -240,21 +242,23 @@ package final class FetchUrgency: Sendable {
 
     package init(_ priority: FetchPriority) { value = Atomic(priority.rawValue) }
 
-    /// The priority at this moment. Any thread.
+    /// The present priority. Any thread.
     package var priority: FetchPriority {
         FetchPriority(rawValue: value.load(ordering: .sequentiallyConsistent)) ?? .client
     }
 
-    /// Somebody joins. Any thread.
+    /// Raises the priority when a request joins. Any thread.
     package func raise(to priority: FetchPriority) {
         let before = value.min(priority.rawValue, ordering: .sequentiallyConsistent).oldValue
         guard before > priority.rawValue else { return }
         for observer in observers.withLock({ Array($0.all.values) }) { observer.tell(priority) }
     }
 
-    /// - Parameter tell: called on any thread with each higher priority, until ``forget(_:)``. One that came before this
-    ///   call is not told: look at ``priority`` afterwards.
-    /// - Returns: what ``forget(_:)`` takes.
+    /// Adds an observer of higher priorities.
+    /// - Parameter tell: called on any thread with each higher priority, until ``forget(_:)``. A change before this
+    ///   call is not
+    ///   reported: read ``priority`` afterwards.
+    /// - Returns: the number for ``forget(_:)``.
     package func observe(_ tell: @escaping @Sendable (FetchPriority) -> Void) -> UInt64 {
         let observer = Observer(tell)
         return observers.withLock { observers in
@@ -265,25 +269,26 @@ package final class FetchUrgency: Sendable {
     }
 
     package func forget(_ observer: UInt64) {
-        // Let go of without the mutex.
+        // The observer is released outside the mutex.
         let old = observers.withLock { $0.all.removeValue(forKey: observer) }
         withExtendedLifetime(old) {}
     }
 }
 
 extension FetchUrgency? {
-    /// The priority of a request that may have no urgency.
+    /// The priority of a request, which may have no urgency.
     package var priority: FetchPriority { self?.priority ?? .client }
 }
 
-/// A fetch is at least as urgent as who waits for it, for as long as that waits. Any thread.
+/// Raises a fetch to the priority of a request that waits for it, for as long as the request waits. Any thread.
 struct Lift {
     private let waiting: FetchUrgency
     private let observer: UInt64
 
+    /// Raises a fetch.
     /// - Parameters:
-    ///   - fetch: what is raised; nil where it is a client's, and nothing is to be done.
-    ///   - waiting: of who waits; nil where that is a client.
+    ///   - fetch: the urgency of the fetch; nil if it is a client's, so that nothing has to be done.
+    ///   - waiting: the urgency of the waiting request; nil for a client.
     init?(_ fetch: FetchUrgency?, by waiting: FetchUrgency?) {
         guard let fetch, fetch !== waiting else { return nil }
         guard let waiting else {

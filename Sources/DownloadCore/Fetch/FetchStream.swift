@@ -1,14 +1,15 @@
-// One fetch as a head to await and a body that flows on by itself: into a growing body, at the pace of its readers, or
-// to nowhere.
+// A fetch as a head to wait for and a body that flows by itself: into a growing body at the pace of its readers, or to
+// nowhere.
 
 import CacheStore
 import EventLoop
 import HTTPWire
 import Upstream
 
-/// Loop-bound. States: waiting for the head → head known, bytes held back → flowing into a body → ended.
+/// A fetch with its head and its flowing body. Loop-bound. States: waiting for the head → head known, bytes held back →
+/// flowing into a body → ended.
 final class FetchStream: EndSink {
-    /// The final head of an answer and how its body is framed.
+    /// The final head of an answer and the framing of its body.
     final class Head: Sendable {
         let response: ResponseHead
         let framing: BodyFraming
@@ -26,24 +27,26 @@ final class FetchStream: EndSink {
     }
 
     var onInterim: ((ResponseHead) -> Void)?
-    /// The budget of the body; while it is tight, few bytes are taken at a time.
+    /// The memory budget of the body; while it is short, few bytes are taken at a time.
     var budget: BodyBudget?
     private var handle: (any FetchHandle)?
     private let head = Latch<Result<Head, FetchError>>()
     private var held: [UInt8] = []
     private var end: Result<Fields, FetchError>?
     private var destination: (any Destination)?
-    /// False where only the end of a connection delimits the body: see ``FetchHandle/isEndProven``.
+    /// Whether the end of the body is proven; false if only the end of a connection delimits it, see
+    /// ``FetchHandle/isEndProven``.
     private(set) var isEndProven = true
-    /// The fetch is cancelled: no more bytes arrive, and the destination is not called again.
+    /// Whether the fetch is cancelled: no more bytes arrive, and the destination is not called again.
     private(set) var isCancelled = false
     /// Examines the bytes that are held back; returns true when it has seen enough.
     private var examine: ((UnsafeRawBufferPointer) -> Bool)?
-    /// Set when it has; there while somebody waits for that.
+    /// Set when ``examine`` has seen enough; exists while a task waits for that.
     private var examined: Latch<Void>?
 
-    /// Starts the fetch and waits for its final head; a cancelled task ends the fetch.
-    /// - Parameter timeout: for the head once the fetch has started, in nanoseconds; nil leaves it to the source.
+    /// Starts the fetch and waits for its final head; cancelling the task ends the fetch.
+    /// - Parameter timeout: the time for the head after the start of the fetch, in nanoseconds; nil leaves the limit to
+    ///   the source.
     /// - Throws: `FetchError`.
     func start(
         _ request: FetchRequest,
@@ -55,7 +58,7 @@ final class FetchStream: EndSink {
         return try headCame(await head.wait(timeout: timeout, on: loop), request.method, timeout)
     }
 
-    // What follows a wait is in functions of their own: a fetch that waits has nothing of it in its frame.
+    // What follows a wait is in separate functions, so that a waiting fetch has none of their variables in its frame.
 
     @inline(never) private func began(_ handle: any FetchHandle, _ request: FetchRequest) throws(FetchError) {
         if isCancelled {
@@ -77,14 +80,14 @@ final class FetchStream: EndSink {
             let limit = "no answer to \(method.name) within \(timeout / 1_000_000) ms"
             throw .upstream(UpstreamError(.timeout(.firstByte), detail: "\(limit); check what the origin does with it"))
         }
-        // The head may have come a moment before somebody cancelled.
+        // The head may have come just before the fetch was cancelled.
         if isCancelled, case .success = result { throw .cancelled }
         return try result.get()
     }
 
-    /// Lets bytes come, and holds them back, until somebody has seen enough of them or there are no more.
-    /// - Parameter isEnough: gets each byte once.
-    /// - Throws: `FetchError` where the fetch failed or was cancelled meanwhile.
+    /// Lets bytes come, and holds them back until `isEnough` has seen enough of them or there are no more.
+    /// - Parameter isEnough: called with each byte once.
+    /// - Throws: `FetchError` if the fetch failed or was cancelled meanwhile.
     func hold(
         until isEnough: @escaping (UnsafeRawBufferPointer) -> Bool,
         on loop: isolated EventLoop
@@ -103,15 +106,15 @@ final class FetchStream: EndSink {
         if case .failure(let error)? = end { throw error }
     }
 
-    /// The whole body, if it arrived with the head, as small ones often do; then the stream has ended. Nil:
-    /// the body has to be streamed.
+    /// The whole body if it arrived with the head, as small ones often do; then the stream has ended. Nil if the body
+    /// has to be streamed.
     func takeWhole() -> Chunk? {
         guard case .success(let trailers)? = end, trailers.isEmpty, isEndProven, destination == nil else { return nil }
         defer { held = [] }
         return Chunk(held)
     }
 
-    /// Lets the bytes flow: first those held back, then the rest as it comes.
+    /// Lets the bytes flow: first those held back, then the others as they come.
     func flow(into destination: any Destination) {
         self.destination = destination
         var flow = TransferFlow.continue
@@ -129,14 +132,14 @@ final class FetchStream: EndSink {
     /// Whether the bytes are at hand, as ``FetchHandle/isAtHand`` says it.
     var isAtHand: Bool { handle?.isAtHand ?? false }
 
-    /// The destination wants nothing for a while.
+    /// Pauses the fetch, because the destination has no room.
     func pause() { handle?.pause() }
 
-    /// The destination has room again.
+    /// Resumes the fetch, because the destination has room again.
     func resume() { handle?.resume() }
 
-    /// Ends the fetch. A request that waits for the head gets the error; the destination is not called.
-    /// - Parameter error: for the waiting request.
+    /// Ends the fetch. A task that waits for the head gets the error; the destination is not called.
+    /// - Parameter error: the error for the waiting task.
     func cancel(_ error: FetchError = .cancelled) {
         guard !isCancelled, end == nil else { return }
         isCancelled = true
@@ -198,7 +201,8 @@ final class FetchStream: EndSink {
 
 // MARK: - Into a growing body
 
-/// Loop-bound. The stream owns it while bytes flow; it owns the writer.
+/// Moves the bytes of a stream into a body. Loop-bound. The stream owns the pump while bytes flow; the pump owns the
+/// writer.
 final class BodyPump: FetchStream.Destination {
     private let stream: FetchStream
     private let body: Body
@@ -207,15 +211,16 @@ final class BodyPump: FetchStream.Destination {
     private let whole: (_ trailers: Fields, BodyWriter) -> Void
     private let broken: () -> Void
     private let continuesWithoutReaders: () -> Bool
-    /// The body has been without readers and without a file. If it is so again when its window is full, nothing drains
-    /// the window: the pump does not pause then, but goes on or gives up.
+    /// Whether the body has been without readers and without a file. If it is so again when its window is full, nothing
+    /// empties the window: the pump does not pause then, but goes on or gives up.
     private var isUnread: Bool
 
+    /// Makes a pump.
     /// - Parameters:
-    ///   - body: what `writer` fills.
-    ///   - isUnread: the body starts without readers and without a file.
+    ///   - body: the body that `writer` fills.
+    ///   - isUnread: whether the body starts without readers and without a file.
     ///   - continuesWithoutReaders: called when the body has neither readers nor a file; if it
-    ///     answers false, the fetch ends.
+    ///     returns false, the fetch ends.
     ///   - observe: called with the bytes before the body gets them.
     ///   - whole: called when the framing says that the body is complete; it finishes the writer.
     ///   - broken: called when the fetch failed or was abandoned; the body has failed already.
@@ -268,8 +273,8 @@ final class BodyPump: FetchStream.Destination {
         stream.resume()
     }
 
-    /// Checks again whether the fetch may go on: a waiting request left without reading, or the reason to
-    /// fetch without readers is gone.
+    /// Checks whether the fetch may go on, after a waiting request left without reading, or the reason to fetch without
+    /// readers has ended.
     func checkReaders() { if writer != nil, body.readerCount == 0 { abandoned() } }
 
     /// Ends the fetch: readers get the bytes that have arrived, then the error.
@@ -295,7 +300,7 @@ final class BodyPump: FetchStream.Destination {
 
 // MARK: - To nowhere
 
-/// Loop-bound. Takes the bytes within a bound, so that the connection can be used again.
+/// Discards the bytes of a body up to a limit, so that its connection can be used again. Loop-bound.
 final class BodyDrain: FetchStream.Destination {
     private static let limit = 65_536
 

@@ -1,14 +1,14 @@
-// The fetches under way, so that an operator can end them: every waiting request gets an error,
-// and stored responses stay.
+// The table of fetches under way, by which an operator can end them: every waiting request gets an error, and stored
+// responses stay.
 
 package import CacheStore
 import EventLoop
 import Synchronization
 
-/// What an operator has ended.
+/// The number of fetches that an operator has ended, and of their requests.
 package struct CancelledFetches: Sendable, Equatable {
     package var fetches: Int
-    /// Requests that waited for them or read their bodies.
+    /// The number of requests that waited for them or read their bodies.
     package var waiters: Int
 
     package init(fetches: Int = 0, waiters: Int = 0) {
@@ -17,13 +17,14 @@ package struct CancelledFetches: Sendable, Equatable {
     }
 }
 
-/// A fetch as other threads reach it: one object, so that coming and going moves one reference.
+/// A fetch as other threads see it: one object, so that registering and removing it moves one reference.
 ///
-/// `@unchecked Sendable`: `fetch` is touched on the loop of the fetch only; all else is constant, in subclasses, too.
+/// `@unchecked Sendable`: `fetch` is used on the loop of the fetch only; all other members are constant, also in
+/// subclasses.
 package class FetchEntry: @unchecked Sendable {  // protected as the comment above says
     package let key: CacheKey
     fileprivate let loop: EventLoop
-    // Unowned: the listing clears it when it goes, which is with the fetch at the latest, on their loop.
+    // Unowned: the listing clears it when it is released, on the fetch's loop and before the fetch is.
     fileprivate unowned(unsafe) var fetch: (any ListedFetch)?
 
     init(_ key: CacheKey, on loop: EventLoop) {
@@ -31,17 +32,17 @@ package class FetchEntry: @unchecked Sendable {  // protected as the comment abo
         self.loop = loop
     }
 
-    /// How many requests wait for it; any thread.
+    /// The number of requests that wait for the fetch; any thread.
     func waiting() -> Int { 1 }
 
-    /// Answers the requests that wait for it, and lets it go on; any thread.
-    /// - Returns: how many there were; nil where it does not go on without them, or they have its head.
+    /// Answers the requests that wait for the fetch, and lets it go on; any thread.
+    /// - Returns: their number; nil if the fetch does not go on without them, or if they have its head.
     func dropWaiters(_ error: FetchError) -> Int? { nil }
 
-    /// It goes on for the store, whoever leaves; any thread.
+    /// Keeps the fetch going for the store even if all clients leave; any thread.
     func keepGoing() {}
 
-    /// It is to end, and its loop has not heard of that yet; any thread.
+    /// Called when the fetch has to end, before its loop learns of that; any thread.
     func told(_ error: FetchError) {}
 
     fileprivate final func stop(_ error: FetchError) {
@@ -50,15 +51,15 @@ package class FetchEntry: @unchecked Sendable {  // protected as the comment abo
     }
 }
 
-/// Sendable: sharded, each shard under its own mutex.
+/// The fetches under way. Sendable: sharded, each shard under its own mutex.
 final class FetchTable: Sendable {
-    /// The slot of an entry, as long as no other entry has taken it.
+    /// The slot of an entry; it is valid as long as no other entry has got the slot.
     fileprivate struct Place: Sendable {
         var shard = 0
         var slot = 0
     }
 
-    /// Slots that are used again: coming and going needs no hash.
+    /// The entries of a shard in slots that are reused, so that adding and removing needs no hash.
     private struct Slots: Sendable {
         var entries: [FetchEntry?] = []
         var free: [Int] = []
@@ -72,7 +73,8 @@ final class FetchTable: Sendable {
             return slot
         }
 
-        /// False where it has gone already.
+        /// Removes an entry.
+        /// - Returns: false if it is not in the slot any more.
         mutating func remove(_ entry: FetchEntry, at slot: Int) -> Bool {
             guard entries[slot] === entry else { return false }
             entries[slot] = nil
@@ -93,12 +95,13 @@ final class FetchTable: Sendable {
         return Place(shard: shard, slot: shards[shard].slots.withLock { $0.add(entry) })
     }
 
-    /// False where it has gone already.
+    /// Removes an entry.
+    /// - Returns: false if it is not in its place any more.
     @discardableResult fileprivate func remove(_ entry: FetchEntry, at place: Place) -> Bool {
         shards[place.shard].slots.withLock { $0.remove(entry, at: place.slot) }
     }
 
-    /// Ends those that are meant. Any thread.
+    /// Ends the selected fetches. Any thread.
     /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     func cancel(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
         let error = FetchError.stopped("the fetch was ended by 'drydock cancel'; ask again to begin a new one")
@@ -111,7 +114,7 @@ final class FetchTable: Sendable {
         return result
     }
 
-    /// Drops those who wait for the heads of those that are meant; the fetches go on. Any thread.
+    /// Drops the requests that wait for the heads of the selected fetches; the fetches go on. Any thread.
     /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     func dropWaiters(_ isMeant: (CacheKey) -> Bool) -> CancelledFetches {
         let error = FetchError.stopped(
@@ -126,15 +129,15 @@ final class FetchTable: Sendable {
         return result
     }
 
-    /// Lets those that are meant go on for the store, whoever leaves. Any thread.
+    /// Keeps the selected fetches going for the store even if all clients leave. Any thread.
     /// - Parameter isMeant: selects fetches by their key; called once for each fetch under way.
     func keepGoing(_ isMeant: (CacheKey) -> Bool) {
         for (_, entry) in all() where isMeant(entry.key) { entry.keepGoing() }
     }
 
-    /// Takes out those that are meant.
+    /// Removes the selected fetches from the table, and returns them.
     private func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
-        // `isMeant` is foreign code, so it runs outside the mutex.
+        // `isMeant` is the caller's code, so it runs outside the mutex.
         all().filter { isMeant($0.entry.key) && remove($0.entry, at: $0.place) }.map(\.entry)
     }
 
@@ -151,23 +154,24 @@ final class FetchTable: Sendable {
 
 /// A fetch that an operator can end. Loop-bound.
 package protocol ListedFetch: AnyObject {
-    /// It must end with this error.
+    /// Ends the fetch with this error.
     func stop(_ error: FetchError)
 }
 
-/// A place in the table: the fetch can be found there as long as this lives. Loop-bound.
+/// The registration of a fetch in the table: the fetch is listed as long as this lives. Loop-bound.
 package struct FetchListing: ~Copyable {
     private let table: FetchTable
     private let entry: FetchEntry
     private let place: FetchTable.Place
 
-    /// - Parameter fetch: not held: it outlives this.
+    /// Registers a fetch.
+    /// - Parameter fetch: not retained; it outlives the listing.
     init(in table: FetchTable, _ entry: FetchEntry, _ fetch: any ListedFetch) {
         self.table = table
         self.entry = entry
         place = table.add(entry)
         assert(entry.loop.isCurrent)
-        // Looked at on this loop alone, so not before this.
+        // Set after the registration, because it is read on this loop alone.
         entry.fetch = fetch
     }
 
@@ -179,9 +183,10 @@ package struct FetchListing: ~Copyable {
 
 @available(*, unavailable) extension FetchListing: Sendable {}
 
-/// One fetch as others reach it. Loop-bound; the fetch can be found as long as this lives.
+/// The registration of one fetch in the table, with a closure that ends it. Loop-bound; the fetch is listed as long as
+/// this lives.
 final class FetchRegistration: ListedFetch {
-    /// Called on the loop: the fetch must end with this error.
+    /// Called on the loop with the error that the fetch must end with.
     var onStop: ((FetchError) -> Void)?
     private var listing: FetchListing?
 
@@ -213,12 +218,14 @@ final class FetchRegistration: ListedFetch {
         override func keepGoing() { keep() }
     }
 
+    /// Registers a fetch.
     /// - Parameters:
-    ///   - waiting: counts the requests that wait for the fetch; any thread.
+    ///   - waiting: the number of requests that wait for the fetch; any thread.
     ///   - told: called when an operator ends the fetch, before its loop does so; any thread.
-    ///   - dropWaiters: answers those who wait, and lets the fetch go on; how many there were, or nil where it does
+    ///   - dropWaiters: answers the waiting requests, and lets the fetch go on; returns their number, or nil if the
+    ///     fetch does
     ///     not go on without them. Any thread.
-    ///   - keepGoing: lets it go on for the store, whoever leaves. Any thread.
+    ///   - keepGoing: keeps the fetch going for the store even if all clients leave. Any thread.
     init(
         _ table: FetchTable,
         _ key: CacheKey,

@@ -1,10 +1,11 @@
-// What tasks on any loop may wait for: a value that is set once, the moment when a response has reached the store, and
-// the one when no shared fetch is under way.
+// A value that is set once and that tasks on any loop can wait for, and its uses: the moment when a response has
+// reached the store, and the moment when no shared fetch is under way.
 
 package import EventLoop
 import Synchronization
 
-/// Sendable: its state is under its own mutex; waiters are resumed outside it, on their own loops.
+/// A value that is set once and can be waited for. Sendable: its state is under its own mutex; waiting tasks are
+/// resumed outside it, on their own loops.
 final class Latch<Value: Sendable>: Sendable {
     private struct Waiter {
         let id: UInt64
@@ -13,11 +14,11 @@ final class Latch<Value: Sendable>: Sendable {
 
     private struct State {
         var value: Value?
-        /// Mostly there is one, which needs no array.
+        /// The first waiting task: usually there is only one, which needs no array.
         var first: Waiter?
         var others: [Waiter] = []
         var lastWaiter: UInt64 = 0
-        /// Waiters whose time ran out before they were in the list.
+        /// The numbers of tasks whose time was up before they were in the list.
         var expired: Set<UInt64> = []
     }
 
@@ -25,7 +26,7 @@ final class Latch<Value: Sendable>: Sendable {
 
     var value: Value? { state.withLock { $0.value } }
 
-    /// Sets the value and resumes all waiters; later calls have no effect.
+    /// Sets the value and resumes all waiting tasks; later calls have no effect.
     func set(_ value: Value) {
         let (first, others): (Waiter?, [Waiter]) = state.withLock { state in
             guard state.value == nil else { return (nil, []) }
@@ -40,8 +41,8 @@ final class Latch<Value: Sendable>: Sendable {
         for waiter in others { waiter.continuation.resume(returning: value) }
     }
 
-    /// Resumes those who wait now, with a value that later ones do not get.
-    /// - Returns: how many there were.
+    /// Resumes the tasks that wait now, with a value that later ones do not get.
+    /// - Returns: their number.
     func release(_ value: Value) -> Int {
         let (first, others): (Waiter?, [Waiter]) = state.withLock { state in
             defer {
@@ -56,8 +57,8 @@ final class Latch<Value: Sendable>: Sendable {
     }
 
     /// Waits for the value.
-    /// - Parameter timeout: in nanoseconds; nil waits as long as it takes.
-    /// - Returns: nil when the patience ended or the task was cancelled.
+    /// - Parameter timeout: nanoseconds; nil for no limit.
+    /// - Returns: nil if the time was up or the task was cancelled.
     func wait(timeout: UInt64?, on loop: isolated EventLoop) async -> Value? {
         let (value, id) = state.withLock { state in
             state.lastWaiter += 1
@@ -93,7 +94,7 @@ final class Latch<Value: Sendable>: Sendable {
         if let ready { continuation.resume(returning: ready) }
     }
 
-    /// The loop may turn before the waiter is in the list: a short patience must not be lost then.
+    /// Ends the wait of a task. Its time may be up before it is in the list, so that its number is remembered.
     private func expire(_ id: UInt64) {
         state.withLock { _ = $0.expired.insert(id) }
         leave(id)
@@ -113,15 +114,15 @@ final class Latch<Value: Sendable>: Sendable {
 
 // MARK: - Until a response is stored
 
-/// Sendable: the latch is.
+/// Waits for the end of storing an answer. Sendable: the latch is.
 package struct StoreCompletion: Sendable {
     let end: Latch<UnstoredReason?>
 
-    /// The answer is stored, or will never be.
+    /// Whether the answer is stored, or will never be.
     package var isOver: Bool { end.value != nil }
 
     /// Waits until the answer is stored or its storing has failed; cancelling the task ends the wait.
-    /// - Returns: why it is not stored; nil where it is, or where the wait was cancelled.
+    /// - Returns: the reason why it is not stored; nil if it is, or if the wait was cancelled.
     @discardableResult
     package func wait(on loop: isolated EventLoop) async -> UnstoredReason? {
         await end.wait(timeout: nil, on: loop) ?? nil
@@ -130,29 +131,29 @@ package struct StoreCompletion: Sendable {
 
 // MARK: - Until no fetch is under way
 
-/// Sendable: the number is atomic, and who waits is under a mutex.
+/// The number of fetches under way. Sendable: the number is atomic, and the waiting tasks are under a mutex.
 final class UnderWay: Sendable {
     private let number = Atomic<Int>(0)
     private let waiters = Mutex<[Latch<Void>]>([])
 
     var count: Int { number.load(ordering: .relaxed) }
 
-    /// Any thread.
+    /// Counts a fetch that begins. Any thread.
     func begin() { number.wrappingAdd(1, ordering: .relaxed) }
 
-    /// A fetch is over: its response is stored, or storing it has failed. Any thread.
+    /// Counts a fetch that has ended: its response is stored, or storing it has failed. Any thread.
     func end() {
         guard number.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return }
         for waiter in waiters.exchange([]) { waiter.set(()) }
     }
 
-    /// Waits until no fetch is under way; it does not wait for fetches that begin at that moment.
-    /// - Parameter timeout: in nanoseconds.
-    /// - Returns: false when the patience ended or the task was cancelled.
+    /// Waits until no fetch is under way, except fetches that begin at that moment.
+    /// - Parameter timeout: nanoseconds.
+    /// - Returns: false if the time was up or the task was cancelled.
     func none(timeout: UInt64, on loop: isolated EventLoop) async -> Bool {
         let waiter = Latch<Void>()
         waiters.withLock { $0.append(waiter) }
-        // The last one may have ended before it could know of the waiter.
+        // The last fetch may have ended before the waiter was in the list.
         if count == 0 { waiter.set(()) }
         let isOver = await waiter.wait(timeout: timeout, on: loop) != nil
         let left = waiters.withLock { waiters in

@@ -1,5 +1,5 @@
-// A part that is arriving, and the life of the incomplete response that it belongs to: begun, joined with more parts,
-// freshened, and stored as a whole.
+// A part that is arriving, and the life of its incomplete response: begun, extended by more parts, freshened, and
+// stored as a whole.
 
 import CacheStore
 import Content
@@ -8,9 +8,11 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// Loop-bound. Whether all of it came or not: the bytes that did belong to the representation, at their place.
+/// An arriving part of a representation. Loop-bound. The bytes that arrived are stored at their place, even if the part
+/// is cut short.
 final class IncomingRange {
-    /// Longer parts go to the file of the representation, where it has one.
+    /// The length from which a part is written to the file of its representation, if there is one; a shorter part stays
+    /// in memory.
     static let filed: Int64 = 256 * 1024
 
     private let context: FetchContext
@@ -34,8 +36,8 @@ final class IncomingRange {
     }
 
     /// Starts the flow of bytes; from then on other requests find the part in the table.
-    /// - Returns: what is arriving, with a reader from its first byte on.
-    /// - Throws: `FetchError.cancelled` where the fetch was given up.
+    /// - Returns: the arriving part with a reader from its first byte on.
+    /// - Throws: `FetchError.cancelled` if the fetch was cancelled.
     @discardableResult
     func begin(on loop: isolated EventLoop) throws(FetchError) -> RangeInFlight? {
         if stream.isCancelled { throw .cancelled }
@@ -47,7 +49,7 @@ final class IncomingRange {
         if spill == nil { options.keepsUpTo = Int(clamping: count) }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
-        // Its end is the pump's: both last as long as bytes may come.
+        // The pump retains the registration: both last as long as bytes may come.
         let ticket = FetchRegistration(context.fetches, ask.key, on: loop) { body.readerCount }
         extents.begin(range, body)
         let reader = body.makeReader(on: loop)
@@ -69,7 +71,8 @@ final class IncomingRange {
         return reader.map { RangeInFlight(range: range, reader: $0) }
     }
 
-    /// - Parameter ticket: held by the pump through this.
+    /// Whether the fetch of the part goes on without readers.
+    /// - Parameter ticket: the registration, which the pump retains through this closure.
     private func continuesWithoutReaders(_ body: Body, isHeld: Bool, _ ticket: FetchRegistration) -> Bool {
         guard ask.onClientAbort.goesOn(received: body.arrived, length: range.upperBound - range.lowerBound) else {
             context.notes.noteAbandoned(ask, received: body.arrived)
@@ -101,7 +104,7 @@ final class IncomingRange {
     }
 
     private func salvage(_ body: Body) {
-        // The origin sent more than the range: which bytes belong to it is unknown, so none are kept.
+        // The origin sent more bytes than the range has: it is unknown which of them belong to it, so none are kept.
         guard body.arrived <= range.upperBound - range.lowerBound else { return }
         partial.extents.keep(from: body, at: range.lowerBound)
     }
@@ -109,15 +112,15 @@ final class IncomingRange {
 
 @available(*, unavailable) extension IncomingRange: Sendable {}
 
-/// A part on its way with a reader of it. Loop-bound: its reader is.
+/// An arriving part with a reader of it. Loop-bound, because its reader is.
 struct RangeInFlight {
     let range: Range<Int64>
     let reader: BodyReader
 }
 
 extension Extents {
-    /// Adds what came of a body that was cut short.
-    /// - Parameter start: the place of its first byte.
+    /// Adds the bytes that arrived of a body that was cut short.
+    /// - Parameter start: the position of its first byte in the representation.
     func keep(from body: Body, at start: Int64) {
         let (filed, rest) = body.salvage()
         if filed > 0, let part = file?.body(start..<start + filed) { add(start..<start + filed, part) }
@@ -132,14 +135,14 @@ extension Extents {
 extension FetchContext {
     /// Whether the response to the range request of `plan` could not be stored.
     func isUnstored(_ plan: RangeFetchPlan, _ ask: CacheRequest) -> Bool {
-        // Inspection needs the body from its first byte, and a part does not have it.
+        // Inspection needs the body from its first byte, which a part does not have.
         plan.partial == nil
             && (ask.phases?.expect ?? .any != .any || notes.recentlyUnstoredParts.contains(ask.key, now: clock.now()))
     }
 
-    /// The head of stored parts takes over the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4), where
-    /// they are not for one user alone.
-    /// - Returns: the head with these fields.
+    /// Updates the head of stored parts by the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4), unless
+    /// these are for one user alone.
+    /// - Returns: the updated head.
     @discardableResult
     func freshen(
         _ partial: IncompleteResponse,
@@ -158,12 +161,13 @@ extension FetchContext {
         let before = partial.token
         partial.update(head)
         if case .refuse = Caching.decideKeep(head, policy: ask.policy) { partials.remove(partial) }
-        // Invalidated meanwhile, under the rules of the old head or under those of the new one.
+        // The parts were invalidated meanwhile, by rules for the old head or for the new one.
         if !invalidations.isUnchanged(before) || !invalidations.isUnchanged(partial.token) { partials.remove(partial) }
         return head
     }
 
-    /// - Parameter head: that of the whole, with its length.
+    /// Makes an incomplete response without parts.
+    /// - Parameter head: the head of the whole representation, with its length.
     func newPartial(_ ask: CacheRequest, _ token: InvalidationToken, _ head: StoredHead, _ placement: TierPlacement)
         -> IncompleteResponse
     {
@@ -172,14 +176,14 @@ extension FetchContext {
         return IncompleteResponse(key: ask.key, token: token, head: head, extents: Extents(length: length, file: file))
     }
 
-    /// Makes an incomplete response findable, unless its key was invalidated since its first part was requested.
+    /// Adds an incomplete response to the table, unless its key was invalidated since its first part was requested.
     func keep(_ partial: IncompleteResponse) {
         var before: [IncompleteResponse] = []
         _ = invalidations.ifUnchanged(partial.token) { before = partials.insert(partial) }
         withExtendedLifetime(before) {}
     }
 
-    /// A part has ended, complete or cut short. If all bytes are there, the response is stored as a
+    /// Called when a part has ended, complete or cut short. If all bytes are there, the response is stored as a
     /// complete one. Any thread.
     func partEnded(_ partial: IncompleteResponse, _ ask: CacheRequest) {
         if partial.extents.isComplete, partial.beginCompletion() {

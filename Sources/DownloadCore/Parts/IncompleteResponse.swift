@@ -1,20 +1,20 @@
-// A representation of which only parts are stored, the table of them (RFC 9111 section 3.3), and the range that is
-// requested from the origin to fill one.
+// A representation of which only parts are stored, the table of such representations (RFC 9111 section 3.3), and the
+// plan of a range that is requested from the origin.
 
 import CacheStore
 import HTTPCaching
 import HTTPWire
 import Synchronization
 
-/// Parts under one strong validator, with the head that the whole would have. Any thread.
+/// The stored parts of a representation with one strong validator, and the head that the whole would have. Any thread.
 ///
 /// Sendable: its state is under its own mutex.
 package final class IncompleteResponse: Sendable {
     private struct State {
         var head: StoredHead
-        /// The invalidation token of the time when the first part was asked for.
+        /// The invalidation token of the time when the first part was requested.
         var token: InvalidationToken
-        /// Ranges that are being fetched.
+        /// The ranges that are being fetched.
         var claims: [(range: Range<Int64>, end: Latch<Void>)] = []
         var isCompleting = false
         var lastUse: UInt64 = 0
@@ -22,7 +22,7 @@ package final class IncompleteResponse: Sendable {
 
     let key: CacheKey
     let extents: Extents
-    /// The token without rules.
+    /// The token as it was taken, without rules.
     private let noted: InvalidationToken
     private let state: Mutex<State>
 
@@ -33,11 +33,11 @@ package final class IncompleteResponse: Sendable {
         state = Mutex(State(head: head, token: token.concerned(by: InvalidationRule.concerning(head, key))))
     }
 
-    /// Status 200, the complete length; the latest part or check has freshened it.
+    /// The head with status 200 and the complete length, as the latest part or check has freshened it.
     var head: StoredHead { state.withLock { $0.head } }
 
-    /// Taken when the first part was requested, with the rules that match the latest head: an invalidation
-    /// after that drops the parts.
+    /// The token that was taken when the first part was requested, with the rules that match the latest head: a later
+    /// invalidation drops the parts.
     var token: InvalidationToken { state.withLock { $0.token } }
 
     func update(_ head: StoredHead) {
@@ -49,8 +49,9 @@ package final class IncompleteResponse: Sendable {
     }
 
     /// Claims missing bytes, so that only one request fetches them.
-    /// - Returns: `isMine` where no other request is fetching any of these bytes; then the caller fetches them and
-    ///   calls ``release(_:)``. Otherwise it waits for `end`.
+    /// - Returns: `isMine` is true if no other request is fetching any of these bytes; then the caller fetches them and
+    ///   calls
+    ///   ``release(_:)``. Otherwise it waits for `end`.
     func claim(_ range: Range<Int64>) -> (end: Latch<Void>, isMine: Bool) {
         state.withLock { state in
             if let other = state.claims.first(where: { $0.range.overlaps(range) }) { return (other.end, false) }
@@ -65,7 +66,7 @@ package final class IncompleteResponse: Sendable {
         end.set(())
     }
 
-    /// True for the first caller only, which then stores the complete response.
+    /// Claims the storing of the complete response; true for the first caller only.
     func beginCompletion() -> Bool {
         state.withLock { state in
             defer { state.isCompleting = true }
@@ -79,25 +80,26 @@ package final class IncompleteResponse: Sendable {
     }
 }
 
-/// What the table of parts holds.
+/// The statistics of the table of incomplete responses.
 package struct PartialStatistics: Sendable, Equatable {
-    /// Representations of which parts are stored.
+    /// The number of representations of which parts are stored.
     package var objects = 0
-    /// Bytes of parts in memory.
+    /// The bytes of parts in memory.
     package var heldBytes = 0
-    /// Bytes reserved on the disk for files of parts.
+    /// The bytes reserved on the disk for files of parts.
     package var filedBytes = 0
 
     package init() {}
 }
 
-/// Bounded in number and bytes; the least recently used goes first. It is gone with the process.
+/// The incomplete responses, limited in number and bytes: the least recently used is dropped first. The table ends with
+/// the process.
 ///
 /// Sendable: its state is under its own mutex.
 final class PartialTable: Sendable {
-    /// Representations at most.
+    /// The largest number of representations.
     static let limit = 1024
-    /// Incomplete responses of one key at most.
+    /// The largest number of incomplete responses of one key.
     static let variants = 8
 
     private struct State {
@@ -107,9 +109,9 @@ final class PartialTable: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Bytes in memory at most.
+    /// The most bytes in memory.
     private let heldLimit: Int
-    /// Bytes on the disk at most.
+    /// The most bytes on the disk.
     private let filedLimit: Int
 
     init(heldLimit: Int, filedLimit: Int) {
@@ -127,11 +129,11 @@ final class PartialTable: Sendable {
         }
     }
 
-    /// The incomplete responses of a key without an effect on the order of use, for explanations.
+    /// The incomplete responses of a key, for explanations: the order of use stays as it is.
     func peek(_ key: CacheKey) -> [IncompleteResponse] { state.withLock { $0.partials[key] ?? [] } }
 
-    /// Keeps it in place of the one that the same requests select.
-    /// - Returns: those of the key before; the caller lets go of them, without a lock: that may remove files.
+    /// Adds an incomplete response in place of the one that the same requests select.
+    /// - Returns: the previous ones of the key; the caller releases them without a lock, because that may remove files.
     func insert(_ partial: IncompleteResponse) -> [IncompleteResponse] {
         state.withLock { state in
             state.uses += 1
@@ -162,7 +164,7 @@ final class PartialTable: Sendable {
             state.partials[key] = left.isEmpty ? nil : left
             return found
         }
-        // Let go of without the mutex: that may remove files.
+        // Released outside the mutex, because that may remove files.
         withExtendedLifetime(before) {}
     }
 
@@ -176,7 +178,7 @@ final class PartialTable: Sendable {
 
     var all: [IncompleteResponse] { state.withLock { $0.partials.values.flatMap { $0 } } }
 
-    /// Gives up the least recently used while there is too much.
+    /// Drops the least recently used incomplete responses until the limits are kept.
     func shrink() {
         var sum = statistics
         guard sum.objects > Self.limit || sum.heldBytes > heldLimit || sum.filedBytes > filedLimit else { return }
@@ -192,28 +194,29 @@ final class PartialTable: Sendable {
 
 // MARK: - The range that is requested from the origin
 
-/// A request for one range.
+/// The plan of a request for one range.
 struct RangeFetchPlan: Sendable {
-    /// The stored incomplete response; nil where none is stored.
+    /// The stored incomplete response; nil if there is none.
     var partial: IncompleteResponse?
-    /// The one range that goes into Range.
+    /// The one range that is sent in Range.
     var asked: ByteRanges.Spec
-    /// The stored parts cover the request and need validation; if false, bytes are missing.
+    /// Whether the stored parts cover the request and need validation; if false, bytes are missing.
     var isCheck = false
-    /// The range is all that the client asked for: an answer that cannot be stored can be forwarded as it is.
+    /// Whether the range is all that the client requested: an answer that cannot be stored can then be forwarded as it
+    /// is.
     var isOwn = false
 
-    /// The response must be kept, because it is only a part of the answer.
+    /// Whether the response must be stored, because it is only a part of the answer.
     var needsKeeping: Bool { !isOwn && !isCheck }
 
-    /// The missing bytes; nil where they depend on a length that is unknown.
+    /// The missing bytes; nil if they depend on an unknown length.
     var hole: Range<Int64>? {
         guard let partial, !isCheck else { return nil }
         return asked.resolved(length: partial.extents.length)
     }
 
-    /// Replaces the client's own conditions. Where nothing is stored, its If-Range is forwarded: only
-    /// the origin can evaluate it.
+    /// Sets the range and its conditions, which replace the client's own. If nothing is stored, the client's If-Range
+    /// stays: only the origin can evaluate it.
     func apply(to fields: inout Fields) {
         let ifRange = fields.all(.ifRange)
         fields.removeConditions()

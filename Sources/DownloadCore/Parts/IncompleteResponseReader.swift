@@ -1,4 +1,5 @@
-// One request's answer from stored parts: which bytes it wants, which are missing, and how they are read in order.
+// The answer to one request from stored parts: the bytes that it wants, those that are missing, and the order in which
+// they are read.
 
 import CacheStore
 import EventLoop
@@ -6,7 +7,7 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// Made and used on one loop.
+/// Makes the answer to one request from stored parts. Made and used on one loop.
 struct IncompleteResponseReader {
     private enum Wanted {
         case whole
@@ -21,10 +22,11 @@ struct IncompleteResponseReader {
     private let partial: IncompleteResponse
     private let head: StoredHead
     private let wanted: Wanted
-    /// The part that this request fetched; its reader gets all of it, even if it ends early.
+    /// The part that this request fetched; its reader gets all of it, even if the part ends early.
     var arriving: RangeInFlight?
 
-    /// - Parameter fresh: the head that this request may see, where that is not the stored one.
+    /// Makes a reader.
+    /// - Parameter fresh: the head for this request, if it differs from the stored one.
     init(
         _ context: FetchContext,
         _ ask: CacheRequest,
@@ -58,14 +60,14 @@ struct IncompleteResponseReader {
         }
     }
 
-    /// The first bytes that the answer needs and that are neither stored nor arriving.
+    /// The first bytes that the answer needs and that are neither stored nor arriving; nil if there are none.
     static func missing(_ ask: CacheRequest, _ partial: IncompleteResponse) -> Range<Int64>? {
         if case .notModified = Caching.answerConditional(request: ask.request, stored: partial.head) { return nil }
         return partial.extents.firstMissing(in: wanted(ask, partial))
     }
 
-    /// Missing bytes are fetched when the client reaches them.
-    /// - Parameter status: the status of a hit; changed where bytes are still arriving for another request.
+    /// The answer; missing bytes are fetched when the client reaches them.
+    /// - Parameter status: the Cache-Status of a hit; it changes if bytes are still arriving for another request.
     func make(_ status: CacheStatus, age: Int64?, on loop: isolated EventLoop) -> Answer {
         let length = partial.extents.length
         switch wanted {
@@ -97,7 +99,7 @@ struct IncompleteResponseReader {
         }
     }
 
-    /// Another request's fetch brings some of the bytes.
+    /// The Cache-Status of a request that gets some bytes from another request's fetch.
     private func joined(_ status: CacheStatus) -> CacheStatus {
         guard status.hit else { return status }
         return CacheStatus(cacheName: status.cacheName, forward: .partial, ttl: status.ttl, collapsed: true)
@@ -178,7 +180,8 @@ final class PartFetcher: PartSource {
         throw .source("the origin does not send the missing bytes \(range.lowerBound)-\(range.upperBound - 1)")
     }
 
-    /// - Returns: the part and its end where it is for this request alone; nil where it is among the stored parts.
+    /// Fetches the first missing bytes of a range.
+    /// - Returns: the part and its end if it is for this request alone; nil if it is among the stored parts.
     private func fetch(
         _ hole: Range<Int64>,
         on loop: isolated EventLoop
@@ -233,7 +236,7 @@ final class PartFetcher: PartSource {
         let options = GrowingBodyOptions(budget: context.budget, keepsStart: false)
         let (body, writer) = Body.growing(options, expectedLength: count, on: loop)
         let reader = body.makeReader(on: loop)
-        // A body that is too long fails at its end; the reader gets the bytes of its range first.
+        // A body that is too long fails at its end; the reader gets the bytes of its range before that.
         reader?.narrow(to: 0..<count)
         let pump = BodyPump(stream: stream, body: body, writer: writer) { [ticket] trailers, writer in
             ticket.onStop = nil

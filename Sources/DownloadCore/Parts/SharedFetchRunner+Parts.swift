@@ -1,4 +1,5 @@
-// A shared fetch that asks for a part: stores it, joins it to what is stored, or passes on what it is instead.
+// The steps of a shared fetch that requests a part: it stores the part, adds it to what is stored, or forwards another
+// answer.
 
 import CacheStore
 import EventLoop
@@ -8,12 +9,13 @@ import Policies
 import Upstream
 
 extension SharedFetchRunner {
-    /// Until the head has come: then a part is found by whoever looks for it, and the shared fetch is over.
+    /// Fetches a part until its head has arrived; then other requests find the part in the table, and the shared fetch
+    /// is over.
     func fetchPart(_ plan: RangeFetchPlan, on loop: isolated EventLoop) async throws(FetchError) {
         guard let hole = plan.hole, let partial = plan.partial else { return try await askForPart(plan, on: loop) }
         let claim = partial.claim(hole)
         guard claim.isMine else {
-            // A reader asks for the same bytes.
+            // A reader is fetching the same bytes.
             _ = await claim.end.wait(timeout: ask.collapse.wait, on: loop)
             return settle(.again)
         }
@@ -36,8 +38,8 @@ extension SharedFetchRunner {
             stream.flow(into: BodyDrain(stream))
             return settle(.alone(nil))
         case 416 where plan.partial != nil || !plan.isOwn:
-            // The 416 means that the representation is shorter now, or that the first of several
-            // ranges lies beyond its end.
+            // The 416 means that the representation is shorter now, or that the first of several ranges is beyond its
+            // end.
             stream.flow(into: BodyDrain(stream))
             if let partial = plan.partial {
                 context.partials.remove(partial)
@@ -57,13 +59,13 @@ extension SharedFetchRunner {
         try await pass(plan, head, stream, times, on: loop)
     }
 
-    /// Drops the stored parts, which are outdated. An answer to one user is no evidence for other
-    /// users, so it drops nothing.
+    /// Drops the stored parts, which are outdated. An answer to one user proves nothing for others, so that it drops
+    /// nothing.
     private func forget(_ plan: RangeFetchPlan) {
         if let partial = plan.partial, !ask.mayBePrivateToRequest { context.partials.remove(partial) }
     }
 
-    /// The answer is complete or an error, and serves the client's request as it is.
+    /// Answers the client's request with a complete response or an error, as it is.
     private func pass(
         _ plan: RangeFetchPlan,
         _ head: FetchStream.Head,
@@ -97,8 +99,8 @@ extension SharedFetchRunner {
         do throws(PartMismatch) {
             content = try Caching.checkPart(answer, asked: plan.asked)
         } catch {
-            // In library mode the download fails: a program that keeps its downloads must not get
-            // other bytes than it asked for.
+            // In library mode the download fails: a program that keeps its downloads must not get other bytes than it
+            // requested.
             guard ask.policy.mode != .library else {
                 stream.cancel()
                 throw .wrongPart(ask.key.description, plan.asked.text, error)
@@ -135,7 +137,8 @@ extension SharedFetchRunner {
         try await unstored(plan, head, stream, times, refusal, on: loop)
     }
 
-    /// A refusal that follows from this request alone affects neither later requests nor stored parts.
+    /// Forwards the request for one client; a refusal because of this request alone affects neither later requests nor
+    /// stored parts.
     private func forOne(
         _ plan: RangeFetchPlan,
         _ head: FetchStream.Head,
@@ -168,7 +171,7 @@ extension SharedFetchRunner {
         try await pass(plan, head, stream, times, refusal: refusal, on: loop)
     }
 
-    /// The incomplete response that this part extends, and its updated head; nil where there is none.
+    /// The incomplete response that this part extends, and its updated head; nil if there is none.
     private func joined(
         _ plan: RangeFetchPlan,
         _ answer: ResponseHead,
@@ -220,14 +223,14 @@ extension SharedFetchRunner {
     // MARK: - Failing
 
     func mayServeStale(_ partial: IncompleteResponse?, errorStatus: Int?) -> Bool {
-        // What was purged meanwhile must not be served as a stale one.
+        // A response that was purged meanwhile must not be served as a stale one.
         guard let partial, context.invalidations.isUnchanged(partial.token) else { return false }
         return context.staleVerdict(partial.head, ask, errorStatus: errorStatus).isAllowed
     }
 }
 
 extension FetchError {
-    /// A 206 that does not match the request (RFC 9110 section 15.3.7).
+    /// The error for a 206 that does not match the request (RFC 9110 section 15.3.7).
     static func wrongPart(_ name: String, _ asked: String, _ mismatch: PartMismatch) -> FetchError {
         let detail =
             "\(name) answered 206 with something else than the asked bytes \(asked) (\(mismatch.rawValue)); "

@@ -1,5 +1,5 @@
-// Requests that are not answered from the store, and what their answers do to it: invalidate, then store (RFC 9111
-// section 4.4, RFC 9110 section 9.3.3).
+// Requests that are not answered from the store, and the effects of their answers on it: invalidate, then store (RFC
+// 9111 section 4.4, RFC 9110 section 9.3.3).
 
 package import CacheStore
 package import EventLoop
@@ -8,18 +8,19 @@ package import HTTPWire
 
 /// A request that the origin has to answer. Loop-bound, because its body is.
 package struct UncachedRequest {
-    /// The request as it goes to the origin.
+    /// The request that is sent to the origin.
     package var request: FetchRequest
-    /// The client's request, under the key and the policy that a GET of its target has.
+    /// The client's request, with the key and the policy of a GET of its target.
     package var ask: CacheRequest
     /// The absolute URL of the target on the origin; Content-Location is compared with it.
     package var url: String
-    /// The keys of the other URLs on the same origin that an answer names, and of those that redirects led it to.
+    /// The keys of the other URLs on the same origin that an answer names, and of the targets of its redirects.
     package var related: (ResponseHead) -> [CacheKey]
-    /// Where else the target, and what its answer names, may be stored: other services lead to the same origin.
+    /// The keys under which other services of the same origin may have stored the target, and the URLs that its answer
+    /// names.
     package var elsewhere: (ResponseHead) -> Elsewhere = { _ in Elsewhere() }
 
-    /// Keys of other ways to the same URLs of the origin.
+    /// Keys of the same URLs of the origin in other services.
     package struct Elsewhere {
         package var keys: [CacheKey]
         /// Keys that match with any host in place of their own.
@@ -43,7 +44,7 @@ package struct UncachedRequest {
         self.related = related
     }
 
-    /// A redirect that was followed says that an origin has acted.
+    /// Whether an origin has acted, as a redirect that was followed shows.
     fileprivate var hasChanged: Bool { request.trail?.changed.isEmpty == false }
 }
 
@@ -71,15 +72,15 @@ extension DownloadCore {
         do throws(FetchError) {
             head = try await context.start(stream, pass.request, from: source, on: loop)
         } catch {
-            // The origin has acted, although its answer is refused, or another one has none.
+            // The origin has acted, although its answer is refused, or another origin gave none.
             if error.isOfSuccess && Caching.invalidates(method: method, status: 200) || pass.hasChanged {
                 await invalidate(after: pass, ResponseHead(status: 200), on: loop)
             }
             return answers.failure(error, forwardReason)
         }
         stream.onInterim = nil
-        // If another request invalidated the key after this one was sent, this answer may be older than that
-        // change: it is not stored.
+        // If another request invalidated the key after this one was sent, this answer may be older than that change, so
+        // it is not stored.
         let rules = InvalidationRule.concerning(head.response.fields, pass.ask.key)
         let isCurrent = invalidations.isUnchanged(sent.concerned(by: rules))
         if Caching.invalidates(method: method, status: head.response.status) {
@@ -100,7 +101,8 @@ extension DownloadCore {
     private func invalidate(after pass: UncachedRequest, _ answer: ResponseHead, on loop: isolated EventLoop) async {
         let key = pass.ask.key
         var rules = Set<InvalidationRule>()
-        // RFC 9875 section 2.2.1: what shares a group with an invalidated response goes with it, and no further.
+        // RFC 9875 section 2.2.1: the responses that share a group with an invalidated one are invalidated with it, but
+        // not those that share a group with them.
         for head in await context.store.heads(pass.ask, on: loop) {
             rules.formUnion(InvalidationRule.concerning(head, key).filter(\.isGroup))
         }
@@ -133,7 +135,7 @@ extension DownloadCore {
             url: pass.url
         )
         guard case .store = decision else { return nil }
-        // Begun after the invalidation: the answer itself is not older than it.
+        // The fetch begins after the invalidation, because the answer itself is not older than it.
         let fetch = context.inFlight.beginAlone(pass.ask)
         let runner = SharedFetchRunner(context: context, fetch: fetch, ask: pass.ask, source: source, stale: nil)
         let incoming = IncomingResponse(

@@ -1,5 +1,5 @@
-// Requests that go to the origin as they are: other methods, ranges, HEAD without a fresh stored response, caching
-// switched off; and pass-through, where such a request takes no task.
+// Requests that are forwarded as they are: other methods, ranges, HEAD without a fresh stored response, and all if
+// caching is off; and the pass-through, which handles such a request without a task.
 
 package import CacheStore
 package import EventLoop
@@ -7,13 +7,14 @@ package import HTTPCaching
 package import HTTPWire
 import Upstream
 
-/// Passes requests on to their origins. It is shared by all loops.
+/// Forwards requests to their origins. All loops share it.
 ///
-/// Sendable: what it holds is.
+/// Sendable: all members are.
 package final class Forwarder: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
-    // The context's, held here as well: a member of a member is retained with each use on the counted way.
+    // The clock of the context, held here as well, because a member of a member is retained at each use on the
+    // pass-through.
     let clock: WallClock
     let store: TieredStore
     let partials: PartialTable
@@ -32,8 +33,8 @@ package final class Forwarder: Sendable {
 
     /// Forwards one request and its answer; nothing is stored or shared.
     /// - Parameters:
-    ///   - forwardReason: why the request goes to the origin.
-    ///   - key: by which an operator can end the fetch; nil where an operator cannot.
+    ///   - forwardReason: the reason why the request goes to the origin.
+    ///   - key: the key by which an operator can end the fetch; nil if that is not possible.
     ///   - timeout: the limit for the head, in nanoseconds; nil leaves it to the source.
     package func forward(
         _ request: FetchRequest,
@@ -47,7 +48,7 @@ package final class Forwarder: Sendable {
         let began = Monotonic.now()
         let stream = FetchStream()
         let ticket = key.map { FetchRegistration(fetches, $0, on: loop) { 1 } }
-        // Code that takes over the registration replaces this closure.
+        // The code that gets the registration later replaces this closure.
         ticket?.onStop = { stream.cancel($0) }
         stream.onInterim = onInterim
         let head: FetchStream.Head
@@ -60,7 +61,7 @@ package final class Forwarder: Sendable {
         return forwarded(head, stream, isHead: isHead, forwardReason, ticket, since: began, on: loop)
     }
 
-    /// Apart from the function that waits, which would have it in its frame.
+    /// A separate function, so that the one that waits has none of its variables in its frame.
     @inline(never) private func forwarded(
         _ head: FetchStream.Head,
         _ stream: FetchStream,
@@ -98,7 +99,7 @@ package final class Forwarder: Sendable {
         options.isAtHand = stream.isAtHand
         let (body, writer) = Body.growing(options, expectedLength: result.length, on: loop)
         result.reader = body.makeReader(on: loop)
-        // The pump holds the ticket: both last as long as bytes may come.
+        // The pump retains the registration: both last as long as bytes may come.
         let pump = BodyPump(stream: stream, body: body, writer: writer) { [ticket] trailers, writer in
             ticket?.onStop = nil
             writer.finish(trailers: trailers, isProven: stream.isEndProven)
@@ -130,38 +131,39 @@ package final class Forwarder: Sendable {
 
 // MARK: - Pass-through
 
-/// The policy by which answers are judged. It is an object because copying the policy with every request
-/// takes longer than a reference.
+/// The policy by which forwarded answers are judged: an object, because copying the policy with every request takes
+/// longer than a reference.
 ///
-/// Sendable: nothing in it changes.
+/// Sendable: immutable.
 package final class PassThroughRules: Sendable {
     package let policy: CachePolicy
 
     package init(_ policy: CachePolicy) { self.policy = policy }
 }
 
-/// A request that goes to its origin as it is; an object, since it is long and passed around.
+/// A request that is forwarded without a task: an object, because it is large and handed on often.
 ///
-/// `@unchecked Sendable`: constant, as its superclass asks for.
+/// `@unchecked Sendable`: constant, as its superclass requires.
 package final class PassThroughRequest: FetchEntry, @unchecked Sendable {  // protected as the comment above says
     package let method: Method
-    /// Path and query on the origin.
+    /// The path and query on the origin.
     let path: String
     /// The fields that are sent to the origin, without those that the source adds.
     let fields: Fields
-    /// The client's Host, where its service passes that on.
+    /// The client's Host, if its service preserves that; else nil.
     private let clientHost: String?
     /// The client's end-to-end fields.
     let asked: Fields
-    /// The rules that judge the answer; nil where nothing is stored or looked up.
+    /// The rules that judge the answer; nil if nothing is stored or looked up.
     let rules: PassThroughRules?
 
+    /// Makes a request.
     /// - Parameters:
     ///   - fields: the fields that are sent to the origin, without those that the source adds.
     ///   - asked: the client's end-to-end fields.
-    ///   - key: of a GET of its target.
-    ///   - rules: the rules that judge the answer; nil where nothing is stored or looked up.
-    ///   - loop: of the fetch.
+    ///   - key: the key of a GET of its target.
+    ///   - rules: the rules that judge the answer; nil if nothing is stored or looked up.
+    ///   - loop: the loop of the fetch.
     package init(
         _ method: Method,
         path: String,
@@ -181,12 +183,12 @@ package final class PassThroughRequest: FetchEntry, @unchecked Sendable {  // pr
         super.init(key, on: loop)
     }
 
-    /// What the origin is asked.
+    /// The request that is sent to the origin.
     package var request: FetchRequest {
         FetchRequest(method: method, path: path, fields: fields, clientHost: clientHost)
     }
 
-    /// Why it goes to the origin, as far as that is known before an answer.
+    /// The reason why the request goes to the origin, as far as it is known before an answer.
     var forwardReason: ForwardReason {
         rules == nil ? ForwardReason(.bypass, StoreRefusal.cacheOff.rawValue) : ForwardReason(.uriMiss)
     }
@@ -201,21 +203,22 @@ extension Forwarder {
             && partials.peek(key).isEmpty
     }
 
-    /// Makes a fetch known to `drydock cancel` as long as what this gives lives.
-    /// - Parameter fetch: not held: it outlives what this gives.
+    /// Lists a fetch for `drydock cancel` as long as the result lives.
+    /// - Parameter fetch: not retained; it outlives the result.
     package func listing(of fetch: any ListedFetch, _ ask: PassThroughRequest) -> FetchListing {
         FetchListing(in: fetches, ask, fetch)
     }
 
-    /// Judges a head from the origin: why its request went there, and why it is not stored.
+    /// Judges a head from the origin: the reason why the request was forwarded, and the reason why the answer is not
+    /// stored.
     package func forwardReason(of ask: PassThroughRequest, _ head: ResponseHead) -> ForwardReason {
         var forwardReason = ask.forwardReason
         if let rules = ask.rules { forwardReason.reason = judge(head, ask, rules) }
         return forwardReason
     }
 
-    /// The answer that a head from the origin begins, without its body.
-    /// - Parameter forwardReason: from ``forwardReason(of:_:)``.
+    /// The answer for a head from the origin, without its body.
+    /// - Parameter forwardReason: the result of ``forwardReason(of:_:)``.
     package func answer(
         _ ask: PassThroughRequest,
         _ head: ResponseHead,
@@ -228,8 +231,8 @@ extension Forwarder {
     }
 
     /// Judges a forwarded answer, which is never stored itself. If it could have been, the key is no longer remembered
-    /// as uncacheable, and its next response is stored.
-    /// - Returns: why it is not stored.
+    /// as uncacheable, so that its next response is stored.
+    /// - Returns: the reason why it is not stored.
     private func judge(_ head: ResponseHead, _ ask: PassThroughRequest, _ rules: PassThroughRules) -> String {
         let times = clock.times()
         let decision = Caching.decideStore(
@@ -252,7 +255,7 @@ extension Forwarder {
         }
     }
 
-    /// The answer where the origin gave none.
+    /// The answer to a request whose origin gave none.
     package func failure(_ error: FetchError, _ ask: PassThroughRequest) -> Answer {
         answers.failure(error, ask.forwardReason)
     }
@@ -260,10 +263,10 @@ extension Forwarder {
 
 // MARK: - Reasons
 
-/// The `fwd` of Cache-Status, and the reason behind it.
+/// The `fwd` of Cache-Status, and the reason for it.
 package struct ForwardReason: Sendable, Equatable {
     package var forward: CacheStatus.Forward
-    /// The raw value of the reason that decided; nil where `forward` says it all.
+    /// The raw value of the reason that decided; nil if `forward` says it all.
     package var reason: String?
 
     package init(_ forward: CacheStatus.Forward, _ reason: String? = nil) {

@@ -1,10 +1,11 @@
-// The answer to one question to the download core.
+// The answer of the download core to one request.
 
 package import CacheStore
 package import HTTPCaching
 package import HTTPWire
 
-/// What to send to the client; loop-bound, because its reader is. A value in one reference, as ``CacheRequest``.
+/// The answer that is sent to the client; loop-bound, because its reader is. A value in one reference, as
+/// ``CacheRequest``.
 package struct Answer {
     private struct Members {
         var head: ResponseHead
@@ -23,7 +24,7 @@ package struct Answer {
     }
 
     private final class Box {
-        // Unchecked: no code runs while a member is changed, and a check would cost instructions with every use.
+        // Unchecked, because no code runs while a member is changed, and a check would cost instructions at every use.
         @exclusivity(unchecked) var members: Members
 
         init(_ members: Members) { self.members = members }
@@ -39,7 +40,7 @@ package struct Answer {
         }
     }
 
-    /// Status and end-to-end fields, as the origin or the store has them.
+    /// The status and end-to-end fields, as the origin or the store has them.
     package var head: ResponseHead {
         get { box.members.head }
         _modify { yield &members.head }
@@ -49,57 +50,57 @@ package struct Answer {
         get { box.members.reader }
         set { members.reader = newValue }
     }
-    /// The length of the body in bytes, for HEAD too; nil while it is unknown.
+    /// The length of the body in bytes, also for HEAD; nil while it is unknown.
     package var length: Int64? {
         get { box.members.length }
         set { members.length = newValue }
     }
-    /// The age in seconds; nil for a response that has just come from the origin.
+    /// The age in seconds; nil for a response that has just arrived from the origin.
     package var age: Int64? {
         get { box.members.age }
         set { members.age = newValue }
     }
-    /// Nanoseconds from sending the request to the origin's head or failure; nil where the origin was not contacted.
+    /// The nanoseconds from sending the request to the origin's head or failure; nil if the origin was not contacted.
     package var originTime: UInt64? {
         get { box.members.originTime }
         set { members.originTime = newValue }
     }
-    /// What Cache-Status says; nil if the cache had no part in the answer (a demo answer).
+    /// The members of Cache-Status; nil if the cache had no part in the answer (a demo answer).
     package var cacheStatus: CacheStatus? {
         get { box.members.cacheStatus }
         _modify { yield &members.cacheStatus }
     }
-    /// For an answer that is being stored: lets a reader of its body wait until it is. Nil for other answers.
+    /// Waits for the end of storing, if the answer is being stored; nil for other answers.
     package var storing: StoreCompletion? {
         get { box.members.storing }
         set { members.storing = newValue }
     }
-    /// The origin could not be contacted, or its response broke off: send an error document in place of `head`.
+    /// The failure of the origin, to be sent as an error document in place of `head`; nil if there is none.
     package var failure: FetchError? {
         get { box.members.failure }
         set { members.failure = newValue }
     }
-    /// Why a fallback answers, for the log.
+    /// The reason why a fallback answers, for the log.
     package var cause: String? {
         get { box.members.cause }
         set { members.cause = newValue }
     }
-    /// A placeholder or a fallback: neither from an origin nor from the store.
+    /// Whether the answer is a placeholder or a fallback, which comes neither from an origin nor from the store.
     package var isStandIn: Bool {
         get { box.members.isStandIn }
         set { members.isStandIn = newValue }
     }
-    /// The origin was to be asked, and was not: whoever asked has an answer of its own.
+    /// Whether the origin would have been contacted and was not, because the caller has an answer of its own.
     package var isUnasked: Bool {
         get { box.members.isUnasked }
         set { members.isUnasked = newValue }
     }
-    /// A 416 that was made of what is stored, or of what arrives: the origin has not said it.
+    /// Whether the answer is a 416 that was made from a stored or arriving response, rather than by the origin.
     package var isUnsatisfiable: Bool {
         get { box.members.isUnsatisfiable }
         set { members.isUnsatisfiable = newValue }
     }
-    /// Why the response is stored, for the log; nil where it is not stored, or was stored before.
+    /// The reason why the response is stored, for the log; nil if it is not stored, or was stored before.
     package var storeReason: StoreReason? {
         get { box.members.storeReason }
         set { members.storeReason = newValue }

@@ -1,4 +1,4 @@
-// One question to the download core, and the request that is sent to the origin for it.
+// A request to the download core, and the request that it sends to the origin.
 
 package import CacheStore
 package import HTTPCaching
@@ -6,8 +6,8 @@ package import HTTPWire
 package import Policies
 package import Upstream
 
-/// A GET or HEAD request as the download core sees it: a value in one reference, so that each function that waits for its
-/// answer has that alone in its frame.
+/// A GET or HEAD request as the download core sees it: a value in one reference, so that each function that waits for
+/// its answer has only that in its frame.
 package struct CacheRequest: Sendable {
     private struct Members: Sendable {
         var key: CacheKey
@@ -30,9 +30,9 @@ package struct CacheRequest: Sendable {
         var mayReadSlowly = false
     }
 
-    /// Sendable: it is changed only while one question alone refers to it.
+    /// The members. Sendable: they are changed only while exactly one request refers to them.
     private final class Box: @unchecked Sendable {
-        // Unchecked: no code runs while a member is changed, and a check would cost instructions with every use.
+        // Unchecked, because no code runs while a member is changed, and a check would cost instructions at every use.
         @exclusivity(unchecked) var members: Members
 
         init(_ members: Members) { self.members = members }
@@ -57,12 +57,12 @@ package struct CacheRequest: Sendable {
         get { box.members.request }
         _modify { yield &members.request }
     }
-    /// The fields that go to the origin: end-to-end, the proxy's own included, conditions still in them.
+    /// The fields for the origin: end-to-end fields and those of the proxy, with the client's conditions.
     package var originFields: Fields {
         get { box.members.originFields }
         _modify { yield &members.originFields }
     }
-    /// Path and query on the origin, but for the secret items that the source adds.
+    /// The path and query on the origin, without the secret query items that the source adds.
     package var path: String {
         get { box.members.path }
         set { members.path = newValue }
@@ -71,8 +71,8 @@ package struct CacheRequest: Sendable {
         get { box.members.policy }
         _modify { yield &members.policy }
     }
-    /// Names everything that shapes a ready head: policy, prefix, pseudonym. A stored response prepared under
-    /// another is prepared anew.
+    /// The identity of everything that shapes a prepared head: policy, prefix and the name in Cache-Status. A stored
+    /// response that was prepared under another one is prepared anew.
     package var headFormatID: UInt64 {
         get { box.members.headFormatID }
         set { members.headFormatID = newValue }
@@ -86,33 +86,33 @@ package struct CacheRequest: Sendable {
         get { box.members.phases }
         set { members.phases = newValue }
     }
-    /// What happens to the fetch when its last client has left; ``ClientAbort/finish`` by default.
+    /// The effect on the fetch when its last client has left; ``ClientAbort/finish`` by default.
     package var onClientAbort: ClientAbort {
         get { box.members.onClientAbort }
         set { members.onClientAbort = newValue }
     }
-    /// The lines of a stored head, ready to write for this route.
+    /// Makes the lines of a stored head, ready to be written for this route.
     package var prepare: @Sendable (StoredHead) -> [UInt8] {
         get { box.members.prepare }
         set { members.prepare = newValue }
     }
-    /// A folder of responses that exist before the first fetch; nil where the route has none.
+    /// The folder of responses that exist before the first fetch; nil if the route has none.
     package var seed: SeedFolder? {
         get { box.members.seed }
         set { members.seed = newValue }
     }
-    /// The content of a POST that is answered like a GET, from what is stored under its own key; `request` is a GET
-    /// then, without conditions and ranges. Nil: there is none.
+    /// The content of a POST that is answered like a GET, from what is stored under a key with this content; `request`
+    /// is a GET then, without conditions and ranges. Nil if there is none.
     package var content: RequestContent? {
         get { box.members.content }
         set { members.content = newValue }
     }
-    /// Answers may be stored under several keys of this URL, which are invalidated together.
+    /// Whether answers may be stored under several keys of this URL, which are invalidated together.
     package var sharesURL: Bool {
         get { box.members.sharesURL }
         set { members.sharesURL = newValue }
     }
-    /// Removes the secrets of an origin's URL for messages; nil leaves the URL as it is.
+    /// Removes the secrets of an origin's URL for messages; if nil, the URL stays as it is.
     package var shown: (@Sendable (String) -> String)? {
         get { box.members.shown }
         set { members.shown = newValue }
@@ -122,17 +122,18 @@ package struct CacheRequest: Sendable {
         get { box.members.storeAs }
         set { members.storeAs = newValue }
     }
-    /// How urgent a fetch for it is; nil where a client waits.
+    /// The priority of its fetch; nil if a client waits.
     package var urgency: FetchUrgency? {
         get { box.members.urgency }
         set { members.urgency = newValue }
     }
-    /// It has a fetch of its own: it waits for no other's, and no other request for its.
+    /// Whether the request has a fetch of its own: it waits for no other one, and no other request waits for its fetch.
     package var isAlone: Bool {
         get { box.members.isAlone }
         set { members.isAlone = newValue }
     }
-    /// Faults may keep its client from reading: it shares no body whose arrival waits for the slowest reader.
+    /// Whether faults may keep the client from reading: then it shares no body whose arrival waits for the slowest
+    /// reader.
     package var mayReadSlowly: Bool {
         get { box.members.mayReadSlowly }
         set { members.mayReadSlowly = newValue }
@@ -164,22 +165,23 @@ package struct CacheRequest: Sendable {
 }
 
 extension CacheRequest {
-    /// Its answer is for nobody else: it has a fetch of its own, and nothing is stored or looked up.
+    /// Makes the answer one for this request alone: it has a fetch of its own, and nothing is stored or looked up.
     package mutating func standAlone() {
         isAlone = true
         policy.mode = .none
     }
 
-    /// The response may be for this request alone (RFC 9111 sections 3.5 and 5.2.1.5). The keys of a private cache tell
-    /// its users apart.
+    /// Whether the response may be for this request alone (RFC 9111 sections 3.5 and 5.2.1.5). The keys of a private
+    /// cache distinguish its users.
     var isPrivateToRequest: Bool {
         policy.isShared && request.fields.contains(.authorization) || CacheControl(request: request.fields).noStore
     }
 
-    /// The response may be for the user of these cookies alone: it is stored only if it has explicit freshness.
+    /// Whether the response may be for the user of the request's cookies alone: it is stored only if it has explicit
+    /// freshness.
     var isCookieBound: Bool { policy.cookies != .any && request.fields.contains(.cookie) }
 
-    /// The response is for this request alone, unless it says otherwise.
+    /// Whether the response is for this request alone, unless it says otherwise.
     var mayBePrivateToRequest: Bool { isPrivateToRequest || isCookieBound }
 
     /// Whether a head that a validation has updated may be shared with other requests (RFC 9111
@@ -198,13 +200,14 @@ package struct RequestContent: Sendable {
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
 }
 
-/// Gives bytes that are in memory, and then those of another source. Loop-bound.
+/// A request body of bytes in memory, followed by those of another source. Loop-bound.
 package final class ContentSource: RequestBodySource {
     private let whole: [UInt8]
     private var bytes: ArraySlice<UInt8>
     private let rest: (any RequestBodySource)?
 
-    /// - Parameter rest: what follows the bytes; nil for nothing.
+    /// Makes a source.
+    /// - Parameter rest: the bytes that follow; nil for none.
     package init(_ bytes: [UInt8], then rest: (any RequestBodySource)? = nil) {
         whole = bytes
         self.bytes = bytes[...]
@@ -214,7 +217,7 @@ package final class ContentSource: RequestBodySource {
     /// The content from its start; nil if something follows that cannot be read twice.
     package var again: (any RequestBodySource)? { rest == nil ? ContentSource(whole) : nil }
 
-    /// Its bytes in all; nil where something follows that is not in memory.
+    /// The length in bytes; nil if something follows that is not in memory.
     package var length: Int? { rest == nil ? whole.count : nil }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> BodyRead {
@@ -231,8 +234,8 @@ package final class ContentSource: RequestBodySource {
 // MARK: - The request to the origin
 
 extension CacheRequest {
-    /// The request to the origin for the whole representation; a POST where the request has content.
-    /// - Parameter method: used where the request has no content.
+    /// The request to the origin for the whole representation; a POST if the request has content.
+    /// - Parameter method: the method if the request has no content.
     func fetchRequest(_ method: Method, _ fields: Fields) -> FetchRequest {
         var fetch = FetchRequest(
             method: content == nil ? method : .post,

@@ -1,22 +1,23 @@
-// Why a fetch gave no answer: the status to answer with, the RFC 9209 error type, and what to do.
+// The reason why a fetch gave no answer: the status to answer with, the error type of RFC 9209, and advice.
 
 package import Upstream
 
-/// A fetch that failed, or was not begun.
+/// The failure of a fetch, or of its start.
 package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The origin could not be contacted, or its response was invalid or broke off.
     case upstream(UpstreamError)
     /// Too many fetches of the service are under way or waiting.
     case notAdmitted(String)
-    /// The origin is left alone, such as by its circuit breaker; with the whole seconds until it may be asked again.
+    /// The origin is not contacted for a while, such as because of its circuit breaker; with the whole seconds until it
+    /// may be contacted again.
     case unavailable(String, seconds: Int)
     /// The request has waited for its origin as long as it may.
     case parkExpired(String)
-    /// The request wants nothing from the origin (RFC 9111 section 5.2.1.7).
+    /// The request permits no contact with the origin (RFC 9111 section 5.2.1.7).
     case onlyIfCached(String)
     /// The daemon is offline, so the origin is not contacted.
     case offline(String)
-    /// The service that plays the origin inside the daemon failed.
+    /// The service that plays the origin inside the daemon has failed.
     case inner(String)
     /// A redirect was to be followed, and must not be.
     case redirect(String)
@@ -24,16 +25,16 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
     case mapping(String)
     /// The answer has another media type than the route expects.
     case type(String)
-    /// The route answers from recordings, and none is of this request.
+    /// The route answers from recordings, and has none of this request.
     case unrecorded(String)
-    /// None of the places that the route may ask has an answer.
+    /// None of the sources that the route may ask has an answer.
     case unanswered(String)
     /// The client has left.
     case cancelled
     /// An operator has ended the fetch.
     case stopped(String)
 
-    /// The status to answer with.
+    /// The status of the answer.
     package var status: Int {
         switch self {
         case .upstream(let error): error.status
@@ -43,7 +44,7 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// The error type of Proxy-Status (RFC 9209 section 2.3); nil where no proxy error is meant.
+    /// The error type of Proxy-Status (RFC 9209 section 2.3); nil if the failure is no proxy error.
     package var proxyStatus: String? {
         switch self {
         case .upstream(let error): error.proxyStatus
@@ -56,11 +57,11 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// What ends the text of each `.offline`.
+    /// The advice at the end of the text of each `.offline`.
     package static let offlineAdvice =
         "and the daemon is offline, so that nobody is asked; 'drydock offline off' ends that"
 
-    /// The title of a problem document; nil where the status says it all.
+    /// The title of a problem document; nil if the status says it all.
     package var title: String? {
         switch self {
         case .stopped: "Cancelled"
@@ -72,8 +73,8 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// Seconds after which another request may succeed, for Retry-After (RFC 9110 section 10.2.3); nil where nothing is
-    /// known of that.
+    /// The seconds after which another request may succeed, for Retry-After (RFC 9110 section 10.2.3); nil if that is
+    /// unknown.
     package var retryAfter: Int? {
         if case .unavailable(_, let seconds) = self { return seconds }
         return status == 503 ? 1 : nil
@@ -84,7 +85,7 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         if case .upstream(let error) = self { error.told } else { description }
     }
 
-    /// What happened and what to do, for logs and operators.
+    /// The failure with advice, for logs and operators.
     package var description: String {
         switch self {
         case .upstream(let error): error.detail
@@ -97,7 +98,7 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// This error with one more sentence about it.
+    /// The same error with one more sentence in its text.
     package func adding(_ sentence: String) -> FetchError {
         switch self {
         case .upstream(let error): .upstream(error.adding(sentence))
@@ -107,8 +108,8 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// The origin was connected but did not answer this request: another method may succeed.
-    /// Without a connection none would.
+    /// Whether the origin was connected but did not answer this method, so that another method may succeed. Without a
+    /// connection none would.
     var mayBeOfMethodAlone: Bool {
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
@@ -119,7 +120,7 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// The origin has answered with a success, which is not what the configuration expects.
+    /// Whether the origin has answered with a success, which is not what the configuration expects.
     var isOfSuccess: Bool {
         switch self {
         case .mapping, .type: true
@@ -127,7 +128,7 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         }
     }
 
-    /// The origin failed, so that a stale stored response may stand in (RFC 9111 section 4.2.4).
+    /// Whether the origin failed, so that a stale stored response may replace its answer (RFC 9111 section 4.2.4).
     package var isOriginFailure: Bool {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused

@@ -1,5 +1,5 @@
-// A route's placeholder while a response is fetched, its fallback when the fetch fails, and
-// the content that it expects.
+// The placeholder of a route while a response is fetched, its fallback when the fetch fails, and the content that it
+// expects.
 
 package import CacheStore
 package import Content
@@ -15,6 +15,7 @@ package final class SubstituteResponse: Sendable, Equatable {
     private let fields: Fields
     private let bytes: [UInt8]
 
+    /// Makes a substitute.
     /// - Parameters:
     ///   - bytes: the file's content, held in memory.
     ///   - contentType: the value of Content-Type.
@@ -23,7 +24,7 @@ package final class SubstituteResponse: Sendable, Equatable {
         self.status = status
         self.bytes = bytes
         body = .complete(bytes)
-        // Caches behind this proxy must not store the substitute either (RFC 9111 section 5.2.2.5).
+        // Other caches on the way to the client must not store the substitute either (RFC 9111 section 5.2.2.5).
         fields = Fields([("Content-Type", contentType), ("Cache-Control", "no-store")])
     }
 
@@ -34,20 +35,21 @@ package final class SubstituteResponse: Sendable, Equatable {
     }
 }
 
-/// The substitutes of a route, and the content that it expects. A route without this has none of them.
+/// The substitutes of a route, and the content that it expects. A route without a plan has neither.
 package struct PhasePlan: Sendable, Equatable {
-    /// Answers where nothing is stored and the origin takes longer than ``placeholderDelay``.
+    /// The answer if nothing is stored and the origin takes longer than ``placeholderDelay``; nil for none.
     package var placeholder: SubstituteResponse?
-    /// Nanoseconds until the placeholder answers.
+    /// The nanoseconds until the placeholder answers.
     package var placeholderDelay: UInt64
-    /// Answers where the fetch fails and nothing stored may serve.
+    /// The answer if the fetch fails and no stored response may serve; nil for none.
     package var fallback: SubstituteResponse?
     /// The content that the route expects: a response with other content is forwarded and not stored.
     package var expect: ContentExpectation
     /// The media types that the route expects: a response with another one is a failure; nil: any.
     package var types: ExpectedTypes?
 
-    /// - Parameter placeholderDelay: in nanoseconds; 300 ms by default.
+    /// Makes a plan.
+    /// - Parameter placeholderDelay: nanoseconds; 300 ms by default.
     package init(
         placeholder: SubstituteResponse? = nil,
         placeholderDelay: UInt64 = 300_000_000,
@@ -62,15 +64,16 @@ package struct PhasePlan: Sendable, Equatable {
         self.types = types
     }
 
-    /// Nothing of it changes anything.
+    /// Whether the plan changes nothing.
     package var isEmpty: Bool { placeholder == nil && fallback == nil && expectation == nil }
 
-    /// What responses are stored under (`CachePolicy.expectation`); nil where nothing is expected.
+    /// The name of the expectation that responses are stored under (`CachePolicy.expectation`); nil if nothing is
+    /// expected.
     package var expectation: String? {
         expect == .any && types == nil ? nil : "\(expect.rawValue) \(types?.description ?? "*/*")"
     }
 
-    /// What is expected of seeds, which have not come through a fetch; nil for nothing.
+    /// The expectation for seeds, which have not come through a fetch; nil if nothing is expected.
     package static func seedExpectation(_ plan: PhasePlan?, _ policy: CachePolicy) -> SeedExpectation? {
         let expectation = plan?.expectation
         if expectation == nil, policy.success == nil { return nil }

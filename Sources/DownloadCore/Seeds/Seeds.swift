@@ -1,4 +1,5 @@
-// Seed folders: answers from them, their files on the way into the store, and stored responses on the way into a folder.
+// Seed folders: the answers from them, the import of their files into the store, and the export of stored responses
+// into a folder.
 
 package import CacheStore
 import EventLoop
@@ -7,9 +8,9 @@ import HTTPWire
 import Policies
 import Synchronization
 
-/// Answers from seed folders, which come before what is stored.
+/// Answers from seed folders, which precede stored responses.
 ///
-/// Sendable: what it holds is.
+/// Sendable: all members are.
 package final class SeedAnswers: Sendable {
     private let context: FetchContext
     private let answers: AnswerMaker
@@ -20,12 +21,12 @@ package final class SeedAnswers: Sendable {
         self.answers = answers
     }
 
-    /// Answers that came from seed folders so far.
+    /// The number of answers from seed folders so far.
     package var answerCount: Int { count.load(ordering: .relaxed) }
 
-    /// The answer of a pinned seed, which is never checked and never too old; nil where there is none. A request with
+    /// The answer from a pinned seed, which is never checked and never too old; nil if there is none. A request with
     /// `no-cache` goes to the origin instead, unless the daemon is offline.
-    // Not in the frame of a search, which few of them need.
+    // A separate function, so that a search that waits has none of its variables in its frame.
     @inline(never) func answer(_ ask: CacheRequest, _ seed: SeedFolder, on loop: isolated EventLoop) async -> Answer? {
         guard let response = await pinned(ask, seed) else { return nil }
         count.wrappingAdd(1, ordering: .relaxed)
@@ -39,7 +40,7 @@ package final class SeedAnswers: Sendable {
         )
     }
 
-    /// The pinned seed's response to a request; nil where the request goes to the origin instead.
+    /// The response of the pinned seed to a request; nil if the request goes to the origin instead.
     package func pinned(_ ask: CacheRequest, _ seed: SeedFolder) async -> StoredResponse? {
         guard seed.mode == .pinned, ask.content == nil, ask.request.method == .get || ask.request.method == .head,
             context.isOffline || !CacheControl(request: ask.request.fields).noCache
@@ -65,10 +66,10 @@ package final class SeedAnswers: Sendable {
     }
 
     /// Stores one seed, stale at once unless its folder gives it a freshness lifetime. A stored response that is at
-    /// least as new stays. It blocks: not for a loop's thread.
+    /// least as new stays. It blocks, so it must not run on a loop's thread.
     package func adopt(_ copy: SeedCopy, as key: CacheKey, _ policy: CachePolicy) async -> SeedImport {
         var head = copy.head
-        // Whoever took the copy has looked into it.
+        // The caller has checked the content of the copy.
         head.expectation = policy.expectation
         if head.varyNames.isEmpty || head.varyNames.contains("*") { head.varyNames = [] }
         if case .refuse(let reason) = Caching.decideKeep(head, policy: policy), reason != .noFreshnessAndNoValidator,
@@ -91,7 +92,7 @@ package final class SeedAnswers: Sendable {
         }
     }
 
-    /// A head that has just become stale, or becomes it when `expiry` comes.
+    /// A head that has just become stale, or becomes stale at `expiry`.
     private static func stale(_ head: StoredHead, expiry: Int64?, _ policy: CachePolicy, now: Int64) -> StoredHead {
         var head = head
         (head.requestTime, head.responseTime, head.validatedAt) = (now, now, now)
@@ -115,10 +116,10 @@ package final class SeedAnswers: Sendable {
     }
 }
 
-/// What became of one seed.
+/// The result of importing one seed.
 package enum SeedImport: Sendable, Equatable {
     case imported
-    /// Something as new is stored.
+    /// A response that is at least as new is stored.
     case kept
     /// The route's rules do not allow it to be stored.
     case refused(StoreRefusal)
@@ -127,11 +128,11 @@ package enum SeedImport: Sendable, Equatable {
 
 // MARK: - Folders on the way into the store
 
-/// The key under which a seed is stored, and what its content must be.
+/// The key under which a seed is stored, and the expected content.
 package struct SeedPlace: Sendable {
     package let key: CacheKey
     package let policy: CachePolicy
-    /// What the content must be; nil for anything.
+    /// The expected content; nil for any.
     package let expectation: SeedExpectation?
 
     package init(key: CacheKey, policy: CachePolicy, expectation: SeedExpectation?) {
@@ -141,26 +142,26 @@ package struct SeedPlace: Sendable {
     }
 }
 
-/// What an import came to.
+/// The result of an import.
 package struct SeedCopies: Sendable, Equatable {
     package var imported = 0
-    /// Something as new was stored already.
+    /// The number of seeds for which a response at least as new was stored already.
     package var kept = 0
-    /// Files whose URL cannot be told from their name, or that nobody asks for.
+    /// The number of files whose URL cannot be derived from their name, or is not requested by any service.
     package var unknown = 0
-    /// The rules for their URL do not allow them to be stored.
+    /// The number of seeds that the rules for their URL do not allow to be stored.
     package var refused = 0
     package var failed = 0
-    /// Why the first one failed.
+    /// The reason of the first failure; nil without one.
     package var firstError: String?
 
     package init() {}
 
-    /// Stores each response of a folder of which none is stored yet.
+    /// Imports each response of a folder of which none is stored yet.
     /// - Parameters:
     ///   - parents: URLs of folders that names of layout `docker` may come from.
-    ///   - isEnding: asked before each file; true leaves out the rest.
-    ///   - place: where a file is stored that may be the body of one of these URLs; nil where nobody asks for any.
+    ///   - isEnding: called before each file; true omits the rest.
+    ///   - place: finds the place of a file that may be the body of one of these URLs; nil if no service requests any.
     package init(
         of folder: SeedFolder,
         into core: DownloadCore,
@@ -199,25 +200,25 @@ package struct SeedCopies: Sendable, Equatable {
 
 // MARK: - Responses on the way into a folder
 
-/// What an export came to.
+/// The result of an export.
 package struct SeedExport: Sendable, Equatable {
-    /// Responses in the folder now.
+    /// The number of responses that are in the folder now.
     package var written = 0
     /// The bytes of their bodies.
     package var bytes: Int64 = 0
-    /// Responses that a seed cannot be, or that have gone meanwhile.
+    /// The number of responses that cannot become a seed, or were removed meanwhile.
     package var skipped = 0
     package var failed = 0
-    /// Why the first one failed.
+    /// The reason of the first failure; nil without one.
     package var firstError: String?
 
     package init() {}
 
-    /// Writes what a core has stored into a folder.
+    /// Exports the stored responses of a core into a folder.
     /// - Parameters:
-    ///   - services: whose responses the tiers behind memory are asked for.
-    ///   - only: the service whose responses memory is asked for; nil for all.
-    ///   - isEnding: asked before each response; true leaves out the rest.
+    ///   - services: the services whose responses are taken from the tiers behind memory.
+    ///   - only: the service whose responses are taken from memory; nil for all.
+    ///   - isEnding: called before each response; true omits the rest.
     package init(
         of core: DownloadCore,
         services: [String],
@@ -243,11 +244,11 @@ package struct SeedExport: Sendable, Equatable {
         bytes = writer.tally.bytes
     }
 
-    /// Whether a response may answer everybody who asks for its URL, as a seed does: not one to a request with
+    /// Whether a response may answer every request for its URL, as a seed does: not one to a request with
     /// Authorization, and none that depends on more than the URL, such as the answer to a POST.
     private static func isFit(_ response: StoredResponse) -> Bool {
         guard response.head.requestMethod == .get, !response.head.hadAuthorization else { return false }
-        // Who asks through an endpoint asks by the URL alone.
+        // A request through an endpoint is determined by its URL alone.
         return response.key.extras?.split(separator: "\n").allSatisfy { $0.hasPrefix("endpoint ") } ?? true
     }
 }

@@ -7,31 +7,31 @@ import HTTPCaching
 import HTTPWire
 import Synchronization
 
-/// Shared by the download core and its fetches, which outlive the requests that began them.
+/// The state that the download core shares with its fetches, which outlive the requests that began them.
 ///
-/// Sendable: everything it holds is.
+/// Sendable: all members are.
 final class FetchContext: Sendable {
-    /// Bytes of one body that the memory tier takes at most.
+    /// The largest body that the memory tier takes, in bytes.
     let memoryMaxObject: Int
-    /// Bytes of one body that the tiers behind memory take at most.
+    /// The largest body that the tiers behind memory take, in bytes.
     let diskMaxObject: Int
     let invalidations: Invalidations
     let budget: BodyBudget
     let clock: WallClock
-    /// How long the answer to a check by HEAD may take, in nanoseconds.
+    /// The time for the answer to a check by HEAD, in nanoseconds.
     let headTimeout: UInt64
     let store: TieredStore
     let partials: PartialTable
     let notes: KeyNotes
-    /// Fetches that requests may join.
+    /// The fetches that requests may join.
     let inFlight: SharedFetchTable
-    /// What an operator can end.
+    /// The fetches that an operator can end.
     let fetches = FetchTable()
-    /// Shared fetches, and parts that are arriving or being made whole.
+    /// The shared fetches, and the parts that are arriving or being completed.
     let underWay = UnderWay()
     private let offline = Atomic<Bool>(false)
 
-    /// The parameters are those of ``DownloadCore``.
+    /// Makes a context; the parameters are those of ``DownloadCore``.
     init(
         memory: MemoryTier,
         memoryMaxObject: Int,
@@ -50,7 +50,7 @@ final class FetchContext: Sendable {
         self.clock = clock
         self.headTimeout = headTimeout
         store = TieredStore(memory: memory, behind: tiers, invalidations: invalidations, clock: clock)
-        // As much as an eighth of the memory tier and a quarter of that of files are for what is not whole.
+        // Incomplete responses get up to an eighth of the memory tier and a quarter of the space for files.
         partials = PartialTable(
             heldLimit: min(memory.statistics.limit / 8, budget.limit / 4),
             filedLimit: Int(clamping: (store.files?.statistics.limit ?? 0) / 4)
@@ -59,7 +59,7 @@ final class FetchContext: Sendable {
         notes = KeyNotes(clock, report: report)
     }
 
-    /// Offline: no fetch may open a socket. Any thread.
+    /// Whether the daemon is offline, so that no fetch may open a socket. Any thread.
     var isOffline: Bool {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
@@ -68,8 +68,8 @@ final class FetchContext: Sendable {
     /// Whether the memory tier takes a body of this length when it has room.
     func fitsMemory(_ bytes: Int) -> Bool { bytes <= memoryMaxObject && store.takesInMemory(bytes) }
 
-    /// Starts a fetch, unless the daemon is offline.
-    /// - Throws: `FetchError`; `.offline` where the daemon is offline and the source would open a socket.
+    /// Starts a fetch.
+    /// - Throws: `FetchError`; `.offline` if the daemon is offline and the source would open a socket.
     func start(
         _ stream: FetchStream,
         _ request: FetchRequest,
@@ -81,7 +81,7 @@ final class FetchContext: Sendable {
         return try await stream.start(request, from: source, timeout: timeout, on: loop)
     }
 
-    /// Prepares a stream up to the moment when it is started.
+    /// Prepares a stream, which is not started yet.
     @inline(never) func prepare(
         _ stream: FetchStream,
         for method: Method,
@@ -95,20 +95,20 @@ final class FetchContext: Sendable {
 
     // MARK: - What is stored, where the origin fails
 
-    /// Whether something is stored that may still answer, so that a server error must not take its place.
+    /// Whether a stored response may still answer, so that a server error must not replace it.
     func hasGood(_ ask: CacheRequest, besides errorStatus: Int, on loop: isolated EventLoop) async -> Bool {
         let heads = await store.heads(ask, on: loop) + partials.variants(ask.key).map(\.head)
         let now = clock.now()
         return heads.contains { Caching.mayStillServe($0, errorStatus: errorStatus, policy: ask.policy, now: now) }
     }
 
-    /// Whether a stale response may stand in for an answer with `errorStatus`, or for none (RFC 9111 section 4.2.4).
+    /// Whether a stale response may replace an answer with `errorStatus`, or a missing answer (RFC 9111 section 4.2.4).
     func mayServeStale(_ stale: StoredResponse, _ ask: CacheRequest, errorStatus: Int?) -> Bool {
         // A response that was purged during the fetch must not be served as a stale one.
         !invalidations.isGone(stale) && staleVerdict(stale.head, ask, errorStatus: errorStatus).isAllowed
     }
 
-    /// What the rules alone say of a stale response as a stand-in, with the reason if it may not be one.
+    /// The verdict of the rules alone on a stale response as a replacement, with the reason if it may not be one.
     func staleVerdict(_ stale: StoredHead, _ ask: CacheRequest, errorStatus: Int?) -> StaleVerdict {
         Caching.mayServeStale(
             stored: stale,
@@ -123,14 +123,14 @@ final class FetchContext: Sendable {
 // MARK: - Placeholders
 
 extension FetchContext {
-    /// How long, in nanoseconds, a request waits for the head of what is fetched before the placeholder answers; nil
-    /// where no placeholder may answer: a response is stored, or the one to come could not be stored or shared, so that
-    /// every request would get the placeholder and never the response.
+    /// The nanoseconds that a request waits for the head of a fetch before the placeholder answers. Nil if no
+    /// placeholder may answer: a response is stored, or the expected one could not be stored or shared, so that every
+    /// request would get the placeholder and never the response.
     @inline(never) func placeholderDelay(_ miss: MissContext) -> UInt64? {
         miss.stale == nil && miss.plan == nil ? placeholderDelay(miss.ask) : nil
     }
 
-    /// The same of a request for which nothing is stored.
+    /// The same for a request without a stored response.
     func placeholderDelay(_ ask: CacheRequest) -> UInt64? {
         guard let phases = ask.phases, phases.placeholder != nil,
             !ask.isPrivateToRequest, !Caching.isReload(ask.request), !notes.isUncacheable(ask),
@@ -142,21 +142,21 @@ extension FetchContext {
 
 // MARK: - A request on its way to the origin
 
-/// A request for the origin, and the search result that led to it; loop-bound. One object, which each function that waits
-/// for the origin refers to.
+/// A request for the origin, and the search result that led to it; loop-bound. It is one object, which each function
+/// that waits for the origin refers to.
 final class MissContext {
     let ask: CacheRequest
     let source: any FetchSource
-    /// The stored response that the request selects and that may not be used without asking.
+    /// The stored response that the request selects and that may not be used without a check.
     let stale: StoredResponse?
     /// The newest stored response of the key, whether or not this request selects it.
     let newest: StoredHead?
     let forwardReason: ForwardReason
-    /// When the request arrived, Unix seconds.
+    /// The time of the request's arrival, Unix seconds.
     let began: Int64
-    /// The part to ask for; nil asks for the whole.
+    /// The part to request; nil for the whole.
     let plan: RangeFetchPlan?
-    /// A HEAD has failed, and this asks by GET whether the origin has.
+    /// Whether a HEAD has failed and this GET shows whether the origin fails at all.
     let hasHeadFailed: Bool
 
     init(
@@ -179,7 +179,7 @@ final class MissContext {
         self.hasHeadFailed = hasHeadFailed
     }
 
-    /// This miss, for another question.
+    /// The same miss for another request.
     func asking(_ ask: CacheRequest, hasHeadFailed: Bool) -> MissContext {
         MissContext(
             ask: ask,

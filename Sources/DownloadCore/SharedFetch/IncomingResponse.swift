@@ -1,4 +1,4 @@
-// A response whose head has arrived: publishes it, checks its content where a route expects something of it, feeds its
+// A response whose head has arrived: publishes it, checks its content if a route expects something of it, feeds its
 // readers, and commits it to the store when it is complete.
 
 import CacheStore
@@ -8,10 +8,11 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// Loop-bound. A response is complete only if its framing says so; one that is cut short is never stored, and
-/// its readers get an error.
+/// An arriving response. Loop-bound. It is complete only if its framing says so; one that is cut short is never stored,
+/// and its readers get an error.
 final class IncomingResponse {
-    /// Up to this length a body goes to both tiers from memory; a longer one to the disk as it comes.
+    /// The largest body, in bytes, that goes to both tiers from memory; a longer one is written to the disk as it
+    /// arrives.
     private static let windowed = BodyBudget.smallBody
 
     private let runner: SharedFetchRunner
@@ -27,7 +28,7 @@ final class IncomingResponse {
     private var outdated: StoredResponse?
     private var spill: SpillFile?
     private var placement: TierPlacement?
-    /// The body is held as a whole for the memory tier, as far as is known.
+    /// Whether the body is held as a whole for the memory tier, as far as is known.
     private var isCollecting = false
     private var received = 0
     private let expected: ExpectedContent
@@ -35,9 +36,10 @@ final class IncomingResponse {
     private var context: FetchContext { runner.context }
     private var ask: CacheRequest { runner.ask }
 
+    /// Makes an arriving response.
     /// - Parameters:
-    ///   - replaces: a validation has shown that the stored response changed.
-    ///   - partRefusal: why a forwarded 206 is not stored.
+    ///   - replaces: whether a validation has shown that the stored response changed.
+    ///   - partRefusal: the reason why a forwarded 206 is not stored.
     ///   - url: the absolute URL of a POST whose answer may be stored.
     init(
         runner: SharedFetchRunner,
@@ -84,12 +86,12 @@ final class IncomingResponse {
         }
     }
 
-    /// Goes to both tiers from the body's window, at the end.
+    /// Whether the body goes to both tiers from its window, at the end.
     private var isWindowed: Bool { knownLength.map { $0 <= Self.windowed } ?? false }
 
     /// Whether the fetch continues although the body has no reader.
     private func continuesWithoutReaders(_ body: Body) -> Bool {
-        // Before the readers are counted: those opened since have not left, whatever the count says.
+        // Read before the readers are counted: a reader opened since then has not left, whatever the count says.
         let opened = runner.fetch.state.readersOpened
         guard body.readerCount == 0 else { return true }
         let mayGoOn = ask.onClientAbort.goesOn(received: Int64(received), length: knownLength.map(Int64.init))
@@ -108,8 +110,9 @@ final class IncomingResponse {
     }
 
     /// Publishes the head and lets the bytes flow.
-    /// - Throws: `FetchError.cancelled` where nobody waits for it any more, or the error of a fetch that failed before
-    ///   the beginning of a body that is looked into had come.
+    /// - Throws: `FetchError.cancelled` if no request waits for it any more, or the error of a fetch that failed before
+    ///   the
+    ///   beginning of an inspected body had arrived.
     func begin(on loop: isolated EventLoop) async throws(FetchError) {
         let status = head.response.status
         if isStored, status >= 500, await context.hasGood(ask, besides: status, on: loop) {
@@ -128,24 +131,26 @@ final class IncomingResponse {
             }
         }
         noteCheck()
-        // From here to the pump, nothing waits: whoever is told meanwhile to look at the readers does so behind that.
+        // Nothing waits from here to the start of the pump, so that a check of the readers that is requested meanwhile
+        // comes after it.
         let actions = runner.fetch.handle(.headCame(isStored: isStored))
         guard actions.contains(.publish) else {
             context.inFlight.carryOut(actions, on: runner.fetch)
             stream.cancel()
-            // Not where an operator ended it: then nothing that is stored changes.
+            // Not if an operator ended the fetch, because then no stored response changes.
             if actions.contains(.removeOutdated), let outdated, !context.store.isSuperseded(outdated) {
                 context.store.remove(outdated)
             }
             throw .cancelled
         }
-        // What was asked for later than this and has been stored meanwhile is not gone.
+        // A response that was requested later than this one and has been stored meanwhile still exists.
         if let stale = runner.stale, isGone, ask.policy.gone == .evict, !context.store.isSuperseded(stale) {
             context.store.remove(stale)
         }
         var options = GrowingBodyOptions(spill: spill, budget: context.budget, keepsStart: isStored)
         options.isAtHand = stream.isAtHand
-        // What memory is to have never waits for a reader; nor does a small body, which goes to the disk from there.
+        // A body for the memory tier never waits for a reader; nor does a small body, which is written to the disk from
+        // memory.
         if keepsInMemory || keepsOnDisk && isWindowed { options.keepsUpTo = knownLength ?? context.memoryMaxObject }
         options.watchesReaders = ask.onClientAbort != .finish
         let (body, writer) = Body.growing(options, expectedLength: knownLength.map(Int64.init), on: loop)
@@ -168,7 +173,7 @@ final class IncomingResponse {
                 )
             )
         )
-        // A response that is not stored has no later readers: the fetch leaves the table, so that nobody joins it.
+        // A response that is not stored has no later readers: the fetch leaves the table, so that no request joins it.
         context.inFlight.carryOut(actions, on: runner.fetch)
         let pump = BodyPump(
             stream: stream,
@@ -189,7 +194,7 @@ final class IncomingResponse {
         }
         runner.pump = pump
         stream.flow(into: pump)
-        // The leader left before there was a body, so that no reader of its own tells of that.
+        // The leader left before there was a body, so that no reader of its own reports that.
         if !isLed { pump.checkReaders() }
     }
 
@@ -205,7 +210,7 @@ final class IncomingResponse {
 
     // MARK: - Storing
 
-    /// The origin says what the resource is now.
+    /// Whether the answer says what the resource is now.
     private var isAnswer: Bool {
         (200..<400).contains(head.response.status) && ask.policy.isSuccess(head.response.status)
     }
@@ -242,7 +247,7 @@ final class IncomingResponse {
         runner.pump?.checkReaders()
     }
 
-    /// Keeps the received part of a body that was cut short: a later request fetches only the rest.
+    /// Keeps the received part of a body that was cut short, so that a later request fetches only the rest.
     private func keepCut(_ body: Body) {
         // The content of a part cannot be inspected.
         if expected.isUnknownInPart || described.mapped != nil { return }
@@ -270,7 +275,7 @@ final class IncomingResponse {
         context.notes.noteStoring(ask, .cut)
     }
 
-    /// The fetch is over, and nothing of it is stored.
+    /// Ends a fetch of which nothing is stored.
     private func finishUnstored(_ reason: UnstoredReason) {
         if let placement, placement.refusal == nil { context.notes.noteStoring(ask, reason) }
         context.inFlight.end(runner.fetch, unstored: reason)
@@ -278,7 +283,7 @@ final class IncomingResponse {
 
     private func complete(_ body: Body, _ writer: BodyWriter, _ trailers: Fields) {
         var trailers = trailers
-        // All waiting requests read the same trailers, and a cookie there is for one client only, as in the head.
+        // All waiting requests read the same trailers, and a cookie in them is for one client only, as in the head.
         if isStored { trailers.remove(.setCookie) }
         writer.finish(trailers: trailers, isProven: stream.isEndProven)
         defer { body.stopKeeping() }
@@ -292,7 +297,7 @@ final class IncomingResponse {
             }
             context.notes.unproven.forget(ask.key)
         }
-        // A body of unknown length shows only now that it is too short.
+        // A body of unknown length may turn out to be too short only now.
         guard let placement, case .complete(let length) = body.end else {
             noteCut(body)
             return context.inFlight.end(runner.fetch)
@@ -305,7 +310,7 @@ final class IncomingResponse {
         stored.bodyLength = length
         context.partials.remove(ask.key) { $0.head.isSameVariant(as: stored) }
         let whole = keepsInMemory || keepsOnDisk && isWindowed ? body.inMemory() : nil
-        // Where the length was not known before, or the disk has failed, that shows only now.
+        // If the length was not known before, or the disk has failed, a lack of room shows only now.
         let hasRoom = context.store.takesInMemory(received) && context.store.hasMemory(for: received)
         let isInMemory = keepsInMemory && whole != nil && hasRoom
         let isOnDisk = keepsOnDisk && (isWindowed ? whole != nil : body.isFiling)
@@ -332,13 +337,13 @@ final class IncomingResponse {
 
 // MARK: - Expected content
 
-/// Loop-bound. What it finds decides what is stored, never what readers get.
+/// The inspection of an arriving body. Loop-bound. Its result decides about storing, never about what readers get.
 final class ExpectedContent {
     private let context: FetchContext
     private let ask: CacheRequest
-    /// The inspection of the body; nil if nothing is expected of it, or nothing can be seen yet.
+    /// The inspection of the body; nil if nothing is expected of it, or nothing has arrived yet.
     private var inspection: ContentInspection?
-    /// Bytes that the inspection has seen before they flow.
+    /// The number of bytes that the inspection has seen before they flow.
     private var inspected = 0
     private var isReported = false
 
@@ -347,23 +352,23 @@ final class ExpectedContent {
         self.ask = ask
     }
 
-    /// Something is expected of the body.
+    /// Whether the route expects something of the body.
     var isInspected: Bool { inspection != nil }
 
-    /// Why the body is known not to be what the route expects.
+    /// The reason why the body is not what the route expects; nil if none is known.
     var mismatch: String? { inspection?.mismatch }
 
-    /// What came of a body that was cut short may not be stored: nobody can say what a part is.
+    /// Whether the bytes of a body that was cut short may not be stored, because a part cannot be inspected.
     var isUnknownInPart: Bool { inspection.map { $0.mismatch != nil || ask.phases?.expect.needsAll == true } ?? false }
 
     /// Holds the head back until enough of the body has arrived to recognise its content.
-    /// - Throws: `FetchError` where the fetch failed or was cancelled meanwhile.
+    /// - Throws: `FetchError` if the fetch failed or was cancelled meanwhile.
     func inspectBeginning(
         _ head: ResponseHead,
         _ stream: FetchStream,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
-        // Other statuses tell something else than what the resource is.
+        // A response with another status is not a representation of the resource.
         guard let expect = ask.phases?.expect, expect != .any, head.status == 200 || head.status == 203 else { return }
         let inspection = ContentInspection(expect, head.fields)
         self.inspection = inspection
@@ -377,7 +382,7 @@ final class ExpectedContent {
         }
     }
 
-    /// Looks at bytes that flow; those that were seen before are left out.
+    /// Inspects bytes that flow, except those that were seen before.
     func inspect(_ bytes: UnsafeRawBufferPointer) {
         guard let inspection else { return }
         let known = min(inspected, bytes.count)

@@ -1,4 +1,4 @@
-// A fetch that several requests may wait for, what came of it, and the table of such fetches by key.
+// A fetch that several requests may wait for, its outcome, and the table of such fetches by key.
 
 package import CacheStore
 import EventLoop
@@ -7,33 +7,34 @@ package import HTTPWire
 import Policies
 import Synchronization
 
-/// What a shared fetch came to, as soon as that is known. One reference, since many wait for it.
+/// The outcome of a shared fetch, published as soon as it is known. It takes one reference, because many requests wait
+/// for it.
 package indirect enum FillOutcome: Sendable {
     /// A response is arriving.
     case streaming(FetchedResponse)
-    /// A validation confirmed the stored response; with the status of its answer, and whether other requests
-    /// may share the updated head.
+    /// A validation confirmed the stored response; with the status of its answer, and whether other requests may share
+    /// the updated head.
     case refreshed(StoredResponse, status: Int, isShared: Bool)
     /// The check or the fetch failed, and the stale stored response may be used.
     case stale(StoredResponse, cause: StaleCause)
-    /// A part is arriving, or stored parts were checked and are good; with the head of the whole, as this request may
+    /// A part is arriving, or stored parts were checked and are current; with the head of the whole as this request may
     /// see it, and the status of the answer.
     case part(IncompleteResponse, StoredHead, status: Int)
     /// The check failed, and the stale stored parts may be used.
     case stalePart(IncompleteResponse, cause: StaleCause)
-    /// The stored responses have changed: search the store again.
+    /// The stored responses have changed, so that the request searches the store again.
     case again
-    /// The response is for one request alone and incomplete: that request is forwarded as it is, for the given reason.
+    /// The response is incomplete and for one request alone: that request is forwarded as it is, for the given reason.
     case alone(String?)
-    /// Nothing came.
+    /// The fetch failed without an answer.
     case failed(FetchError)
 }
 
-/// Why a stale response is answered.
+/// The reason why a stale response answers.
 package enum StaleCause: Sendable {
     /// The origin answered with this status.
     case status(Int)
-    /// The origin could not be asked.
+    /// The origin could not be contacted.
     case error(FetchError)
 
     /// The status of the origin's answer; nil without an answer.
@@ -42,28 +43,29 @@ package enum StaleCause: Sendable {
     }
 }
 
-/// A response on its way.
+/// A response that is arriving.
 package struct FetchedResponse: Sendable {
-    /// End-to-end fields only.
+    /// The head with end-to-end fields only.
     package let head: ResponseHead
     package let body: Body
-    /// Whether it is being stored, and why or why not.
+    /// The decision whether it is stored, with its reason.
     package let decision: StoreDecision
     /// The head as it would be stored; a request's conditions are evaluated against it.
     package let described: StoredHead
-    /// The described response if it is being stored, else nil.
+    /// The head as it is being stored; nil if it is not stored.
     package var stored: StoredHead? { if case .store = decision { described } else { nil } }
-    /// Why no tier takes the response although it may be stored; nil where one does, if all of it comes.
+    /// The reason why no tier takes the response although it may be stored; nil if a tier takes it when all of it has
+    /// arrived.
     package let placementRefusal: UnstoredReason?
-    /// A stored response was checked before and found to be changed.
+    /// Whether a stored response was checked before and has changed.
     package let replacesStale: Bool
-    /// Why a forwarded 206 is not stored.
+    /// The reason why a forwarded 206 is not stored.
     var partRefusal: String?
-    /// The invalidation token of the time when the fetch began, for what the head says.
+    /// The invalidation token of the fetch's start, with the rules that match the head.
     let token: InvalidationToken
-    /// Set when it is stored, or will never be, with the reason why no tier has it.
+    /// Set when the response is stored, or will never be, with the reason why no tier has it.
     var end: Latch<UnstoredReason?>?
-    /// The status that the origin answered.
+    /// The status of the origin's answer.
     package var status: Int { head.status }
 }
 
@@ -72,26 +74,27 @@ package struct FetchedResponse: Sendable {
 /// Sendable: `state` is under its mutex. Nothing is called and no other lock is taken while it is held.
 final class SharedFetch: Sendable {
     let key: CacheKey
-    /// The request that began it.
+    /// The request that began the fetch.
     let request: RequestHead
-    /// How urgent it is; nil where a client began it.
+    /// The urgency of the fetch; nil if a client began it.
     let urgency: FetchUrgency?
-    /// Set as soon as it is known what the origin says.
+    /// Set as soon as the outcome is known.
     let outcome = Latch<FillOutcome>()
-    /// Set when the last byte has come and what is to be stored is stored, or when the fetch has failed; with the
-    /// reason why no tier has what its head said would be stored.
+    /// Set after the last byte when storing has ended, or when the fetch has failed; with the reason why no tier has a
+    /// response whose head said that it would be stored.
     let end = Latch<UnstoredReason?>()
     private let guarded: Mutex<Guarded>
 
     private struct Guarded {
         var state: SharedFetchState
-        /// Tells the runner what it has to do, on its loop.
+        /// Hands actions to the runner, on its loop.
         var tellRunner: (@Sendable (SharedFetchState.Actions) -> Void)?
     }
 
+    /// Makes a fetch.
     /// - Parameters:
-    ///   - isLed: the request waits for it; else it goes on by itself.
-    ///   - isListed: others may join.
+    ///   - isLed: whether the request waits for it; if not, it goes on by itself.
+    ///   - isListed: whether others may join.
     init(_ ask: CacheRequest, isLed: Bool, isListed: Bool) {
         key = ask.key
         request = ask.request
@@ -101,15 +104,17 @@ final class SharedFetch: Sendable {
         guarded = Mutex(Guarded(state: state))
     }
 
-    /// The state at this moment.
+    /// The present state.
     var state: SharedFetchState { guarded.withLock { $0.state } }
 
-    /// - Returns: what the caller does now; the table does its part in ``SharedFetchTable/send(_:to:)``.
+    /// Applies an event to the state.
+    /// - Returns: the actions for the caller; the table does its part of them in ``SharedFetchTable/send(_:to:)``.
     func handle(_ event: SharedFetchState.Event) -> SharedFetchState.Actions {
         guarded.withLock { $0.state.handle(event) }
     }
 
-    /// - Parameter tell: called on any thread when somebody who has left leaves the runner something to do.
+    /// Connects the runner.
+    /// - Parameter tell: called on any thread with actions for the runner, when a request that leaves causes some.
     func connect(_ tell: @escaping @Sendable (SharedFetchState.Actions) -> Void) {
         let old = guarded.withLock { guarded in
             defer { guarded.tellRunner = tell }
@@ -118,11 +123,12 @@ final class SharedFetch: Sendable {
         withExtendedLifetime(old) {}
     }
 
-    /// Leaves it to the runner, on its loop, to do what actions say.
+    /// Hands actions to the runner, which takes them on its loop.
     func tellRunner(_ actions: SharedFetchState.Actions) { guarded.withLock { $0.tellRunner }?(actions) }
 
-    /// Whether `request` may be answered by what this fetch brings, as far as anybody can tell (RFC 9111 section 4.1).
-    /// - Parameter known: a stored response of the same key: what it varies by, the next one probably varies by, too.
+    /// Whether `request` may be answered by the response of this fetch, as far as that can be known (RFC 9111 section
+    /// 4.1).
+    /// - Parameter known: a stored response of the same key, because the next one probably varies by the same fields.
     func maySelect(_ request: RequestHead, known: StoredHead?) -> Bool {
         if case .streaming(let response)? = outcome.value {
             return response.stored.map { Caching.selects(stored: $0, request: request) } ?? true
@@ -132,7 +138,7 @@ final class SharedFetch: Sendable {
         return Caching.selects(stored: expected, request: request)
     }
 
-    /// Requests that wait for the outcome, or read what came of it.
+    /// The number of requests that wait for the outcome, or read the body.
     var audience: Int {
         guard let outcome = outcome.value else {
             let state = state
@@ -158,16 +164,16 @@ extension StoredHead {
 
 /// The shared fetches under way: one for each selection of request fields that is known to make a difference.
 ///
-/// Sendable: sharded, each shard under its own mutex. A shard is an index: whether a fetch may be joined, its state
-/// says, which is asked under the shard's mutex.
+/// Sendable: sharded, each shard under its own mutex. A shard is an index: the state of a fetch, read under the shard's
+/// mutex, says whether it may be joined.
 final class SharedFetchTable: Sendable {
-    /// What joining came to.
+    /// The result of joining a fetch.
     enum Place {
-        /// A new fetch: the caller runs it.
+        /// The fetch is new, and the caller runs it.
         case leader(SharedFetch)
-        /// A fetch that is under way; the caller calls ``SharedFetchTable/leave(_:isReading:)`` when it has waited.
+        /// The fetch is under way; the caller calls ``SharedFetchTable/leave(_:isReading:)`` when it has waited.
         case waiter(SharedFetch)
-        /// The fetch has as many waiters as it may have.
+        /// The fetch has the largest number of waiting requests.
         case full
     }
 
@@ -178,7 +184,8 @@ final class SharedFetchTable: Sendable {
     private let shards: [Shard] = (0..<16).map { _ in Shard() }
     private let underWay: UnderWay
 
-    /// - Parameter underWay: counts the fetches that are not over, whether or not they can be found.
+    /// Makes a table.
+    /// - Parameter underWay: counts the fetches that have not ended, listed or not.
     init(_ underWay: UnderWay) { self.underWay = underWay }
 
     private func make(_ ask: CacheRequest, isLed: Bool, isListed: Bool) -> SharedFetch {
@@ -190,7 +197,7 @@ final class SharedFetchTable: Sendable {
 
     // MARK: - Beginning and joining
 
-    /// Finds a fetch whose answer may be this request's, or begins one.
+    /// Finds a fetch whose answer may serve this request, or begins one.
     /// - Parameter known: a stored response of the same key, if there is one.
     func join(_ ask: CacheRequest, known: StoredHead?) -> Place {
         shard(ask.key).fetches.withLock { fetches in
@@ -205,7 +212,7 @@ final class SharedFetchTable: Sendable {
         }
     }
 
-    /// Begins a fetch that no request waits for; nil where one is under way whose answer may be this request's.
+    /// Begins a fetch that no request waits for; nil if one is under way whose answer may serve this request.
     func beginBehind(_ ask: CacheRequest, known: StoredHead?) -> SharedFetch? {
         shard(ask.key).fetches.withLock { fetches in
             let others = fetches[ask.key] ?? []
@@ -216,13 +223,13 @@ final class SharedFetchTable: Sendable {
         }
     }
 
-    /// Begins a fetch that nobody else can find.
+    /// Begins a fetch that no other request can find.
     func beginAlone(_ ask: CacheRequest) -> SharedFetch { make(ask, isLed: true, isListed: false) }
 
     // MARK: - Events
 
-    /// Tells a fetch of an event, and does the table's part of what follows.
-    /// - Returns: what is to be done; the caller does the rest.
+    /// Applies an event to a fetch, and does the table's part of the actions.
+    /// - Returns: the actions; the caller does the rest of them.
     @discardableResult
     func send(_ event: SharedFetchState.Event, to fetch: SharedFetch) -> SharedFetchState.Actions {
         let actions = fetch.handle(event)
@@ -230,55 +237,56 @@ final class SharedFetchTable: Sendable {
         return actions
     }
 
-    /// The table's part of actions.
+    /// Does the table's part of actions.
     func carryOut(_ actions: SharedFetchState.Actions, on fetch: SharedFetch) {
         if actions.contains(.unlist) { remove(fetch) }
         if actions.contains(.endUnderWay) { underWay.end() }
     }
 
-    /// A request that the table counted as a waiter waits no longer.
-    /// - Parameter isReading: it reads the body, and its ``SharedFetchState/Event/readerOpened`` was sent.
+    /// Called when a request that the table counted as waiting does not wait any more.
+    /// - Parameter isReading: whether it reads the body; then its ``SharedFetchState/Event/readerOpened`` was sent.
     func leave(_ fetch: SharedFetch, isReading: Bool) {
         let actions = send(.waiterLeft(isReading: isReading), to: fetch)
         if !actions.isDisjoint(with: [.cancel, .checkReaders]) { fetch.tellRunner(actions) }
     }
 
-    /// An operator ends a fetch: who waits is answered at once, and who comes now begins a fetch of its own. Any
-    /// thread.
+    /// Ends a fetch for an operator: waiting requests are answered at once, and later ones begin a fetch of their own.
+    /// Any thread.
     func stop(_ fetch: SharedFetch, _ error: FetchError) {
-        // Before the event: the runner, which may find the fetch stopping at that moment, would set another outcome
-        // first.
+        // Set before the event: otherwise the runner, which may see at once that the fetch stops, would set another
+        // outcome first.
         fetch.outcome.set(.failed(error))
         send(.stopped, to: fetch)
     }
 
-    /// An operator drops those who wait for a fetch: they are answered at once, and the fetch goes on for the store.
-    /// Who comes now may join it. Any thread.
-    /// - Returns: how many were dropped; nil where the fetch has its outcome.
+    /// Drops the requests that wait for a fetch, for an operator: they are answered at once, and the fetch goes on for
+    /// the store. Later requests may join it. Any thread.
+    /// - Returns: the number of dropped requests; nil if the fetch has its outcome.
     func dropWaiters(of fetch: SharedFetch, _ error: FetchError) -> Int? {
-        // Before they are told: the fetch must not end because the last of them leaves.
+        // Sent before the requests are answered: the fetch must not end because the last of them leaves.
         guard send(.waitersDropped, to: fetch).contains(.dropWaiters) else { return nil }
         return fetch.outcome.release(.failed(error))
     }
 
-    /// What the fetch brought is stored, or will never be. Any thread.
-    /// - Parameter reason: why no tier has what its head said would be stored.
+    /// Ends a fetch whose response is stored, or will never be. Any thread.
+    /// - Parameter reason: the reason why no tier has a response whose head said that it would be stored; nil
+    ///   otherwise.
     func end(_ fetch: SharedFetch, unstored reason: UnstoredReason? = nil) {
         let actions = fetch.handle(.ended)
         carryOut(actions.intersection(.unlist), on: fetch)
         fetch.end.set(reason)
-        // This comes last: when no fetch is under way any more, the loops may be stopped.
+        // This is the last step: when no fetch is under way any more, the loops may be stopped.
         carryOut(actions.intersection(.endUnderWay), on: fetch)
     }
 
-    /// Keeps later requests from joining the fetches of a key; those that wait for them go on waiting.
+    /// Removes the fetches of a key from the table; requests that wait for them go on waiting.
     func forget(_ key: CacheKey) {
         let forgotten = shard(key).fetches.withLock { fetches in
             let forgotten = fetches.removeValue(forKey: key) ?? []
             for fetch in forgotten { _ = fetch.handle(.forgotten) }
             return forgotten
         }
-        // Let go of without the mutex: a fetch holds its body, and that its file.
+        // Released outside the mutex, because a fetch holds its body, and the body its file.
         withExtendedLifetime(forgotten) {}
     }
 
@@ -290,6 +298,6 @@ final class SharedFetchTable: Sendable {
         }
     }
 
-    /// Fetches of a key that can be joined.
+    /// The number of fetches of a key that can be joined.
     func count(of key: CacheKey) -> Int { shard(key).fetches.withLock { $0[key]?.count ?? 0 } }
 }

@@ -7,7 +7,8 @@ import HTTPWire
 import Policies
 import Upstream
 
-/// Loop-bound: it lives on the loop of the request that started it, and its task keeps it.
+/// The runner of one shared fetch. Loop-bound: it lives on the loop of the request that started it, and its task
+/// retains it.
 ///
 /// States: checking → (refreshed | stale kept | fetching) → streaming → committed or failed.
 final class SharedFetchRunner {
@@ -15,26 +16,27 @@ final class SharedFetchRunner {
     let fetch: SharedFetch
     let ask: CacheRequest
     let source: any FetchSource
-    /// A stored response that may not be used without asking; nil on a miss.
+    /// The stored response that may not be used without a check; nil on a miss.
     let stale: StoredResponse?
     let generation: InvalidationToken
-    /// A HEAD has failed: only GET can tell whether that is the origin's failure or HEAD's alone.
+    /// Whether a HEAD has failed: only a GET can show whether the origin fails at all, or only at HEAD.
     var hasHeadFailed = false
-    /// There are stored responses that other requests select.
+    /// Whether there are stored responses that other requests select.
     let hasOtherVariants: Bool
-    /// The part to ask for; nil asks for the whole.
+    /// The part to request; nil for the whole.
     let plan: RangeFetchPlan?
-    /// Hears 1xx answers while the leader waits.
+    /// Called with 1xx responses while the leader waits.
     var onInterim: ((ResponseHead) -> Void)?
-    /// Of the request on this loop that waits for the outcome: opened with the body, so that no byte can be missed.
+    /// The body's reader for the leader, the request on this loop that waits for the outcome: opened with the body, so
+    /// that no byte can be missed.
     var leaderReader: BodyReader?
-    /// The part that the waiting request reads, if a part arrives.
+    /// The arriving part with its reader for the leader; nil unless a part arrives.
     var leaderPart: RangeInFlight?
-    /// The Set-Cookie lines of the answer to a validation or a range request: they are only for the
-    /// client whose request was sent.
+    /// The Set-Cookie lines of the answer to a validation or a range request: they are only for the client whose
+    /// request was sent.
     private(set) var ownCookies: [String] = []
     private var stream: FetchStream?
-    /// Moves the body, once there is one.
+    /// The pump of the body; nil before there is a body.
     weak var pump: BodyPump?
     private var ticket: FetchRegistration?
     private var isCancelled = false
@@ -59,16 +61,16 @@ final class SharedFetchRunner {
         generation = context.invalidations.token(for: ask.key)
     }
 
-    /// A request on this loop waits for the outcome.
+    /// Whether the leader waits for the outcome.
     var isLed: Bool { fetch.state.isLed }
 
-    /// Runs as a task of its own, so that the fetch outlives the request that began it.
+    /// Starts a task of its own, so that the fetch outlives the request that began it.
     func start(on loop: isolated EventLoop) {
         attach(on: loop)
         task = Task.immediate(executorPreference: loop.taskExecutor) { await run(on: loop) }
     }
 
-    /// Until the outcome is published.
+    /// Runs until the outcome is published.
     private func run(on loop: isolated EventLoop) async {
         do throws(FetchError) {
             try await checkAndFetch(on: loop)
@@ -103,14 +105,14 @@ final class SharedFetchRunner {
         fetch.connect { actions in loop.submit { _ in link.runner?.perform(actions) } }
     }
 
-    /// How threads of those who leave reach the runner.
+    /// The way from other threads, on which requests leave, to the runner.
     private final class Link: @unchecked Sendable {  // `runner` is touched on the loop of the fetch only
         private(set) weak var runner: SharedFetchRunner?
 
         init(_ runner: SharedFetchRunner) { self.runner = runner }
     }
 
-    /// Tells the shared fetch of an event, and does what follows.
+    /// Applies an event to the shared fetch, and does what follows.
     @discardableResult
     func send(_ event: SharedFetchState.Event) -> SharedFetchState.Actions {
         let actions = context.inFlight.send(event, to: fetch)
@@ -118,7 +120,7 @@ final class SharedFetchRunner {
         return actions
     }
 
-    /// The runner's part of actions, before the body flows; ``IncomingResponse`` ends one that does.
+    /// Does the runner's part of actions before the body flows; later ``IncomingResponse`` does it.
     private func perform(_ actions: SharedFetchState.Actions) {
         if actions.contains(.reportAbandoned) { context.notes.noteAbandoned(ask, received: 0) }
         if actions.contains(.cancel) { cancel() }
@@ -131,13 +133,13 @@ final class SharedFetchRunner {
         pump?.stop(error)
     }
 
-    /// The leader's reader, once.
+    /// The leader's reader; nil after the first call.
     func takeLeaderReader() -> BodyReader? {
         defer { leaderReader = nil }
         return leaderReader
     }
 
-    /// The leader's reader of a part, once.
+    /// The leader's part with its reader; nil after the first call.
     func takeLeaderPart() -> RangeInFlight? {
         defer { leaderPart = nil }
         return leaderPart
@@ -153,13 +155,13 @@ final class SharedFetchRunner {
         context.inFlight.end(fetch)
     }
 
-    /// One request for the whole, on its way.
+    /// One request for the whole representation that is under way.
     private final class Attempt {
-        /// The stored responses that a validation may confirm.
+        /// The stored responses that a validation may confirm; nil for a request without conditions.
         let known: RevalidationCandidates?
         let check: Revalidation?
         let replaces: Bool
-        /// Unix seconds.
+        /// The time of the request, Unix seconds.
         let requestTime: Int64
         let request: FetchRequest
 
@@ -174,15 +176,16 @@ final class SharedFetchRunner {
         }
     }
 
-    /// What follows from the head of an answer.
+    /// The consequence of an answer's head.
     private enum Whole {
         case arrives(IncomingResponse)
-        /// It is about what is stored, if anything.
+        /// The answer is about a stored response, if there is one.
         case validates(VariantUpdate, Revalidation)
         /// The outcome is published.
         case settled
     }
 
+    /// Fetches the whole representation.
     /// - Parameter known: the stored responses that a validation may confirm; nil fetches without conditions.
     func fetchWhole(_ known: RevalidationCandidates?, replaces: Bool, on loop: isolated EventLoop)
         async throws(FetchError)
@@ -193,13 +196,14 @@ final class SharedFetchRunner {
         case .arrives(let incoming): try await incoming.begin(on: loop)
         case .validates(let update, let check):
             if let response = await update.by304(check, on: loop) { return confirm(response, by: update.answer) }
-            // It is about something that is not stored (RFC 9111 section 4.3.4).
+            // The 304 is about a response that is not stored (RFC 9111 section 4.3.4).
             try await fetchWhole(nil, replaces: replaces || stale != nil, on: loop)
         case .settled: break
         }
     }
 
-    // What precedes and follows a wait is in functions of their own: a fetch that waits has nothing of it in its frame.
+    // What precedes and follows a wait is in separate functions, so that a waiting fetch has none of their variables in
+    // its frame.
 
     @inline(never) private func attempt(_ known: RevalidationCandidates?, replaces: Bool) -> Attempt {
         Attempt(self, known, replaces: replaces)
@@ -255,7 +259,7 @@ final class SharedFetchRunner {
         )
     }
 
-    /// The request that checks what is stored, or asks without conditions.
+    /// The request that checks the stored responses, or the one without conditions.
     @inline(never) func request(_ method: Method, _ check: Revalidation?) -> FetchRequest {
         var fields = ask.originFields
         if let check { check.apply(to: &fields) } else { fields.removeConditions() }
@@ -268,7 +272,7 @@ final class SharedFetchRunner {
     @inline(never) func makeStream(_ method: Method) throws(FetchError) -> FetchStream {
         if isCancelled { throw .cancelled }
         let stream = FetchStream()
-        // Through the runner: it forgets a leader that has left.
+        // Called through the runner, which forgets a leader that has left.
         stream.onInterim = { [weak self] in self?.onInterim?($0) }
         self.stream = stream
         try context.prepare(stream, for: method, to: source)
@@ -299,14 +303,14 @@ final class SharedFetchRunner {
 // MARK: - Validation
 
 extension SharedFetchRunner {
-    /// Until the outcome is published, or the error is known.
+    /// Checks and fetches until the outcome is published, or the error is known.
     func checkAndFetch(on loop: isolated EventLoop) async throws(FetchError) {
         if let plan { return try await fetchPart(plan, on: loop) }
         if mayCheck { return try await check(on: loop) }
         try await fetchWhole(nil, replaces: false, on: loop)
     }
 
-    /// Something is stored that a check may confirm.
+    /// Whether a response is stored that a check may confirm.
     @inline(never) private var mayCheck: Bool {
         ask.policy.revalidate != .never && (stale != nil || hasOtherVariants)
     }
@@ -318,7 +322,7 @@ extension SharedFetchRunner {
         }
         switch try await checkByHead(stale, known, check, on: loop) {
         case .settled: return
-        // Known to be different: a conditional GET could only confirm that.
+        // The representation is known to have changed: a conditional GET could only confirm that.
         case .changed: try await fetchWhole(nil, replaces: true, on: loop)
         case .askByGet: try await fetchWhole(known, replaces: false, on: loop)
         case .failed:
@@ -327,7 +331,7 @@ extension SharedFetchRunner {
         }
     }
 
-    /// The check by HEAD; nil where a GET has to do it.
+    /// Checks by HEAD; nil if a GET has to do it.
     @inline(never) private func headCheck(_ known: RevalidationCandidates) -> Revalidation? {
         let capabilities = context.notes.capabilities[ask.key, context.clock.now()]
         guard !hasHeadFailed, let check = known.check(capabilities: capabilities), check.kind == .head else {
@@ -391,7 +395,7 @@ extension SharedFetchRunner {
         return (verdict, VariantUpdate(context, known, generation, answer, times))
     }
 
-    /// The stored response is good, as the answer to its check says.
+    /// Publishes the stored response as current, as the answer to its check says.
     @inline(never) func confirm(_ response: StoredResponse, by answer: ResponseHead) {
         keepCookies(of: answer)
         settle(.refreshed(response, status: answer.status, isShared: ask.shares(response.head)))

@@ -1,6 +1,6 @@
-// What a shared fetch does as requests come, wait, read and leave: a value, with events in and actions out.
+// The state machine of a shared fetch, as requests come, wait, read and leave: a value that turns events into actions.
 
-/// The state of one shared fetch. ``SharedFetch`` holds it under its mutex; what the actions say is done outside of it.
+/// The state of one shared fetch. ``SharedFetch`` holds it under its mutex; the actions are done outside of it.
 ///
 ///     asking ── headCame ──▶ flowing ── bodyCame ──▶ storing
 ///       │                       │                       │
@@ -8,103 +8,106 @@
 ///       ▼                       ▼                       ▼
 ///     stopping ◀── operator ────┘        ── ended ──▶ ended
 ///
-/// `ended` leads to the phase of that name from every other.
+/// The event `ended` leads to the phase of that name from every other phase.
 struct SharedFetchState: Equatable {
     enum Phase: Equatable {
-        /// Nothing is known of the answer: requests wait for it.
+        /// Nothing is known of the answer, and requests wait for it.
         case asking
-        /// Its head is known and its body arrives: requests read it.
+        /// The head is known and the body is arriving; requests read it.
         case flowing(isStored: Bool)
-        /// All of the body has come and is on its way into the store.
+        /// All of the body has arrived and is being stored.
         case storing
-        /// Nobody is to get anything of it any more: the runner winds it up.
+        /// No request gets anything of the fetch any more, and the runner ends it.
         case stopping
-        /// What it brought is stored, or will never be.
+        /// The response is stored, or will never be.
         case ended
     }
 
     enum Event: Equatable {
-        /// A request that may use the answer came, and may wait if fewer than `limit` do.
+        /// A request has come that may use the answer; it may wait if fewer than `limit` requests do.
         case joined(limit: Int)
-        /// A request that waited does so no longer; if it reads the body, ``readerOpened`` came before.
+        /// A request does not wait any more; if it reads the body, ``readerOpened`` came before.
         case waiterLeft(isReading: Bool)
-        /// The request that began it has its answer, or looks for another.
+        /// The leader, the request that began the fetch, has its answer, or looks for another one.
         case leaderAnswered
-        /// The client of the request that began it has left.
+        /// The client of the leader has left.
         case leaderGone
-        /// Somebody got an answer without reading all of the body: the fetch goes on, whoever leaves.
+        /// A request got an answer without reading all of the body: the fetch goes on even if all clients leave.
         case wanted
-        /// A request that waits has a reader of the body.
+        /// A waiting request has a reader of the body.
         case readerOpened
-        /// The final head came. Of the leader, the reader is opened with the body.
+        /// The final head has arrived. The leader's reader is opened with the body.
         case headCame(isStored: Bool)
-        /// Nobody read the body when it was looked at.
+        /// The body had no reader when it was checked.
         ///
-        /// `opened` is the number of readers opened before that look. A reader opened since is not among those that
-        /// have left: without this number, the fetch of a waiter that has just become a reader would be cut off.
+        /// `opened` is the number of readers opened before that check. A reader opened since then has not left: without
+        /// this number, the fetch of a request that has just become a reader would be cut off.
         ///
-        /// `mayEnd`: the route lets a fetch end here that nobody needs. `isKept`: a tier takes the body.
+        /// `mayEnd` says whether the route lets a fetch end here that no request needs. `isKept` says whether a tier
+        /// takes the body.
         case unread(opened: Int, mayEnd: Bool, isKept: Bool)
-        /// The body has come as a whole, and the store takes it.
+        /// The body is complete, and the store takes it.
         case bodyCame
-        /// An operator ends it.
+        /// An operator ends the fetch.
         case stopped
-        /// An operator drops those who wait for it: it goes on for the store, whoever leaves.
+        /// An operator drops the waiting requests: the fetch goes on for the store even if all clients leave.
         case waitersDropped
-        /// What is stored of its key was invalidated: requests from now on must not get what is older.
+        /// The stored responses of the key were invalidated: later requests must not get anything older.
         case forgotten
-        /// It brought no body, or its body is stored, or will never be.
+        /// The fetch brought no body, or its body is stored, or will never be.
         case ended
     }
 
-    /// What is to be done for an event.
+    /// The actions for an event.
     struct Actions: OptionSet, Sendable {
         let rawValue: UInt16
 
         /// The request waits for the outcome.
         static let wait = Actions(rawValue: 1 << 0)
-        /// The request fetches for itself: as many wait as may.
+        /// The request fetches for itself, because the largest number of requests waits.
         static let turnAway = Actions(rawValue: 1 << 1)
-        /// Who waits gets the head.
+        /// The waiting requests get the head.
         static let publish = Actions(rawValue: 1 << 2)
-        /// Later requests must not find the fetch: it leaves the table.
+        /// The fetch leaves the table, so that later requests do not find it.
         static let unlist = Actions(rawValue: 1 << 3)
         /// The runner ends the fetch.
         static let cancel = Actions(rawValue: 1 << 4)
-        /// The fetch ends since everybody has left: that is reported and counted.
+        /// The end of the fetch is reported and counted, because all clients have left.
         static let reportAbandoned = Actions(rawValue: 1 << 5)
-        /// The runner looks whether anybody reads the body.
+        /// The runner checks whether the body has readers.
         static let checkReaders = Actions(rawValue: 1 << 6)
-        /// No tier takes the body: requests of the next time do not wait for it.
+        /// No tier takes the body, so that requests of the near future do not wait for one another.
         static let noteUnkept = Actions(rawValue: 1 << 7)
-        /// What the response would have replaced is outdated, although nothing takes its place.
+        /// The stored response that this one would have replaced is removed as outdated, although nothing replaces it.
         static let removeOutdated = Actions(rawValue: 1 << 8)
-        /// It is no longer among the fetches that are waited for at the end of a core.
+        /// The fetch does not count as under way any more.
         static let endUnderWay = Actions(rawValue: 1 << 9)
-        /// Who waits for the outcome is answered now.
+        /// The requests that wait for the outcome are answered now.
         static let dropWaiters = Actions(rawValue: 1 << 10)
     }
 
     private(set) var phase = Phase.asking
-    /// Requests besides the leader that wait for the outcome.
+    /// The number of requests besides the leader that wait for the outcome.
     private(set) var waiters = 0
-    /// The request that began it waits for the outcome.
+    /// Whether the leader waits for the outcome.
     private(set) var isLed: Bool
-    /// Lets the fetch continue even when all clients leave.
+    /// Whether the fetch continues even if all clients leave.
     private(set) var isWanted: Bool
-    /// Later requests find it in the table.
+    /// Whether later requests find the fetch in the table.
     private(set) var isListed: Bool
-    /// Readers of the body that were ever opened. How many of them have left, only the body knows.
+    /// The number of readers of the body that were ever opened. Only the body knows how many of them have left.
     private(set) var readersOpened = 0
-    /// It is counted among the fetches that are under way.
+    /// Whether the fetch counts as under way.
     private(set) var isUnderWay = true
-    /// The route lets the fetch end when nobody waits for its head any more.
+    /// Whether the route lets the fetch end when no request waits for its head any more.
     let endsUnawaited: Bool
 
+    /// Makes the state of a new fetch.
     /// - Parameters:
-    ///   - isLed: a request waits that began it; else it is a refresh behind an answer, which goes on by itself.
-    ///   - isListed: others may join.
-    ///   - endsUnawaited: the route lets the fetch end when nobody waits for its head any more.
+    ///   - isLed: whether the request that begins it waits; if not, it is a refresh behind an answer, which goes on by
+    ///     itself.
+    ///   - isListed: whether others may join.
+    ///   - endsUnawaited: whether the route lets the fetch end when no request waits for its head any more.
     init(isLed: Bool, isListed: Bool, endsUnawaited: Bool) {
         self.isLed = isLed
         isWanted = !isLed
@@ -132,12 +135,12 @@ struct SharedFetchState: Equatable {
         case .stopped:
             switch phase {
             case .asking, .flowing: return stop()
-            // All that is to be had has come: only new requests begin anew.
+            // All of the body has arrived, so that only later requests begin anew.
             case .storing: return unlist()
             case .stopping, .ended: break
             }
         case .waitersDropped:
-            // Later there is an outcome, so that nobody waits any more.
+            // In later phases there is an outcome, so that no request waits any more.
             guard phase == .asking else { return [] }
             isWanted = true
             return .dropWaiters
@@ -157,7 +160,8 @@ struct SharedFetchState: Equatable {
         guard waiters == 0 else { return [] }
         switch phase {
         case .asking: return stopIfUnawaited()
-        // Who reads tells the body when it leaves. Who does not might have been the only one to keep the fetch going.
+        // A reader tells the body when it leaves. A request without a reader may have been the only one to keep the
+        // fetch going.
         case .flowing: return isReading ? [] : .checkReaders
         case .storing, .stopping, .ended: return []
         }
@@ -166,9 +170,9 @@ struct SharedFetchState: Equatable {
     private mutating func leaderGone() -> Actions {
         guard isLed else { return [] }
         isLed = false
-        // The body tells when the leader's reader goes.
+        // The body notices when the leader's reader is closed.
         guard phase == .asking else { return [] }
-        // Nobody can join: it is for this client alone.
+        // No request can join, because the fetch is for this client alone.
         if !isListed, waiters == 0 { return stop() }
         return stopIfUnawaited()
     }
@@ -177,14 +181,14 @@ struct SharedFetchState: Equatable {
         endsUnawaited && isUnneeded ? stop().union(.reportAbandoned) : []
     }
 
-    /// Nobody waits for it, and nobody wants it to go on.
+    /// Whether no request waits for the fetch or wants it to go on.
     private var isUnneeded: Bool { waiters == 0 && !isLed && !isWanted }
 
     // MARK: - The response
 
     private mutating func headCame(isStored: Bool) -> Actions {
         guard phase == .asking else { return .cancel }
-        // Only the leader may read what is not stored: who waits besides fetches for itself.
+        // Only the leader may read a response that is not stored: other waiting requests fetch for themselves.
         guard isStored || isLed else { return stop().union(.removeOutdated) }
         phase = .flowing(isStored: isStored)
         if isLed { readersOpened += 1 }
@@ -194,11 +198,11 @@ struct SharedFetchState: Equatable {
     private mutating func unread(opened: Int, mayEnd: Bool, isKept: Bool) -> Actions {
         guard case .flowing(let isStored) = phase else { return [] }
         if !isStored { return stop() }
-        // Somebody has become a reader since the look.
+        // A request has become a reader since the check.
         guard opened == readersOpened else { return [] }
         if mayEnd, isUnneeded { return stop().union(.reportAbandoned) }
         if isKept { return [] }
-        // Who waits is about to read, and asks again if it does not.
+        // A waiting request is about to read, and causes another check if it does not.
         return waiters > 0 ? .noteUnkept : stop().union([.noteUnkept, .removeOutdated])
     }
 

@@ -1,5 +1,5 @@
-// Fetches from the origin: one fetch for several requests where they may share the response, otherwise one fetch each;
-// and what their outcome answers.
+// The way of requests to the origin: one fetch for several requests if they may share the response, otherwise one fetch
+// each; and the answers from their outcomes.
 
 import CacheStore
 import EventLoop
@@ -7,9 +7,9 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// The way of questions to the origin. It is shared by all loops; each question is answered on the loop that asks.
+/// The way of requests to the origin. All loops share it; each request is answered on its own loop.
 ///
-/// Sendable: what it holds is.
+/// Sendable: all members are.
 final class SharedFetches: Sendable {
     let context: FetchContext
     let answers: AnswerMaker
@@ -22,9 +22,11 @@ final class SharedFetches: Sendable {
         self.forwarder = forwarder
     }
 
-    // Each function that waits is apart from those that call it: their frames would have what all of them need.
+    // Each function that waits is separate from its callers, because otherwise their frames would have the variables of
+    // all of them.
 
-    /// Answers a miss from the origin; nil if a response was stored in the meantime: then search the store again.
+    /// Answers a miss from the origin; nil if a response was stored in the meantime, so that the store is searched
+    /// again.
     @inline(never) func askOrigin(
         _ miss: MissContext,
         _ turn: Int,
@@ -45,24 +47,25 @@ final class SharedFetches: Sendable {
         }
     }
 
-    /// How a question goes to the origin.
+    /// The way in which a request goes to the origin.
     private enum Way {
-        /// Not at all.
+        /// It does not go there, because the daemon is offline.
         case offline
         case head
         case forward(ForwardReason)
         case lead(SharedFetch)
-        /// Another question's fetch may answer it.
+        /// Another request's fetch may answer it.
         case wait(SharedFetch)
     }
 
-    /// On its own, as all that never waits: a request that waits has nothing of it in its frames.
+    /// Chooses the way. A separate function, as all that never waits, so that a waiting request has none of its
+    /// variables in its frames.
     @inline(never) private func way(_ miss: MissContext, _ turn: Int) -> Way {
         let ask = miss.ask
         if context.isOffline, miss.source.opensSockets { return .offline }
         if ask.request.method == .head { return .head }
         if Caching.hasPreconditions(ask.request) {
-            // Only the origin may refuse for them (RFC 9111 section 4.3.2).
+            // Only the origin may decide about the request's preconditions (RFC 9111 section 4.3.2).
             return .forward(ForwardReason(miss.forwardReason.forward, StaleReason.requestPrecondition.rawValue))
         }
         if let plan = miss.plan, plan.needsKeeping, CacheControl(request: ask.request.fields).noStore {
@@ -82,14 +85,14 @@ final class SharedFetches: Sendable {
         return answers.failure(.offline("\(why), \(FetchError.offlineAdvice)"), miss.forwardReason)
     }
 
-    /// What waiting for another's fetch came to.
+    /// The result of waiting for another request's fetch.
     private enum Waited {
-        /// The answer; nil to look in the store again.
+        /// The wait gave an answer; nil to search the store again.
         case answered(Answer?)
-        /// It takes too long, or brings what is wanted too late.
+        /// The fetch takes too long, or brings the wanted bytes too late.
         case inVain
 
-        /// It reads the body, whose writer hears when it stops.
+        /// Whether the request reads the body, whose writer learns when it stops.
         var isReading: Bool {
             if case .answered(let answer?) = self { answer.reader != nil && !answer.isStandIn } else { false }
         }
@@ -100,7 +103,7 @@ final class SharedFetches: Sendable {
     {
         let lift = Lift(fetch.urgency, by: miss.ask.urgency)
         if isWhole(fetch) {
-            // All has come and is being stored: a moment later it is a hit.
+            // All of the body has arrived and is being stored: a moment later the request is a hit.
             _ = await fetch.end.wait(timeout: miss.ask.collapse.wait, on: loop)
             return left(fetch, lift, .answered(nil))
         }
@@ -135,8 +138,7 @@ final class SharedFetches: Sendable {
         return .answered(answer)
     }
 
-    /// A request that needs no body, or only a range, has not abandoned the fetch: the fetch continues as if
-    /// the whole body were read.
+    /// Keeps the fetch going for a request that needs no body, or only a range: it has not abandoned the fetch.
     private func noteUse(of fetch: SharedFetch, _ answer: Answer?) {
         guard let answer, answer.failure == nil, answer.reader?.isNarrowed ?? true else { return }
         inFlight.send(.wanted, to: fetch)
@@ -184,11 +186,11 @@ final class SharedFetches: Sendable {
         }
     }
 
-    /// What leading a fetch came to.
+    /// The result of leading a fetch.
     private enum Led {
-        /// The answer; nil to look in the store again.
+        /// The fetch gave an answer; nil to search the store again.
         case answered(Answer?)
-        /// The response is for somebody else.
+        /// The response is not for this request, which is forwarded alone.
         case alone(ForwardReason)
     }
 
@@ -244,7 +246,8 @@ final class SharedFetches: Sendable {
         return .answered(answer)
     }
 
-    /// The answer to a request that has waited long enough; the fetch continues for later requests.
+    /// The answer to a request that has waited as long as its placeholder allows; the fetch continues for later
+    /// requests.
     private func placeholder(_ miss: MissContext, isCollapsed: Bool, on loop: isolated EventLoop) -> Answer? {
         guard let file = miss.ask.phases?.placeholder else { return nil }
         context.notes.count { $0.placeholders += 1 }
@@ -264,13 +267,13 @@ final class SharedFetches: Sendable {
         _ stale: StoredResponse,
         on loop: isolated EventLoop
     ) {
-        // The stored response answers GET, so the refresh is a GET even where a HEAD request started it.
+        // The stored response answers GET, so the refresh is a GET even if a HEAD request started it.
         var ask = ask
         ask.request.method = .get
-        // The client that caused it has its answer.
+        // The client that caused the refresh has its answer.
         if ask.urgency == nil { ask.urgency = FetchUrgency(.revalidation) }
         guard let fetch = inFlight.beginBehind(ask, known: stale.head) else { return }
-        // Another one may have ended since this one was looked up.
+        // Another refresh may have ended since the response was found.
         if context.store.isSuperseded(stale) {
             // A request that joined in the meantime searches the store again.
             fetch.outcome.set(.failed(.cancelled))
@@ -286,7 +289,7 @@ final class SharedFetches: Sendable {
 extension SharedFetches {
     /// Forwards a client's HEAD as HEAD. Its answer freshens stored responses or makes them stale (RFC 9111 section
     /// 4.3.5), and removes none: only a new response replaces them.
-    /// - Returns: nil where a response was stored in the meantime: then search the store again.
+    /// - Returns: nil if a response was stored in the meantime, so that the store is searched again.
     @inline(never) func relayHead(
         _ miss: MissContext,
         _ turn: Int,
@@ -294,7 +297,7 @@ extension SharedFetches {
         on loop: isolated EventLoop
     ) async -> Answer? {
         let ask = miss.ask
-        // Only the body of a mapped document tells its length and its entity tag.
+        // Only the body of a mapped document shows its length and its entity tag.
         if ask.policy.mapping != nil, !Caching.hasPreconditions(ask.request) {
             return await answerHeadByGet(miss, turn, onInterim, on: loop)
         }
@@ -356,12 +359,12 @@ extension SharedFetches {
         }
     }
 
-    /// Whether a HEAD has failed that a GET may answer.
+    /// Whether the answer to a HEAD is a failure that a GET may not have.
     private func isHeadFailure(_ answer: Answer, _ policy: CachePolicy) -> Bool {
         answer.failure?.mayBeOfMethodAlone ?? policy.countsAsFailure(answer.head.status)
     }
 
-    /// Answers a client's HEAD by a GET, where the origin fails at HEAD.
+    /// Answers a client's HEAD by a GET if the origin fails at HEAD.
     @inline(never) private func answerHeadByGet(
         _ miss: MissContext,
         _ turn: Int,
@@ -370,7 +373,7 @@ extension SharedFetches {
     ) async -> Answer? {
         var ask = miss.ask
         ask.request.method = .get
-        // Ranges are of GET alone (RFC 9110 section 14.2).
+        // Ranges are defined for GET alone (RFC 9110 section 14.2).
         for field in [KnownField.range, .ifRange] {
             ask.request.fields.remove(field)
             ask.originFields.remove(field)
@@ -382,7 +385,7 @@ extension SharedFetches {
         return answer
     }
 
-    /// The client's own conditions, where a 304 identifies one stored response: if the 304 has no validator, the
+    /// The client's own conditions, if a 304 identifies one stored response: if the 304 has no validator, the
     /// conditions must name a single one.
     private func asked(_ ask: CacheRequest, _ answer: ResponseHead) -> Revalidation? {
         guard answer.status == 304 else { return nil }
@@ -391,7 +394,7 @@ extension SharedFetches {
         return isNamed ? Revalidation(kind: .head, conditions: conditions) : nil
     }
 
-    /// Why a stale response might replace the origin's answer: a failure or an error status; nil otherwise.
+    /// The reason why a stale response might replace the origin's answer: a failure or an error status; nil otherwise.
     private func staleCause(_ answer: Answer, _ policy: CachePolicy) -> StaleCause? {
         if let failure = answer.failure { return failure.isOriginFailure ? .error(failure) : nil }
         return policy.countsAsFailure(answer.head.status) ? .status(answer.head.status) : nil
@@ -412,8 +415,8 @@ extension Fields {
 // MARK: - Outcomes
 
 extension SharedFetches {
-    /// The answer to a waiting request by the response that arrived; nil where the request must search the
-    /// store or fetch for itself.
+    /// The answer to a waiting request from the response that arrived; nil if the request must search the store or
+    /// fetch for itself.
     func joined(
         _ fetch: SharedFetch,
         _ miss: MissContext,
@@ -423,8 +426,8 @@ extension SharedFetches {
         let (ask, stale) = (miss.ask, miss.stale)
         switch outcome {
         case .streaming(let fetched):
-            // A response that was invalidated since its fetch began must not answer a request that
-            // came after the invalidation.
+            // A response that was invalidated since its fetch began must not answer a request that came after the
+            // invalidation.
             guard let head = fetched.stored, context.invalidations.isUnchanged(fetched.token), mayShare(head, miss),
                 !ask.mayReadSlowly || fetched.placementRefusal == nil,
                 let reader = fetched.body.makeReader(on: loop)
@@ -433,12 +436,12 @@ extension SharedFetches {
             return settled(miss, outcome, reader, isCollapsed: true, on: loop)
         case .refreshed(let response, _, isShared: true)
         where ask.policy.mode == .library && mayShare(response.head, miss)
-            // It was stored before this request came, and may have been purged in between.
+            // The response was stored before this request came, and may have been purged since.
             && context.invalidations.verdict(response) == .valid:
             return settled(miss, outcome, nil, isCollapsed: true, on: loop)
         case .refreshed, .failed(.cancelled), .part, .stalePart, .again, .alone: return nil
         case .stale(_, let cause):
-            // The leader's stale response may be another variant: each uses its own, if it has one that it may use.
+            // The leader's stale response may be another variant: each request uses its own, if it may use one.
             guard let stale, context.mayServeStale(stale, ask, errorStatus: cause.errorStatus) else { return nil }
             return settled(miss, .stale(stale, cause: cause), nil, isCollapsed: true, on: loop)
         case .failed(let error):
@@ -459,7 +462,7 @@ extension SharedFetches {
         )
     }
 
-    /// Whether a fetch of the whole, which somebody else has begun, brings what this request asks for too late.
+    /// Whether a fetch of the whole, which another request has begun, brings the wanted bytes too late.
     func isFarAhead(_ ask: CacheRequest, of outcome: FillOutcome) -> Bool {
         guard case .streaming(let fetched) = outcome, let head = fetched.stored, let length = fetched.body.knownLength,
             case .parts(let ranges) = Caching.rangeAnswer(request: ask.request, stored: head, length: length)

@@ -7,13 +7,13 @@ import HTTPCaching
 package import Logging
 import Synchronization
 
-/// Lost at a restart; each table is bounded.
+/// Notes about keys. They are lost at a restart, and each table is limited.
 ///
-/// Sendable: everything it holds is.
+/// Sendable: all members are.
 final class KeyNotes: Sendable {
     /// Keys whose last response could not be shared, so that requests do not wait for the next one (hit-for-miss).
     let hitForMiss = ExpiringKeySet()
-    /// Keys whose last response to a request with Cookie could not be shared; it says nothing about others.
+    /// Keys whose last response to a request with Cookie could not be shared; requests without Cookie are not affected.
     let cookieBound = ExpiringKeySet()
     /// Keys whose last response was storable, but no tier stored it.
     let recentlyNotKept = ExpiringKeySet()
@@ -21,7 +21,7 @@ final class KeyNotes: Sendable {
     let unproven = ExpiringKeySet()
     /// Keys whose last requested part could not be stored.
     let recentlyUnstoredParts = ExpiringKeySet()
-    /// Why the last answers were not stored.
+    /// The reasons why the last answers were not stored.
     let refusals = LastRefusals()
     let failedChecks = FailedChecks()
     let capabilities = OriginCapabilityTable()
@@ -29,52 +29,54 @@ final class KeyNotes: Sendable {
     private let counters = Mutex(CoreCounts())
     /// The last reports of responses that were not stored although their Cache-Status said so.
     private let toldUnstored = ToldUnstored()
-    /// Keys whose bodies were reported as unexpected a while ago.
+    /// Keys whose bodies were reported as unexpected a short time ago.
     private let recentlyReported = ExpiringKeySet()
     private let report: @Sendable (CoreEvent) -> Void
 
-    /// - Parameter report: called with events for the operator's log; any thread.
+    /// Makes notes.
+    /// - Parameter report: called with events for the operator's log, on any thread.
     init(_ clock: WallClock, report: @escaping @Sendable (CoreEvent) -> Void) {
         self.clock = clock
         self.report = report
     }
 
-    /// What has happened since the start.
+    /// The counts of events since the start.
     var counts: CoreCounts { counters.withLock { $0 } }
 
     func count(_ change: (inout CoreCounts) -> Void) { counters.withLock { change(&$0) } }
 
     // MARK: - Whether the next answer will be stored
 
-    /// Whether the last response to such a request could not be shared, so that requests should
-    /// not wait for the next one.
+    /// Whether the last response to such a request could not be shared, so that requests should not wait for the next
+    /// one.
     func isUncacheable(_ ask: CacheRequest) -> Bool {
         let now = clock.now()
         if hitForMiss.contains(ask.key, now: now) { return true }
         return ask.isCookieBound && (ask.policy.cookies == .never || cookieBound.contains(ask.key, now: now))
     }
 
-    /// Remembers why a response is not stored, if the next one will probably not be stored either.
+    /// Remembers the reason why a response is not stored, if the next one will probably not be stored either.
     func noteRefusal(_ refusal: StoreRefusal, _ ask: CacheRequest, status: Int, now: Int64) {
         refusals.note(ask.key, refusal.rawValue, refusal.section, now: now)
         if refusal.isLasting(status: status) { hitForMiss.note(ask.key, now: now) }
         if refusal == .requestCookie, status < 500 { cookieBound.note(ask.key, now: now) }
     }
 
-    /// The response to the request may be stored: forgets the refusals of its key.
+    /// Forgets the refusals of a key, because a response to the request may be stored.
     func noteCacheable(_ ask: CacheRequest) {
         hitForMiss.forget(ask.key)
         refusals.forget(ask.key)
         if ask.isCookieBound { cookieBound.forget(ask.key) }
     }
 
-    /// No tier stores the response, although the rules allow it.
+    /// Remembers that no tier stores the response, although the rules allow it.
     func noteUnkept(_ ask: CacheRequest, _ reason: UnstoredReason, now: Int64) {
         recentlyNotKept.note(ask.key, now: now)
         refusals.note(ask.key, reason, now: now)
     }
 
-    /// A part of this key may not be stored: the next range requests for the key are forwarded unchanged.
+    /// Remembers that a part of this key may not be stored: the next range requests for the key are forwarded
+    /// unchanged.
     func noteUnstoredPart(_ key: CacheKey) { recentlyUnstoredParts.note(key, now: clock.now()) }
 
     // MARK: - What came of a fetch
@@ -93,14 +95,14 @@ final class KeyNotes: Sendable {
     }
 
     /// Notes how storing ended, for a response whose Cache-Status said `stored`.
-    /// - Parameter reason: nil where a tier has the response.
+    /// - Parameter reason: the reason why no tier has the response; nil if one has it.
     func noteStoring(_ ask: CacheRequest, _ reason: UnstoredReason?) {
         guard let reason else { return refusals.forget(ask.key) }
         let now = clock.now()
         refusals.note(ask.key, reason, now: now)
         count { $0.unstored += 1 }
-        // Failures of the disk and of the body are reported elsewhere, and being overtaken by a
-        // newer response is no failure.
+        // Failures of the disk and of the body are reported elsewhere, and being overtaken by a newer response is no
+        // failure.
         guard ![.diskFails, .unexpectedContent, .unprovenEnd, .overtaken].contains(reason),
             toldUnstored.isNews(ask.key, reason, now: now)
         else { return }
@@ -110,7 +112,7 @@ final class KeyNotes: Sendable {
     func noteUnexpected(_ ask: CacheRequest, _ found: String) {
         guard let expect = ask.phases?.expect else { return }
         count { $0.unexpected += 1 }
-        // One line in two minutes for each key, so that frequent requests do not fill the log.
+        // At most one line in two minutes for each key, so that frequent requests do not fill the log.
         let now = clock.now()
         guard !recentlyReported.contains(ask.key, now: now) else { return }
         recentlyReported.note(ask.key, now: now)
@@ -119,7 +121,7 @@ final class KeyNotes: Sendable {
 
     func noteUnproven(_ ask: CacheRequest) {
         let now = clock.now()
-        // One line in two minutes, as above.
+        // At most one line in two minutes for each key, as for unexpected bodies.
         let isTold = unproven.contains(ask.key, now: now)
         unproven.note(ask.key, now: now)
         recentlyNotKept.note(ask.key, now: now)
@@ -134,7 +136,7 @@ final class KeyNotes: Sendable {
 
 // MARK: - Keys that expire
 
-/// Sendable: its state is under its own mutex.
+/// Keys that are remembered for a while. Sendable: its state is under its own mutex.
 final class ExpiringKeySet: Sendable {
     /// How long a key is remembered, in seconds.
     static let lifetime: Int64 = 120
@@ -153,7 +155,7 @@ final class ExpiringKeySet: Sendable {
 
     func forget(_ key: CacheKey) { until.withLock { _ = $0.removeValue(forKey: key.hash) } }
 
-    /// Not where the clock was set back since.
+    /// Whether a key was remembered and its time is not up; false if the clock was set back since.
     func contains(_ key: CacheKey, now: Int64) -> Bool {
         until.withLock { until in
             until[key.hash].map { (1...Self.lifetime).contains($0 &- now) } ?? false
@@ -162,8 +164,8 @@ final class ExpiringKeySet: Sendable {
 }
 
 extension StoreRefusal {
-    /// Whether the next answer will probably be refused, too: what one request forbids, or one bad moment of the
-    /// origin, says nothing about it.
+    /// Whether the next answer will probably be refused, too: a refusal because of one request, or of a short failure
+    /// of the origin, says nothing about the next one.
     func isLasting(status: Int) -> Bool {
         switch self {
         case .requestNoStore, .authorization, .requestCookie, .status206, .statusConditional, .statusNeverStored,
@@ -176,11 +178,11 @@ extension StoreRefusal {
 
 // MARK: - Reports that are not repeated
 
-/// The last report for each key, and its time, so that the log gets at most one line in two minutes for a key.
+/// The last report for each key with its time, so that the log gets at most one line in two minutes for a key.
 /// Sendable: its state is under its own mutex.
 final class ToldUnstored: Sendable {
     private static let limit = 10_000
-    /// Seconds between two lines about the same.
+    /// The seconds between two lines about the same key.
     private static let pause: Int64 = 120
     private let last = Mutex<[UInt64: (reason: UnstoredReason, time: Int64)]>([:])
 
@@ -202,7 +204,7 @@ final class ToldUnstored: Sendable {
 
 // MARK: - Files of `store_as` that could not be written
 
-/// Sendable: the state is under a mutex.
+/// Reports failures to write stored responses as plain files. Sendable: the state is under a mutex.
 package final class StoredFileTroubles: Sendable {
     private struct State {
         var listener: (@Sendable (String) -> Void)?
@@ -213,7 +215,7 @@ package final class StoredFileTroubles: Sendable {
 
     package init() {}
 
-    /// Sets the listener for failures; any thread.
+    /// Sets the listener for failures. Any thread.
     package func listen(_ listener: @escaping @Sendable (String) -> Void) {
         let before = state.withLock { state in
             defer { state.listener = listener }
@@ -230,7 +232,7 @@ package final class StoredFileTroubles: Sendable {
     func clear(_ name: String) { state.withLock { _ = $0.told.remove(name) } }
 }
 
-/// A response that is no use as a file.
+/// The response has a content coding, so that it cannot be written as a plain file.
 struct CodedContent: Error, CustomStringConvertible {
     var description: String {
         "the response has a Content-Encoding; ask for none with headers: { set: { Accept-Encoding: identity } }"
@@ -239,13 +241,13 @@ struct CodedContent: Error, CustomStringConvertible {
 
 // MARK: - Events and counts
 
-/// Something that an operator may want to read of.
+/// An event that may concern an operator.
 package enum CoreEvent: Sendable, Equatable {
-    /// A body was not what its route expects: it was forwarded and not stored.
-    /// - `found`: what it is instead, such as `begins with "<!do"`.
+    /// A body was not what its route expects, so that it was forwarded and not stored.
+    /// - `found`: the actual content, such as `begins with "<!do"`.
     case unexpected(CacheKey, ContentExpectation, found: String)
-    /// A fetch was ended since everybody who waited for it had left.
-    /// - `received`: bytes of the body so far.
+    /// A fetch was ended because all requests that waited for it had left.
+    /// - `received`: the bytes of the body until then.
     case abandoned(CacheKey, received: Int64)
     /// A response was delimited by the end of its TLS connection, which came without close_notify: it may be truncated,
     /// so it was forwarded and not stored.
@@ -253,7 +255,7 @@ package enum CoreEvent: Sendable, Equatable {
     /// A response was not stored although the `stored` of its Cache-Status said that it would be.
     case unstored(CacheKey, UnstoredReason)
 
-    /// One line.
+    /// The event in one line.
     package var text: String {
         switch self {
         case .unexpected(let key, let expected, let found):
@@ -269,12 +271,12 @@ package enum CoreEvent: Sendable, Equatable {
         }
     }
 
-    /// How loud the logs of the daemon and of the library say it.
+    /// The level of the event in the logs of the daemon and of the library.
     package var level: Logger.Level {
         switch self {
         case .unexpected, .unproven: .warning
         case .unstored: .notice
-        // The route's `on_client_abort` asked for this, so it is no problem of the operator.
+        // The route's `on_client_abort` demands this, so it is no problem for the operator.
         case .abandoned: .debug
         }
     }
@@ -284,18 +286,19 @@ package enum CoreEvent: Sendable, Equatable {
     }
 }
 
-/// What has happened since the start.
+/// The counts of events since the start.
 package struct CoreCounts: Sendable, Equatable {
-    /// Answers with a placeholder.
+    /// The number of answers with a placeholder.
     package var placeholders = 0
-    /// Answers with a fallback.
+    /// The number of answers with a fallback.
     package var fallbacks = 0
-    /// Bodies that were not what their routes expect.
+    /// The number of bodies that were not what their routes expect.
     package var unexpected = 0
-    /// Fetches that ended since everybody had left.
+    /// The number of fetches that ended because all requests had left.
     package var abandoned = 0
-    /// Fetches that an operator has ended.
+    /// The number of fetches that an operator has ended.
     package var cancelled = 0
-    /// Responses that were not stored although the `stored` of their Cache-Status said that they would be.
+    /// The number of responses that were not stored although the `stored` of their Cache-Status said that they would
+    /// be.
     package var unstored = 0
 }

@@ -1,5 +1,5 @@
-// What a validation of stored responses goes by: which of them it may confirm, whose last one failed, and what their
-// origin is able to do.
+// The state of validations: the stored responses that one may confirm, those whose last one failed, and the
+// capabilities of their origins.
 
 import CacheStore
 import EventLoop
@@ -7,20 +7,21 @@ import HTTPCaching
 import HTTPWire
 import Synchronization
 
-/// The stored responses that a validation may confirm, for one request. Sendable: nothing in it changes.
+/// The stored responses that a validation for one request may confirm. Sendable: immutable.
 final class RevalidationCandidates: Sendable {
     let ask: CacheRequest
     /// The response that the request selects; nil on a Vary miss.
     let stale: StoredResponse?
-    /// First those that the request selects, the stale one before the others; then those of other requests with a
-    /// strong entity tag. A weak one may name another coding of the same representation (RFC 9111 section 4.3.4).
+    /// All candidates: first those that the request selects, with the stale one in front; then those of other requests
+    /// with a strong entity tag, because a weak one may name another coding of the same representation (RFC 9111
+    /// section 4.3.4).
     let all: [StoredResponse]
 
     init(_ ask: CacheRequest, _ stale: StoredResponse?, _ stored: [StoredResponse]) {
         self.ask = ask
         self.stale = stale
-        // What another mapping made is not confirmed: the origin's bytes may be the same, and the document is not.
-        // Nor is what was stored when less was expected.
+        // A document that another mapping made is no candidate: the origin's bytes may be the same, and the document is
+        // not. Nor is a response that was stored under a weaker expectation.
         let stored = stored.filter { $0.head.isMapped(as: ask.policy) && $0.head.isExpected(by: ask.policy) }
         let others = stored.filter { other in stale.map { !other.isSameVariant(as: $0) } ?? true }
         // An answer to one user must not update the responses of others.
@@ -37,16 +38,17 @@ final class RevalidationCandidates: Sendable {
         all = (stale.map { [$0] } ?? []) + selected + named
     }
 
-    /// The one that an origin most probably means.
+    /// The candidate that an origin most probably confirms.
     var preferred: StoredResponse? { all.first }
 
     func isSelected(_ response: StoredResponse) -> Bool {
         response === stale || Caching.selects(stored: response.head, request: ask.request)
     }
 
-    /// - Parameter byGet: a HEAD would not do.
+    /// The check to send; nil if there is nothing to check.
+    /// - Parameter byGet: whether a HEAD is not sufficient.
     func check(capabilities: OriginCapabilities, byGet: Bool = false) -> Revalidation? {
-        // A response to POST is fetched again: POST has neither HEAD nor conditions.
+        // A response to POST is fetched again, because POST has neither HEAD nor conditions.
         if ask.content != nil { return nil }
         return Caching.revalidation(
             request: ask.request,
@@ -59,13 +61,13 @@ final class RevalidationCandidates: Sendable {
     }
 }
 
-/// Applies the answer of a validation to the stored responses. Sendable: nothing in it changes.
+/// Applies the answer of a validation to the stored responses. Sendable: immutable.
 final class VariantUpdate: Sendable {
     let context: FetchContext
     let known: RevalidationCandidates
     let token: InvalidationToken
     let answer: ResponseHead
-    /// The times of the answer to the validation.
+    /// The times of the validation's answer.
     let times: ResponseTimes
 
     init(
@@ -85,7 +87,7 @@ final class VariantUpdate: Sendable {
     private var ask: CacheRequest { known.ask }
 
     /// Updates the stored responses that a 304 identifies (RFC 9111 section 4.3.4).
-    /// - Returns: the response to answer with; nil where the 304 identifies none.
+    /// - Returns: the response to answer with; nil if the 304 identifies none.
     func by304(_ check: Revalidation, on loop: isolated EventLoop) async -> StoredResponse? {
         let updated = Caching.variantsUpdated(
             by: answer.fields,
@@ -109,9 +111,9 @@ final class VariantUpdate: Sendable {
         return await freshen(other, head, isOther: true, on: loop)
     }
 
-    /// Updates, or makes stale, each stored response that the request selects, by the answer to a HEAD
-    /// (RFC 9111 section 4.3.5).
-    /// - Returns: a response that is current; nil where the answer confirmed none.
+    /// Updates, or makes stale, each stored response that the request selects, by the answer to a HEAD (RFC 9111
+    /// section 4.3.5).
+    /// - Returns: a response that is current; nil if the answer confirmed none.
     func byHead(_ check: Revalidation?, on loop: isolated EventLoop) async -> StoredResponse? {
         if answer.status == 304 {
             guard let check else { return nil }
@@ -131,7 +133,7 @@ final class VariantUpdate: Sendable {
                 let fresh = await freshen(response, head, on: loop)
                 chosen = chosen ?? fresh
             case .changed(.etag), .changed(.lastModified), .changed(.length):
-                // A check keeps the one it is for: should the fetch fail, it may still be answered.
+                // A check keeps the response that it is for, because that may still answer if the fetch fails.
                 if check == nil || response !== known.stale { await outdate(response, check, on: loop) }
             case .gone where check == nil && ask.policy.gone == .evict: await outdate(response, check, on: loop)
             case .changed, .gone, .failed: break
@@ -141,8 +143,8 @@ final class VariantUpdate: Sendable {
     }
 
     private func outdate(_ response: StoredResponse, _ check: Revalidation?, on loop: isolated EventLoop) async {
-        // A write to the disk that began before must not undo this. A validation's own fetch must still be stored,
-        // so it invalidates nothing.
+        // A write to the disk that began before must not undo this. A validation's own fetch must still be stored, so
+        // it invalidates nothing.
         if check == nil { context.invalidations.invalidate(response.key) }
         await context.store.outdate(response, ask, since: times.responseTime, on: loop)
     }
@@ -170,10 +172,11 @@ final class VariantUpdate: Sendable {
 
 // MARK: - Failed validations
 
-/// Sendable: its state is under its own mutex. Forgotten at a restart; bounded.
+/// The validations that failed. They are forgotten at a restart, and limited. Sendable: the state is under its own
+/// mutex.
 final class FailedChecks: Sendable {
     private struct Entry {
-        /// Unix seconds.
+        /// The time of the failure, Unix seconds.
         var since: Int64
         var until: Int64
         var check: FailedCheck
@@ -185,7 +188,8 @@ final class FailedChecks: Sendable {
     /// The number of entries; while it is zero, a lookup takes no mutex.
     private let count = Atomic<Int>(0)
 
-    /// Remembers a key by its hash: a collision costs a check that comes later, never an answer.
+    /// Remembers the failed check of a key by the key's hash: a collision costs a check that comes later, never an
+    /// answer.
     /// - Parameters:
     ///   - now: Unix seconds.
     ///   - pause: seconds.
@@ -199,7 +203,7 @@ final class FailedChecks: Sendable {
         }
     }
 
-    /// A check or a fetch has succeeded.
+    /// Forgets a key, because a check or a fetch has succeeded.
     func forget(_ key: CacheKey) {
         guard count.load(ordering: .relaxed) > 0 else { return }
         entries.withLock { entries in
@@ -208,13 +212,13 @@ final class FailedChecks: Sendable {
         }
     }
 
-    /// Until when the next validation of a key is delayed, Unix seconds; nil where it is not delayed.
+    /// The time until which the next validation of a key is delayed, Unix seconds; nil if it is not delayed.
     func pause(_ key: CacheKey, now: Int64) -> Int64? {
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         return entries.withLock { $0[key.hash].flatMap { $0.until > now ? $0.until : nil } }
     }
 
-    /// The check of a key that failed less than its pause ago.
+    /// The failed check of a key whose pause is not over; nil if there is none.
     func check(_ key: CacheKey, now: Int64) -> FailedCheck? {
         guard count.load(ordering: .relaxed) > 0 else { return nil }
         return entries.withLock { entries in
@@ -226,7 +230,8 @@ final class FailedChecks: Sendable {
 
 // MARK: - What origins can do
 
-/// Sendable: its state is under its own mutex. Forgotten at a restart; bounded.
+/// The capabilities of origins. They are forgotten at a restart, and limited. Sendable: the state is under its own
+/// mutex.
 final class OriginCapabilityTable: Sendable {
     private static let limit = 4096
     private let origins = Mutex<[[UInt8]: OriginCapabilities]>([:])
@@ -237,7 +242,7 @@ final class OriginCapabilityTable: Sendable {
         return capabilities.current(at: now)
     }
 
-    /// Learns from what the origin of a key has answered.
+    /// Updates the capabilities by an answer of the key's origin.
     func note(_ key: CacheKey, _ learn: (inout OriginCapabilities) -> Void) {
         let origin = key.originBytes
         origins.withLock { origins in

@@ -1,4 +1,4 @@
-// What changes the tiers of a store: responses that have come, the answers to validations, removals, purges and seeds.
+// The changes of a store's tiers: by new responses, the answers to validations, removals, purges and seeds.
 
 import CacheStore
 import EventLoop
@@ -6,17 +6,18 @@ import HTTPCaching
 import HTTPWire
 
 extension TieredStore {
-    /// - Parameter expected: the declared length of the body in bytes; zero where none is declared.
+    /// Makes a file for an arriving body; nil if no tier takes one.
+    /// - Parameter expected: the declared length of the body in bytes; zero if none is declared.
     func makeSpill(expected: Int64) -> SpillFile? { files?.makeSpill(expected: expected) }
 
     /// Stores a complete response, unless its key was invalidated since its fetch began, or a newer one is stored.
     /// - Parameters:
     ///   - body: the complete body, as its readers have it.
-    ///   - whole: the body in memory, if it is there as a whole.
+    ///   - whole: the body as one piece in memory; nil if it is not there.
     ///   - spill: the body's file, if it was written during the transfer.
     ///   - placement: the tiers that may store it.
     ///   - otherwise: the reason to report if the memory tier does not take it and no file was written.
-    ///   - done: called when all tiers have it, or will not have it, with the reason where none has it; any thread.
+    ///   - done: called on any thread when storing has ended, with the reason if no tier has the response.
     func commit(
         _ head: StoredHead,
         _ ask: CacheRequest,
@@ -45,7 +46,8 @@ extension TieredStore {
             if let fresh {
                 isInMemory = insert(fresh, held, ask, &gone)
             } else {
-                // What it replaces, and what would answer in its stead before a tier behind is asked.
+                // The variants that this response replaces leave memory, and so do those that would answer before a
+                // tier behind memory is asked.
                 gone += memory.remove(ask.key) {
                     $0.head.isSameVariant(as: head) || $0.hot != nil && $0.head.varyNames != head.varyNames
                 }
@@ -67,7 +69,8 @@ extension TieredStore {
         Task {
             let (failure, isOvertaken) = await commitBehind(head, ask, token, body, whole, spill)
             if isOvertaken {
-                // Another store has a later one, or has invalidated it: the next question finds what there is.
+                // Another store has a later response, or has invalidated this one: the next request finds what there
+                // is.
                 memory.remove(ask.key) { $0.number == number && $0.head.isSameVariant(as: head) }
                 removeBehind(ask.key, head, number)
                 return done(.overtaken)
@@ -108,7 +111,7 @@ extension TieredStore {
                 try await tier.commit(commit)
                 isStored = true
             } catch {
-                // It has been answered all the same; what it replaces is outdated.
+                // The response has been answered all the same; the stored one that it replaces is outdated.
                 tier.remove(reference(ask.key, head, token.number, in: place))
                 first = first ?? error
                 if tier.isShared, [.outdated, .invalidated].contains(error) { isOvertaken = true }
@@ -117,30 +120,30 @@ extension TieredStore {
         return (isStored ? nil : first, isOvertaken)
     }
 
-    /// What answers every request takes the place of the variants that the request which brought it selects: they
-    /// would come back when it goes.
+    /// Whether a new response replaces an old variant: one that answers every request replaces the variants that its
+    /// own request selects, because these would answer again after its removal.
     private func isReplaced(_ old: StoredHead, by head: StoredHead, _ ask: CacheRequest) -> Bool {
         head.varyNames.isEmpty && !old.varyNames.isEmpty && Caching.selects(stored: old, request: ask.request)
     }
 
-    /// Removes other variants of earlier fetches from the tiers behind memory, where one that
-    /// answers every request has come.
+    /// Removes other variants of earlier fetches from the tiers behind memory, because a response that answers every
+    /// request has come.
     private func removeReplaced(by head: StoredHead, _ ask: CacheRequest, _ number: UInt64) async {
         guard head.varyNames.isEmpty else { return }
         let miss = TierQuestion(ask.key, besides: [head], policy: ask.policy, isUse: false, wantsBody: false)
         for place in tiers.indices where tiers[place].mayHold(ask.key) {
             guard let answer = try? await tiers[place].find(miss) else { continue }
             for other in answer.findings where isReplaced(other.head, by: head, ask) {
-                // A shared tier knows by the moment which of them are earlier.
+                // A shared tier knows the order of responses itself, by their moments.
                 guard tiers[place].isShared || other.number < number else { continue }
                 tiers[place].remove(reference(ask.key, other.head, number, in: place))
             }
         }
     }
 
-    /// Whether a response of a later request has come that answers every request, while this one was being stored in the
-    /// tiers behind memory. Who stores it removes the variants that it finds there, and cannot find one that comes after:
-    /// that one goes by itself, whoever asked for it. At worst that costs a miss.
+    /// Whether a response of a later request that answers every request has come while this one was being stored behind
+    /// memory. Storing it removes the variants that it finds there, and cannot find one that comes later, so that this
+    /// one is removed, whichever request it is of. At worst that costs a miss.
     private func isReplacedMeanwhile(_ head: StoredHead, _ ask: CacheRequest, _ number: UInt64) -> Bool {
         guard !head.varyNames.isEmpty else { return false }
         var plain = head
@@ -148,7 +151,7 @@ extension TieredStore {
         return isOutdated(plain, ask, number)
     }
 
-    /// The file that others read instead of asking. One that cannot be written stays as it is.
+    /// Writes the plain file of `store_as`, which other programs read. If that fails, the old file stays as it is.
     private func keepAsFile(_ head: StoredHead, _ ask: CacheRequest) async {
         guard let name = ask.storeAs, ask.content == nil, let files, head.status == 200 else { return }
         if case .lacks = files.known(ask.key, head) { return }
@@ -173,9 +176,9 @@ extension TieredStore {
 // MARK: - The answers to validations
 
 extension TieredStore {
-    /// Makes a stored response stale in every tier. It stays until it is replaced, so that it can be
-    /// served if the origin fails.
-    /// - Parameter time: when a HEAD showed that the representation has changed, Unix seconds.
+    /// Makes a stored response stale in every tier. It stays until it is replaced, so that it can be served if the
+    /// origin fails.
+    /// - Parameter time: the time when a HEAD showed that the representation has changed, Unix seconds.
     func outdate(_ response: StoredResponse, _ ask: CacheRequest, since time: Int64, on loop: isolated EventLoop) async
     {
         guard response.head.changedSince == nil, isStored(response) else { return }
@@ -230,9 +233,9 @@ extension TieredStore {
         return fresh
     }
 
-    /// Gives a response its new head in the tiers behind memory. One that cannot be written stays as it is there: it is
-    /// checked again where it is found. One that another store has overtaken leaves this store.
-    /// - Parameter token: of the check.
+    /// Updates the head of a response in the tiers behind memory. If a tier cannot write the new head, the old one
+    /// stays and is checked again when it is found. A response that another store has overtaken leaves this store.
+    /// - Parameter token: the invalidation token of the check.
     private func freshenBehind(
         _ response: StoredResponse,
         _ head: StoredHead,
@@ -261,7 +264,7 @@ extension TieredStore {
         }
     }
 
-    /// `head` as one that was brought or confirmed by what began at the token's moment: later rules concern it.
+    /// `head` with the number of the token, so that later rules concern it.
     func numbered(_ head: StoredHead, _ token: InvalidationToken) -> StoredHead {
         var head = head
         head.number = max(head.number, token.number)
@@ -276,7 +279,7 @@ extension TieredStore {
         return tiers.contains { isStored(response, in: $0) }
     }
 
-    /// The same of one tier behind memory; of a shared one that cannot tell, its own order decides when it is asked.
+    /// The same for one tier behind memory. A shared tier that cannot tell decides by its own order when it is asked.
     private func isStored(_ response: StoredResponse, in tier: any ResponseTier) -> Bool {
         switch tier.known(response.key, response.head) {
         case .holds(let number, _): number == response.number
@@ -291,7 +294,7 @@ extension TieredStore {
 extension TieredStore {
     // MARK: - Removing
 
-    /// Whether something newer is known to have taken the place of a response that was found a while ago.
+    /// Whether a newer response is known to have replaced one that was found some time ago.
     func isSuperseded(_ response: StoredResponse) -> Bool {
         let head = response.head
         for tier in tiers {
@@ -313,12 +316,12 @@ extension TieredStore {
         removeBehind(response.key, response.head, response.number)
     }
 
-    /// Removes a variant from the tiers behind memory, up to this number.
+    /// Removes a variant from the tiers behind memory, if its number is at most this one.
     func removeBehind(_ key: CacheKey, _ head: StoredHead, _ number: UInt64) {
         for place in tiers.indices { tiers[place].remove(reference(key, head, number, in: place)) }
     }
 
-    /// Removes every variant of a key. The caller has told the invalidations.
+    /// Removes every variant of a key. The caller has invalidated the key before.
     func remove(_ key: CacheKey) {
         memory.remove(key)
         for tier in tiers { tier.remove(key) }
@@ -330,12 +333,13 @@ extension TieredStore {
         TierReference(key, head, number: number, moment: moment(before: number, in: place))
     }
 
-    /// The last moment of a tier that was known when what has this number began.
+    /// The last known moment of a tier before the fetch with this number began.
     func moment(before number: UInt64, in place: Int) -> UInt64 {
         tiers[place].isShared ? moments[place].last(before: number) : 0
     }
 
-    /// What another store has invalidated leaves memory, and what is on its way is not stored.
+    /// Applies an invalidation by another store: the responses leave memory, and those that are arriving are not
+    /// stored.
     func take(_ news: TierNews) {
         switch news {
         case .keys(let keys):
@@ -356,13 +360,13 @@ extension TieredStore {
 
     package var hasTiersBehind: Bool { !tiers.isEmpty }
 
-    /// Whether the memory tier takes a body of so many bytes when it has room.
+    /// Whether the memory tier takes a body of this length when it has room.
     func takesInMemory(_ bytes: Int) -> Bool { memory.takes(bytes) }
 
-    /// Whether the memory tier has room for as much now, beside what has gone and is still sent.
+    /// Whether the memory tier has room for this many bytes now, beside removed responses that are still being sent.
     func hasMemory(for bytes: Int) -> Bool { memory.hasRoom(for: bytes) }
 
-    /// Why no tier behind memory would take a body of so many bytes now; nil where one does.
+    /// The reason why no tier behind memory would take a body of this length now; nil if one would.
     func refusal(of bytes: Int) -> TierRefusal? {
         var first: TierRefusal?
         for tier in tiers {
@@ -374,12 +378,12 @@ extension TieredStore {
 
     // MARK: - Invalidation
 
-    /// Returns when rules hold for all who share a tier, and outlive the process.
+    /// Puts rules in force for all stores that share a tier, and across restarts; returns when that is done.
     func invalidateBehind(_ rules: [InvalidationRule], number: UInt64) async {
         for tier in tiers { await tier.invalidate(rules, number: number) }
     }
 
-    /// Removes from all tiers what the hard rules in force concern. Not on a loop.
+    /// Removes the responses that the hard rules in force concern from all tiers. Must not run on a loop.
     func removeInvalid() async {
         for tier in tiers { tier.sweep() }
         await settleSweep()
@@ -390,8 +394,10 @@ extension TieredStore {
         for tier in tiers { await tier.settleSweep() }
     }
 
-    /// Purges memory. Not on a loop.
-    /// - Returns: how many responses are gone or stale that no tier behind is known to hold: those are counted there.
+    /// Purges memory. Must not run on a loop.
+    /// - Returns: the number of responses that were removed or made stale and that no tier behind memory is known to
+    ///   have; the
+    ///   others are counted there.
     func purgeMemory(_ rules: [PurgeRule], number: UInt64, now: Int64) -> Int {
         let gone = memory.purge(rules, number: number, now: now, pins: invalidations.pins)
         if tiers.isEmpty { return gone.count }
@@ -401,7 +407,8 @@ extension TieredStore {
         }
     }
 
-    /// - Returns: how many stored responses the purges concern behind memory.
+    /// Purges the tiers behind memory.
+    /// - Returns: the number of stored responses there that the purges concern.
     func purgeBehind(_ rules: [PurgeRule], number: UInt64) async -> Int {
         var count = 0
         for tier in tiers { count += await tier.purge(rules, number: number) }
@@ -413,14 +420,15 @@ extension TieredStore {
 
     // MARK: - Seeds and plain files
 
-    /// Whether a response of a key is known to be stored that arrived, or was confirmed, then or later; Unix seconds.
+    /// Whether a response of a key is known to be stored that arrived, or was confirmed, at this time or later; Unix
+    /// seconds.
     func isKnownToHold(_ key: CacheKey, since time: Int64) -> Bool {
         memory.peek(key).contains { $0.head.responseTime >= time }
             || tiers.contains { $0.isKnownToHold(key, since: time, besides: []) }
     }
 
-    /// Copies a seed into a file of its own.
-    /// - Returns: false where there is no tier of files.
+    /// Copies a seed into a file of the store.
+    /// - Returns: false if no tier has files.
     func adoptAsFile(
         _ copy: SeedCopy,
         _ head: StoredHead,
@@ -443,7 +451,7 @@ extension TieredStore {
     }
 
     /// Copies a seed into memory.
-    /// - Returns: false where something as new is there.
+    /// - Returns: false if a response that is at least as new is there.
     func adoptInMemory(
         _ copy: SeedCopy,
         _ head: StoredHead,
@@ -452,10 +460,10 @@ extension TieredStore {
         _ policy: CachePolicy
     ) async throws -> Bool {
         let chunk = try await copy.chunk()
-        // What was purged before this is something else.
+        // Earlier purges do not concern the seed.
         var head = head
         head.number = token.number
-        // No route has this format of the head: the head is prepared again at the first request.
+        // No route has this format of the head, so that the head is prepared again at the first request.
         let response = StoredResponse(
             key: key,
             head: head,
@@ -476,17 +484,18 @@ extension TieredStore {
 
 // MARK: - The choice of tiers
 
-/// The tiers that a response goes to when all of it has come.
+/// The tiers that get a response when all of it has arrived.
 struct TierPlacement: Equatable {
     var inMemory: Bool
     var onDisk: Bool
-    /// Why no tier takes the response; nil if one does.
+    /// The reason why no tier takes the response; nil if one does.
     var refusal: UnstoredReason?
 
-    /// No tier takes it.
+    /// Makes a placement in no tier.
     init(refused refusal: UnstoredReason) { (inMemory, onDisk, self.refusal) = (false, false, refusal) }
 
-    /// - Parameter length: the declared length of the body in bytes, if any.
+    /// Chooses the tiers by policy and length.
+    /// - Parameter length: the declared length of the body in bytes; nil if none is declared.
     init(_ policy: CachePolicy, _ context: FetchContext, length: Int?) {
         let bytes = length ?? 0
         let hasDisk = policy.disk && context.store.hasTiersBehind
@@ -507,11 +516,11 @@ struct TierPlacement: Equatable {
         }
     }
 
-    /// Why no tier has a complete response that was to be stored: the memory tier does not take it, and
-    /// no file of it was written.
+    /// The reason why no tier has a complete response that was to be stored: the memory tier does not take it, and no
+    /// file of it was written.
     /// - Parameters:
-    ///   - length: of the body in bytes; it may have been unknown when the fetch began.
-    ///   - isWindowed: the body was to be written to the disk from memory.
+    ///   - length: the length of the body in bytes, which may have been unknown at the start of the fetch.
+    ///   - isWindowed: whether the body was to be written to the disk from memory.
     func shortfall(_ context: FetchContext, length: Int, isWindowed: Bool) -> UnstoredReason {
         if inMemory && context.fitsMemory(length) || onDisk && isWindowed { return .noMemory }
         return onDisk ? .diskFails : .tooLarge

@@ -1,64 +1,65 @@
-// What an operator and the ends of a process ask of the tiers of a store: numbers, listings, exports, files and its end.
+// The operation of a store's tiers: statistics, listings, exports, files and the end of the process.
 
 package import CacheStore
 package import EventLoop
 import HTTPCaching
 
-/// What a store's tiers have done and hold.
+/// The statistics of a store's tiers.
 package struct StoreStatistics: Sendable {
     package let memory: MemoryStatistics
-    /// Behind memory, in the order in which they are asked.
+    /// The statistics of the tiers behind memory, in the order in which they are asked.
     package let behind: [(tier: StoreTier, statistics: TierStatistics)]
 
     /// The statistics of the tier with this name; nil if there is none.
     package subscript(_ tier: StoreTier) -> TierStatistics? { behind.first { $0.tier == tier }?.statistics }
 
-    /// Not every tier knows what it holds yet.
+    /// Whether a tier does not know yet what it holds.
     package var isRebuilding: Bool { behind.contains { $0.statistics.isRebuilding } }
 }
 
 extension TieredStore {
     // MARK: - Numbers and listings
 
-    /// What the tiers have done and hold now. Any thread.
+    /// The present statistics of the tiers. Any thread.
     package var statistics: StoreStatistics {
         StoreStatistics(memory: memory.statistics, behind: tiers.map { ($0.name, $0.statistics) })
     }
 
-    /// The threads of the tiers, for whoever watches that none stands still.
+    /// The threads of the tiers, for the watchdog of threads.
     package var threads: [IOPool] { tiers.flatMap(\.threads) }
 
     /// The stored responses, page by page.
-    /// - Parameter pool: for what blocks.
+    /// - Parameter pool: the threads of blocking calls.
     package func listing(on pool: IOPool) -> StoreListing {
         StoreListing(memory: memory, behind: tiers, invalidations: invalidations, pool: pool)
     }
 
-    /// The stored response that a request selects, fresh or stale; nil where there is none.
+    /// The stored response that a request selects, fresh or stale; nil if there is none.
     package func response(to ask: CacheRequest, on loop: isolated EventLoop) async -> StoredResponse? {
         await find(ask, on: loop).response
     }
 
     // MARK: - Limits, folders and the end
 
-    /// Lets the tiers keep to their limits; called every few seconds. Any thread.
+    /// Makes the tiers keep their limits; called every few seconds. Any thread.
     package func tend() { for tier in tiers { tier.tend() } }
 
-    /// Makes what somebody has removed of the tiers' folders again; whoever makes something in one of them calls this before.
-    /// Blocks: not on a loop.
-    /// - Throws: why a folder cannot be made.
+    /// Restores the folders of the tiers that were removed from outside; called before anything is created in one of
+    /// them. Blocks, so it must not run on a loop.
+    /// - Throws: the reason why a folder cannot be made.
     package func makeFoldersWhole() throws(TierError) { for tier in tiers { try tier.makeWhole() } }
 
-    /// Writes what is to be found again; everything later is a miss. Blocks: not on a loop.
+    /// Writes what a later process has to find; responses stored after this are lost. Blocks, so it must not run on a
+    /// loop.
     package func close() { for tier in tiers { tier.close() } }
 
     // MARK: - Exports and files
 
-    /// Hands over every stored response, those behind memory first, each key once.
+    /// Calls `body` with every stored response, those behind memory first, each key once.
     /// - Parameters:
-    ///   - services: whose responses the tiers behind memory are asked for.
-    ///   - only: the service whose responses memory is asked for; nil for all.
-    ///   - body: nil is a stored response that could not be read. It says whether it wants more.
+    ///   - services: the services whose responses are taken from the tiers behind memory.
+    ///   - only: the service whose responses are taken from memory; nil for all.
+    ///   - body: gets nil for a stored response that could not be read, and returns whether it wants more.
     package func forEachStored(
         services: [String],
         only: String?,

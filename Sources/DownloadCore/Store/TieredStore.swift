@@ -1,24 +1,24 @@
-// Memory before all other tiers: finds the stored responses of a key, and moves to memory what is asked for.
+// Memory in front of all other tiers: finds the stored responses of a key, and moves requested ones to memory.
 
 import CacheStore
 import EventLoop
 import HTTPCaching
 import HTTPWire
 
-/// Memory in front, with a lookup that does not wait, and any number of tiers behind it. Whoever stands outside asks
-/// the store, and knows none of its tiers but memory, which the fast path asks by itself.
+/// The memory tier, with a lookup that does not wait, and any number of tiers behind it. Callers use the store and know
+/// none of its tiers, except that the fast path uses memory directly.
 ///
-/// Sendable: its members are.
+/// Sendable: all members are.
 package final class TieredStore: Sendable {
-    /// The result of a search for a key; loop-bound. One object, so that a request which waits for a tier has one
+    /// The result of a search for a key; loop-bound. It is one object, so that a request which waits for a tier has one
     /// reference in its frames.
     final class Found {
         /// The newest response that the request selects.
         var response: StoredResponse?
         var tier = StoreTier.memory
-        /// Memory alone was asked, so that nothing can have been invalidated since.
+        /// Whether only memory was searched, so that no invalidation can have happened since.
         var isAtOnce = true
-        /// The newest response of the key: the next one probably has the same Vary.
+        /// The newest response of the key, because the next one probably has the same Vary.
         var newest: StoredHead?
 
         func note(_ variants: [StoredHead]) {
@@ -26,16 +26,16 @@ package final class TieredStore: Sendable {
         }
     }
 
-    /// A search that memory has not ended; loop-bound.
+    /// A search that goes on behind memory; loop-bound.
     private final class Search {
         let ask: CacheRequest
         let token: InvalidationToken
         let found: Found
         let inMemory: [StoredResponse]
-        /// The heads of those in memory.
+        /// The heads of the responses in memory.
         let known: [StoredHead]
         let question: TierQuestion
-        /// What the tier that was asked last has.
+        /// The findings in the tier that was asked last.
         var behind: [TierFinding] = []
 
         init(_ ask: CacheRequest, _ token: InvalidationToken, _ found: Found, _ inMemory: [StoredResponse]) {
@@ -49,14 +49,14 @@ package final class TieredStore: Sendable {
     }
 
     let memory: MemoryTier
-    /// Behind memory, in the order in which they are asked.
+    /// The tiers behind memory, in the order in which they are asked.
     let tiers: [any ResponseTier]
-    /// The first of them whose files take arriving bodies, and whose open files the fast path answers from.
+    /// The first tier with files, which takes arriving bodies and whose open files the fast path answers from.
     let files: (any FileTier)?
     let invalidations: Invalidations
     /// Reports failures to write the files of `store_as`.
     package let troubles = StoredFileTroubles()
-    /// One a tier.
+    /// The moments of each tier, in the order of `tiers`.
     let moments: [TierMoments]
     private let clock: WallClock
 
@@ -74,7 +74,7 @@ package final class TieredStore: Sendable {
 
     func find(_ ask: CacheRequest, on loop: isolated EventLoop) async -> Found {
         var found = Found()
-        // A tier may be slow: where the key is invalidated before it has answered, it is asked once more.
+        // A tier may be slow: if the key is invalidated before it has answered, it is asked once more.
         for _ in 0..<2 {
             let search: Search
             switch findInMemory(ask) {
@@ -89,8 +89,8 @@ package final class TieredStore: Sendable {
         return found
     }
 
-    // The parts of a search that never wait are functions of their own: a request that waits for a tier has nothing of
-    // them in its frames.
+    // The parts of a search that never wait are separate functions, so that a request that waits for a tier has none of
+    // their variables in its frames.
 
     private enum InMemory {
         case ended(Found)
@@ -111,7 +111,7 @@ package final class TieredStore: Sendable {
         return .goesOn(Search(ask, token, found, inMemory))
     }
 
-    /// Nothing was invalidated while tiers were asked.
+    /// Whether nothing was invalidated while tiers were asked.
     @inline(never) private func isSettled(_ search: Search) -> Bool {
         search.found.response != nil && search.found.isAtOnce || invalidations.isUnchanged(search.token)
     }
@@ -122,7 +122,7 @@ package final class TieredStore: Sendable {
             await look(number, search)
             while let place = choose(search) {
                 guard let response = await open(place, number, search) else {
-                    // Its file is damaged or gone: try the other candidates.
+                    // The finding's file is damaged or missing, so that the other candidates are tried.
                     search.behind.remove(at: place)
                     continue
                 }
@@ -148,8 +148,8 @@ package final class TieredStore: Sendable {
         search.found.note(findings.map(\.head))
     }
 
-    /// The place of a finding that the request selects; nil where there is none, or memory has the newest: what it has is as
-    /// new as what this tier has, and another tier may have something newer.
+    /// The index of a finding that the request selects. Nil if there is none, or if memory has the newest response of
+    /// this tier, so that another tier may have a newer one.
     @inline(never) private func choose(_ search: Search) -> Int? {
         let (ask, known) = (search.ask, search.known)
         let all = known + search.behind.map(\.head)
@@ -168,7 +168,7 @@ package final class TieredStore: Sendable {
         found.response = promote(response, ask, search.token, among: search.known + search.behind.map(\.head))
     }
 
-    /// The tiers have taken their time: what memory had may have been invalidated meanwhile.
+    /// Chooses among the responses in memory again, because rules may have invalidated some while the tiers were asked.
     @inline(never) private func chooseInMemory(_ search: Search) {
         let (left, ask) = (valid(search.inMemory), search.ask)
         if let chosen = Caching.select(from: left.map(\.head), request: ask.request, policy: ask.policy) {
@@ -176,7 +176,7 @@ package final class TieredStore: Sendable {
         }
     }
 
-    /// What a tier has that no rule has invalidated; nothing where the tier fails.
+    /// The findings of a tier that no rule has invalidated; none if the tier fails.
     private func findings(_ number: Int, _ miss: TierQuestion) async -> [TierFinding] {
         guard let answer = try? await tiers[number].find(miss) else { return [] }
         return valid(answer, of: number)
@@ -184,12 +184,12 @@ package final class TieredStore: Sendable {
 
     @inline(never) private func valid(_ answer: TierAnswer, of number: Int) -> [TierFinding] {
         guard tiers[number].isShared else { return answer.findings.compactMap(valid) }
-        // Another store's number says nothing here: what the answer holds is as late as the answer.
+        // Another store's number has no meaning here: the responses in the answer are as late as the answer.
         let own = moments[number].note(answer.moment, invalidations)
         return answer.findings.compactMap { valid(numbered($0, own)) }
     }
 
-    /// The response of a finding, with its body; nil where it cannot be had, or rules have invalidated it meanwhile.
+    /// The response of a finding, with its body; nil if it cannot be read, or if rules have invalidated it meanwhile.
     private func open(_ finding: TierFinding, _ number: Int, _ miss: TierQuestion) async -> StoredResponse? {
         if let response = finding.response { return usable(response, miss) }
         guard let opened = try? await tiers[number].open(finding, miss) else { return nil }
@@ -217,8 +217,8 @@ package final class TieredStore: Sendable {
         return TierFinding(finding.key, head, number: number, response: response)
     }
 
-    /// Whether a tier behind is known to have a variant that memory has not and that came then or
-    /// later: a long body, for one.
+    /// Whether a tier behind memory is known to have a variant that is not in memory and arrived at this time or later,
+    /// such as one with a long body.
     private func isKnownBehind(since time: Int64, besides heads: [StoredHead], _ ask: CacheRequest) -> Bool {
         ask.policy.disk && tiers.contains { $0.isKnownToHold(ask.key, since: time, besides: heads) }
     }
@@ -228,7 +228,7 @@ package final class TieredStore: Sendable {
         policy.memory && !memory.variants(key).isEmpty || policy.disk && tiers.contains { $0.mayHold(key) }
     }
 
-    /// All stored responses of a key, those in memory first, and those behind it that are not in memory.
+    /// All stored responses of a key: those in memory, then those behind it that are not in memory.
     func variants(_ ask: CacheRequest, on loop: isolated EventLoop) async -> [StoredResponse] {
         var variants = ask.policy.memory ? valid(memory.peek(ask.key)) : []
         guard ask.policy.disk else { return variants }
@@ -253,8 +253,8 @@ package final class TieredStore: Sendable {
         return heads
     }
 
-    /// All stored responses of a key with the tiers that hold them, invalidated ones too; nothing changes by it
-    /// but that damaged ones go.
+    /// All stored responses of a key with the tiers that have them, including invalidated ones. Nothing changes, except
+    /// that damaged ones are removed.
     func all(_ ask: CacheRequest, on loop: isolated EventLoop) async -> [(response: StoredResponse, tiers: [StoreTier])]
     {
         let inMemory = ask.policy.memory ? memory.peek(ask.key) : []
@@ -280,7 +280,7 @@ package final class TieredStore: Sendable {
 
     // MARK: - What rules leave of it
 
-    /// The variants that no rule has invalidated; the others leave their tiers now that they have been met.
+    /// The variants that no rule has invalidated; the others are removed from their tiers.
     private func valid(_ variants: [StoredResponse]) -> [StoredResponse] {
         variants.compactMap { response in
             if let judged = judged(response) { return judged }
@@ -290,7 +290,7 @@ package final class TieredStore: Sendable {
         }
     }
 
-    /// The finding of a tier if no rule has invalidated it; otherwise it leaves its tier.
+    /// The finding of a tier if no rule has invalidated it; otherwise it is removed from its tier.
     private func valid(_ finding: TierFinding) -> TierFinding? {
         if let response = finding.response { return valid([response]).first.map { TierFinding($0) } }
         var head = finding.head
@@ -305,13 +305,13 @@ package final class TieredStore: Sendable {
         }
     }
 
-    /// Applies the invalidation rules to a response: unchanged, made stale, or nil where it is invalid.
+    /// The response under the invalidation rules: unchanged, made stale, or nil if it is invalid.
     func judged(_ response: StoredResponse) -> StoredResponse? {
         switch invalidations.verdict(response) {
         case .valid: return response
         case .gone: return nil
         case .stale(let since):
-            // A clock that was set back must not make it fresh again.
+            // The response must not become fresh again after the clock was set back.
             let since = min(since, clock.now())
             return response.head.staleSince == since ? response : response.stale(since: since)
         }
@@ -319,7 +319,8 @@ package final class TieredStore: Sendable {
 
     // MARK: - Memory
 
-    /// Prepares the head again where it was prepared for another route, or before a reload.
+    /// The response with a head that is prepared for this route; prepared anew if that was for another route, or before
+    /// a reload.
     private func prepared(_ response: StoredResponse, _ ask: CacheRequest, _ token: InvalidationToken) -> StoredResponse
     {
         guard response.headFormatID != ask.headFormatID, response.body.wholeChunk != nil else { return response }
@@ -332,9 +333,10 @@ package final class TieredStore: Sendable {
         return fresh
     }
 
-    /// A small body has come into memory with its head: the memory tier keeps it.
-    /// - Parameter variants: all of the key; where they vary by different fields, more than one may be selected, and
-    ///   the hot path, which sees those in memory only, does not choose.
+    /// Adds a response with a small body, which was read from another tier, to the memory tier.
+    /// - Parameter variants: all variants of the key; if they vary by different fields, more than one may be selected,
+    ///   and the
+    ///   hot path, which sees those in memory only, does not choose.
     private func promote(
         _ response: StoredResponse,
         _ ask: CacheRequest,
@@ -347,16 +349,17 @@ package final class TieredStore: Sendable {
         let held = ResidentResponse(copy)
         var gone: [ResidentResponse] = []
         _ = invalidations.ifUnchanged(token.concerned(by: copy.rules, arrivedAt: copy.head.responseTime)) {
-            // What has come into memory while the tier was asked is newer.
+            // A response that has come into memory while the tier was asked is newer.
             if !memory.peek(ask.key).contains(where: { $0.isSameVariant(as: copy) }) { insert(copy, held, ask, &gone) }
         }
         return copy
     }
 
+    /// Adds a response to memory.
     /// - Parameters:
-    ///   - held: prepared before the call, to keep the time under the lock short.
-    ///   - gone: gets the evicted responses; the caller releases them after the lock, since their deinit runs code.
-    /// - Returns: false where the memory tier does not take it.
+    ///   - held: made before the call, to keep the time under the lock short.
+    ///   - gone: gets the evicted responses; the caller releases them after the lock, because their deinit runs code.
+    /// - Returns: false if the memory tier does not take it.
     @discardableResult
     func insert(
         _ response: StoredResponse,

@@ -1,5 +1,5 @@
-// Why a response that may be stored is not, known before its body comes or found out when it has come; the last reason
-// of each key is kept for `drydock explain`.
+// The reasons why a response that may be stored is not, known before its body arrives or only afterwards; the last
+// reason of each key is kept for `drydock explain`.
 
 import CacheStore
 import EventLoop
@@ -7,34 +7,36 @@ import Glibc
 import HTTPCaching
 import Synchronization
 
-/// Why no tier has a response that its policy allows to be stored.
+/// The reason why no tier has a response that its policy allows to be stored.
 ///
-/// Where that is known when the head arrives, `Cache-Status` prints the raw value as `detail`. If it shows later, after
+/// If it is known when the head arrives, `Cache-Status` prints the raw value as `detail`. If it shows later, after
 /// `stored` was sent, the log has the raw value. `explain` prints both.
 package enum UnstoredReason: String, Sendable, CaseIterable {
-    /// The policy keeps nothing in memory, and nothing on the disk or there is no disk tier.
+    /// The policy allows no copy in memory, and none on the disk or there is no disk tier.
     case tiersOff = "tiers-off"
     /// The origin has not sent all of it.
     case cut
-    /// The disk has just failed to write a file, or to give it its place, and memory does not take it.
+    /// The disk has just failed to write or to move a file, and memory does not take the response.
     case diskFails = "disk-fails"
-    /// The body had to be held in memory, for the memory tier or on its way to the disk, and other
-    /// bodies took all of that memory.
+    /// The body had to be held in memory, for the memory tier or on its way to the disk, and other bodies used all of
+    /// the budget.
     case noMemory = "no-memory"
-    /// The disk had no space or inode for it, eviction could not free any, and the memory tier does not take it.
+    /// The disk had no space or inode for the response, eviction could not free any, and the memory tier does not take
+    /// it.
     case noRoom = "no-room"
-    /// Longer than what every tier takes.
+    /// The response is longer than the limit of every tier.
     case tooLarge = "too-large"
-    /// Its length was not known before, and is less than the policy stores.
+    /// The response, whose length was not known before, is shorter than the policy stores.
     case tooShort = "too-short"
-    /// Not what the route expects.
+    /// The content is not what the route expects.
     case unexpectedContent = "unexpected-content"
-    /// It ended with its TLS connection, which may have been cut; or it is to end so, and the one before did.
+    /// The body ended with its TLS connection, which may have been cut; or it is to end so, and that of the key's last
+    /// response did.
     case unprovenEnd = "unproven-end"
-    /// It was invalidated, or a newer one was stored, while it arrived.
+    /// The response was invalidated, or a newer one was stored, while it arrived.
     case overtaken
 
-    /// What it means, or what to do.
+    /// The meaning of the reason, or advice.
     var text: String {
         switch self {
         case .tiersOff: "no tier stores anything of its route"
@@ -66,7 +68,7 @@ package enum UnstoredReason: String, Sendable, CaseIterable {
         }
     }
 
-    /// Why no tier behind memory has taken it.
+    /// The reason for a tier's refusal.
     init(_ error: TierError) {
         switch error {
         case .invalidated, .outdated: self = .overtaken
@@ -79,13 +81,13 @@ package enum UnstoredReason: String, Sendable, CaseIterable {
 
 // MARK: - The last refusals
 
-/// Why an answer was not stored.
+/// The reason why an answer was not stored, with its time.
 package struct UnstoredAnswer: Sendable, Equatable {
-    /// The reason as Cache-Status words it, if it says one.
+    /// The reason in the words of Cache-Status, if it has one.
     package var reason: String
     /// The rule behind the reason, such as `RFC 9111 section 5.2.2.5`.
     package var section: String
-    /// When it came, Unix seconds.
+    /// The time of the answer, Unix seconds.
     package var time: Int64
 
     package init(reason: String, section: String, time: Int64) {
@@ -93,7 +95,8 @@ package struct UnstoredAnswer: Sendable, Equatable {
     }
 }
 
-/// Sendable: its state is under its own mutex. Forgotten at a restart; bounded.
+/// The last reason for each key. They are forgotten at a restart, and limited. Sendable: the state is under its own
+/// mutex.
 final class LastRefusals: Sendable {
     private static let limit = 10_000
 
@@ -101,12 +104,12 @@ final class LastRefusals: Sendable {
     /// The number of entries; while it is zero, a lookup takes no mutex.
     private let count = Atomic<Int>(0)
 
-    /// Remembers a key by its hash: a collision costs a wrong line of an explanation.
+    /// Remembers the reason for a key by the key's hash: a collision costs a wrong line of an explanation.
     /// - Parameter now: Unix seconds.
     func note(_ key: CacheKey, _ reason: String, _ section: String, now: Int64) {
         answers.withLock { answers in
             if answers.count >= Self.limit, answers[key.hash] == nil {
-                // The older half goes.
+                // The older half of the entries is removed.
                 let middle = answers.values.map(\.time).sorted()[answers.count / 2]
                 answers = answers.filter { $0.value.time > middle }
             }
@@ -119,7 +122,7 @@ final class LastRefusals: Sendable {
         note(key, reason.rawValue, reason.section, now: now)
     }
 
-    /// The response of a key is being stored: forgets the reason.
+    /// Forgets the reason for a key, because its response is being stored.
     func forget(_ key: CacheKey) {
         guard count.load(ordering: .relaxed) > 0 else { return }
         answers.withLock { answers in
