@@ -169,7 +169,9 @@ package struct AdminRequest: Sendable {
     /// - Throws: a 400 if there is another one.
     package func check(_ names: Set<String>) throws(Problem) {
         for (name, _) in queryItems where !names.contains(name) {
-            if names.isEmpty { throw Problem.badQuery("\(name) is not known here, and nothing else is; leave the query out") }
+            if names.isEmpty {
+                throw Problem.badQuery("\(name) is not known here, and nothing else is; leave the query out")
+            }
             throw Problem.badQuery("\(name) is not known here; there are \(names.sorted().joined(separator: ", "))")
         }
     }
