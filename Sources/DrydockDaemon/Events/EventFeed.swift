@@ -17,10 +17,10 @@ final class EventFeed: DaemonFeature {
     var gauges: [Gauge] {
         let hub = hub
         return [
-            Gauge("drydock_event_listeners", "Who listens to events at present.", read: { hub.readerCount }),
+            Gauge("drydock_event_listeners", "Clients that listen to events at present.", read: { hub.readerCount }),
             Gauge(
                 "drydock_events_lost_total",
-                "Events that those who listened missed, since they read too slowly.",
+                "Events that clients missed, since they read too slowly.",
                 isCounter: true,
                 read: { hub.lostCount }
             ),

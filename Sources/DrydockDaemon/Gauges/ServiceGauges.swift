@@ -44,7 +44,7 @@ struct ServiceGauges: DaemonFeature {
             + FetchPriority.allCases.map { priority in
                 Gauge(
                     "drydock_service_waiting_by_class",
-                    "The same, by the class that decides who is next.",
+                    "Fetches of services that wait for max_concurrent, by the class that decides which is next.",
                     labels: "{class=\"\(priority.name)\"}",
                     read: sum { $0.admission.waiting(of: priority) }
                 )
@@ -86,7 +86,7 @@ struct ServiceGauges: DaemonFeature {
                 ),
                 Gauge(
                     "drydock_rate_limited_early_total",
-                    "Those of them that came before Retry-After had passed.",
+                    "Requests over a quota that came before Retry-After had passed.",
                     isCounter: true,
                     read: total(.limitedEarly)
                 ),

@@ -32,17 +32,20 @@ struct StoreGauges: DaemonFeature {
                 core.budget.used
             },
             Gauge("drydock_arriving_limit_bytes", "The limit of drydock_arriving_bytes.") { core.budget.limit },
-            Gauge("drydock_arriving_refused_total", "Bodies that memory did not keep for want of it.", isCounter: true)
-            {
+            Gauge(
+                "drydock_arriving_refused_total",
+                "Bodies that memory did not keep because the budget was used up.",
+                isCounter: true
+            ) {
                 core.budget.refusals
             },
             Gauge("drydock_partial_entries", "Responses of which only parts are stored.") {
                 core.partialStatistics.objects
             },
-            Gauge("drydock_partial_memory_bytes", "Bytes of such parts in memory.") {
+            Gauge("drydock_partial_memory_bytes", "Bytes of parts of incomplete responses in memory.") {
                 core.partialStatistics.heldBytes
             },
-            Gauge("drydock_partial_disk_bytes", "Bytes of such parts on the disk.") {
+            Gauge("drydock_partial_disk_bytes", "Bytes of parts of incomplete responses on the disk.") {
                 core.partialStatistics.filedBytes
             },
             Gauge("drydock_fills", "Fetches for the store that are under way.") { core.fillCount },

@@ -25,13 +25,13 @@ final class ParkingControl: DaemonFeature {
         }
         return [
             Gauge("drydock_parked_calls", "Calls that wait for an origin that is away.", read: sum(\.callCount)),
-            Gauge("drydock_parked_bytes", "Bytes that these calls take.", read: sum(\.size)),
+            Gauge("drydock_parked_bytes", "Bytes that parked calls take.", read: sum(\.size)),
             counter("drydock_parked_total", "Calls that were parked.", .parked),
             counter("drydock_parked_replayed_total", "Parked calls that got an answer by a replay.", .replayed),
             counter("drydock_parked_expired_total", "Parked calls that waited in vain.", .parkExpired),
             counter(
                 "drydock_parked_dropped_total",
-                "Parked calls that ended before: their client left, or an operator, a reload or the end of the daemon ended them.",
+                "Parked calls that ended in another way: their client left, or an operator, a reload or the end of the daemon ended them.",
                 .parkDropped
             ),
             counter(

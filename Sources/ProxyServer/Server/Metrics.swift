@@ -155,7 +155,7 @@ package enum MetricsText {
         ),
         Family(
             "drydock_cache_total",
-            "Answers sent to clients, by what the cache made of the request.",
+            "Answers sent to clients, by what the cache did.",
             label: "outcome",
             CacheOutcome.allCases.map { ($0.label, .cache($0)) }
         ),
@@ -163,7 +163,7 @@ package enum MetricsText {
         Family("drydock_sent_bytes_total", "Bytes written to clients.", .bytesOut),
         Family(
             "drydock_spliced_bytes_total",
-            "Bytes of them that went from an origin's socket to a client's without a copy.",
+            "Bytes that went from an origin's socket to a client's without a copy.",
             .bytesSpliced
         ),
         Family("drydock_connections_total", "Client connections accepted.", .connectionsAccepted),
@@ -171,7 +171,7 @@ package enum MetricsText {
         Family("drydock_upstream_requests_total", "Requests sent to origins.", .upstreamRequests),
         Family(
             "drydock_errors_total",
-            "What went wrong, by kind.",
+            "Errors, by kind.",
             label: "kind",
             [
                 ("wire", .errorWire), ("timeout", .errorTimeout), ("aborted", .errorAborted),
