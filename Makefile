@@ -39,6 +39,7 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/phase installation .ci/need test
 	@.ci/phase format $(MAKE) lint
 	@.ci/phase documentation .ci/documentation
+	@.ci/phase tables .ci/tables --check
 	.ci/phase 'release build' swift build $(RELEASE_FLAGS) --product drydock
 	.ci/phase 'build of the tests' swift build --build-tests
 	@.ci/phase 'public symbols' .ci/api-list --check
