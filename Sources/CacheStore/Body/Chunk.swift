@@ -10,7 +10,8 @@ import Synchronization
 /// Sendable: only the writer of a growing body fills the unused end of its last chunk, and publishes the new bytes
 /// under the body's mutex; readers never read beyond the range that they got with the chunk.
 package final class Chunk: Sendable {
-    // Written only as the type's comment says; freed in deinit, unless `owner` has the bytes.
+    // The bytes. Only the writer of a growing body changes them, beyond what readers have got; freed in deinit, unless
+    // `owner` has them.
     private nonisolated(unsafe) let base: UnsafeMutableRawPointer
     /// The memory file of the bytes; nil for bytes in the heap.
     package let file: MemoryFile?

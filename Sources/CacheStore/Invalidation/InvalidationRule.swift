@@ -260,6 +260,6 @@ struct RuleSubject: Sendable {
     let names: [InvalidationRule]
     /// The arrival in Unix seconds; the maximum for a response that has not arrived yet.
     let arrivedAt: Int64
-    /// Called only for rules that spare pinned responses.
+    /// Whether the URL of the response is pinned; called only for rules that spare pinned responses.
     let isPinned: @Sendable () -> Bool
 }

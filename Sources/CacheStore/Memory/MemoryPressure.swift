@@ -38,7 +38,7 @@ package struct MemoryPressure: Sendable {
     /// The folder of the group; nil if there is none.
     let group: String?
 
-    /// Finds the files.
+    /// Finds the files of the control group and of the machine.
     /// - Parameter environment: the environment, in which `DRYDOCK_CGROUP` names the folder of the group if it is
     ///   another one than `/proc/self/cgroup` says.
     package init(environment: [String: String]) {

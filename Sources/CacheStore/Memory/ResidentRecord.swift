@@ -23,7 +23,7 @@ struct ResidentRecord {
         static let isChanged = Flags(rawValue: 128)
     }
 
-    // The bytes are inside the block of the response, which the reader of the record must hold.
+    // Parts of the block of the response, which the reader of the record must retain.
     let varyNames: UnsafeRawBufferPointer
     let varyFields: UnsafeRawBufferPointer
     /// The steps that ``ResidentLines`` reads the fields with.

@@ -273,7 +273,7 @@ package struct TierFinding: Sendable {
     }
 }
 
-/// The stored response that a change is for: the variant of `head`, up to a later one.
+/// The stored response that a change concerns: the variant of `head`, unless a later fetch has replaced it.
 package struct TierReference: Sendable {
     package let key: CacheKey
     package let head: StoredHead

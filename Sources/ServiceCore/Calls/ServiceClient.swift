@@ -33,8 +33,8 @@ package final class ServiceClient {
     /// Makes the answer for a service whose request another service refuses.
     let document: (RouteRefusal) -> RefusalDocument
     let onFetch: () -> Void
-    // The value holds the endpoint: its identifier could be that of another endpoint after its release.
     /// The origins of services, by endpoint, each made at first use.
+    // Each value retains its endpoint, because after its release another endpoint could get the same identifier.
     private var sources: [ObjectIdentifier: (endpoint: EndpointRoute, source: OriginSource)] = [:]
     /// The source of the last request, which is usually that of the next one, too.
     // The member is unchecked: no code runs while it is changed, and a check would cost instructions with every

@@ -51,7 +51,7 @@ package final class ParkedCalls: Sendable {
 
     private let guarded = Mutex(Guarded())
     private let counted = Mutex(Counts())
-    /// The number of calls in the state, so that a fetch without parked calls needs only one check.
+    /// The number of parked calls; while it is zero, a fetch looks no further.
     private let count = Atomic<Int>(0)
     private let admission: Admission
     private let now: @Sendable () -> UInt64

@@ -110,7 +110,7 @@ struct RouteFeature: Sendable {
             RouteFeature("policy.success", goesOn: [.stored, .demo]) { $0.request.policy.success != nil },
             RouteFeature("key.fields", goesOn: [.unstored, .demo]) { !$0.request.key.fields.isEmpty },
         ]
-        // A target without a query is the cache key in any case.
+        // Rules about the query do not change the cache key of a target without a query.
         + everywhere("key.ignoreQuery", "policy.mode", "policy.ttl", "policy.ttlByStatus", "policy.overrideOrigin")
         + everywhere("policy.revalidate", "policy.staleIfError", "policy.otherVariant", "policy.staleWhileRevalidate")
         + everywhere("policy.maxVariants", "policy.targetedFields", "policy.memory", "policy.disk", "policy.compare")
