@@ -95,7 +95,7 @@ import Testing
         let log = RecordedLog()
         let watcher = kernel.watcher()
         let origin = Origin(try ScriptedOrigin { .answer(to: $0, String(repeating: "x", count: 100_000)) })
-        var configuration = DownloadManager.Configuration()
+        var configuration = DownloadConfiguration()
         configuration.disk = nil
         configuration.memory?.givesWayUnderPressure = givesWay
         let engine = try await DownloadEngine.open(configuration, log.logger, watcher: watcher)

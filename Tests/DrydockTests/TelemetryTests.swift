@@ -16,8 +16,8 @@ import Tracing
     private let metrics = TestMetrics()
     private let tracer = InMemoryTracer()
 
-    private func manager(_ change: (inout DownloadManager.Configuration) -> Void = { _ in }) -> DownloadManager {
-        var configuration = DownloadManager.Configuration()
+    private func manager(_ change: (inout DownloadConfiguration) -> Void = { _ in }) -> DownloadManager {
+        var configuration = DownloadConfiguration()
         configuration.disk = nil
         change(&configuration)
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

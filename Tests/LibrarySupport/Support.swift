@@ -9,11 +9,11 @@ import Testing
 /// A manager whose store is in `folder`, with small limits and nothing that a test does not set.
 package func makeManager(
     _ folder: TemporaryFolder? = nil,
-    _ change: (inout DownloadManager.Configuration) -> Void = { _ in }
+    _ change: (inout DownloadConfiguration) -> Void = { _ in }
 ) -> DownloadManager {
-    var configuration = DownloadManager.Configuration()
+    var configuration = DownloadConfiguration()
     configuration.disk = folder.map {
-        DownloadManager.DiskStore(folder: URL(fileURLWithPath: $0.file("store")), minimumFree: 0)
+        DownloadConfiguration.DiskStore(folder: URL(fileURLWithPath: $0.file("store")), minimumFree: 0)
     }
     change(&configuration)
     return DownloadManager(configuration: configuration)
@@ -35,7 +35,7 @@ package func withManager(
 ///   - reply: what the origin answers.
 package func withManager(
     onDisk: Bool = false,
-    configure change: (inout DownloadManager.Configuration) -> Void,
+    configure change: (inout DownloadConfiguration) -> Void,
     _ reply: @escaping ScriptedOrigin.Handler,
     _ test: (DownloadManager, Origin) async throws -> Void
 ) async throws {
@@ -63,7 +63,7 @@ package func giveTurns(_ count: Int, to manager: DownloadManager) async throws -
             return .answer(to: request, "a turn")
         }
     )
-    let options = DownloadManager.Options(bypassesStore: true)
+    let options = DownloadOptions(bypassesStore: true)
     for _ in 0..<count { _ = try await manager.download(other.url(), options: options) }
     return fewest.read { $0 }
 }

@@ -7,8 +7,6 @@ public import HTTPTypes
 import ServiceCore
 
 /// The settings of a manager; a change makes another manager. What is not set has the default that stands with it.
-///
-/// Programs write ``DownloadManager/Configuration``.
 public struct DownloadConfiguration: Sendable, Hashable {
     /// Who says how long a response stays valid. ``Mode/library`` by default.
     public var mode = Mode.library

@@ -229,7 +229,7 @@ extension DownloadConfiguration.DiskStore {
             let environment = process.environment
             let base = environment["XDG_CACHE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
             guard let base = base ?? environment["HOME"].map({ $0 + "/.cache" }), base.hasPrefix("/") else {
-                throw .unavailable("neither XDG_CACHE_HOME nor HOME is set: set Configuration.disk.folder")
+                throw .unavailable("neither XDG_CACHE_HOME nor HOME is set: set DownloadConfiguration.disk.folder")
             }
             return "\(base)/\(process.processName)/download"
         }

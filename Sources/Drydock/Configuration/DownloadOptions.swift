@@ -3,8 +3,6 @@
 public import HTTPTypes
 
 /// The wishes of one download. They are a value: nothing that is downloaded changes them.
-///
-/// Programs write ``DownloadManager/Options``.
 public struct DownloadOptions: Sendable, Hashable {
     /// Who says how long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/mode`` for a
     /// download, and ``DownloadConfiguration/Mode/standard`` for a `Resource`: the origin says it. Where it is named

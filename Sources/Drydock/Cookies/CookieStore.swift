@@ -40,7 +40,7 @@ public struct CookieStore: Sendable {
         }
         let engine = try await engine()
         guard let jar = engine.identities.jar else {
-            throw .invalidRequest("there are no cookies: set Configuration.cookies to .memory or .file")
+            throw .invalidRequest("there are no cookies: set DownloadConfiguration.cookies to .memory or .file")
         }
         jar.set(cookie, now: engine.core.clock.now())
     }

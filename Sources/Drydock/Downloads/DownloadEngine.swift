@@ -199,7 +199,7 @@ final class DownloadEngine: Sendable {
             return (runtime, configuration)
         } catch  where configuration.disk.map({ $0.folder == nil }) ?? false {
             logger.warning(
-                "nothing is kept on disk, and what is kept in memory goes with the process: \(error); to keep it, name a folder that no other process uses in Configuration.disk.folder"
+                "nothing is kept on disk, and what is kept in memory goes with the process: \(error); to keep it, name a folder that no other process uses in DownloadConfiguration.disk.folder"
             )
             var configuration = configuration
             configuration.disk = nil

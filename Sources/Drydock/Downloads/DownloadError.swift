@@ -62,9 +62,9 @@ public struct OriginFailure: Sendable, Hashable {
         case unreachable
         /// The origin's certificate does not verify, TLS failed, or a file of the TLS settings cannot be used.
         case untrusted
-        /// One of ``DownloadManager/Timeouts`` passed.
+        /// One of ``DownloadConfiguration/Timeouts`` passed.
         case timeout
-        /// It has failed several times in a row, and is not asked for a while (``DownloadManager/Breaker``).
+        /// It has failed several times in a row, and is not asked for a while (``DownloadConfiguration/Breaker``).
         case leftAlone
         /// The connection ended before all had come: nothing of it passes as complete, and none of it is lost where the
         /// origin sends ranges.
@@ -101,7 +101,7 @@ extension DownloadError: CustomStringConvertible {
             "\(result.url) answered \(result.response.status.code): look at the result, or accept that status"
                 + result.refusalText
         case .tooLarge(let limit):
-            "the body is larger than \(limit) bytes: download it to a file, or raise Configuration.maximumBody"
+            "the body is larger than \(limit) bytes: download it to a file, or raise DownloadConfiguration.maximumBody"
         case .notInPlace(let result, let reason):
             "\(result.url) came whole, and could not be put in its place: \(reason); "
                 + "take it from \(result.file?.path(percentEncoded: false) ?? "")"

@@ -61,7 +61,7 @@ extension DownloadManager: Transport {
     public func download(
         _ request: HTTPRequest,
         body: Data,
-        options: Options = Options()
+        options: DownloadOptions = DownloadOptions()
     ) async throws(DownloadError) -> DownloadResult {
         try await download(request, body: .data(body), options: options)
     }
@@ -76,7 +76,7 @@ extension DownloadManager: Transport {
     ///   - options: what this download wants otherwise than the manager has it.
     /// - Returns: the head, and the body, which can be read once. Neither has a limit: what is not asked for is not read.
     /// - Throws: `DownloadError`; ``DownloadError/unacceptableStatus(_:)`` as a download.
-    public func stream(_ url: URL, options: Options = Options()) async throws(DownloadError) -> TransportResponse {
+    public func stream(_ url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError) -> TransportResponse {
         let session = try await begin(try DownloadRequest(url, configuration, options))
         let response = try session.response(try await session.ask())
         guard configuration.acceptedStatuses.contains(response.head.status.code) else {

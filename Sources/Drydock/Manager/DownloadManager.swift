@@ -42,7 +42,7 @@ public final class DownloadManager: Sendable {
     }
 
     /// What the manager was made with.
-    public let configuration: Configuration
+    public let configuration: DownloadConfiguration
     let logger: Logger
     /// The metrics and the tracer; nil is what the program has set up when the manager opens.
     private let telemetry: Telemetry?
@@ -58,13 +58,13 @@ public final class DownloadManager: Sendable {
     ///   - logger: where downloads are told of, at `debug`; troubles of the store, and what is wrong with a response,
     ///     at `warning`; why else a response was not stored at `notice`.
     public convenience init(
-        configuration: Configuration = Configuration(),
+        configuration: DownloadConfiguration = DownloadConfiguration(),
         logger: Logger = Logger(label: "drydock.download")
     ) {
         self.init(configuration: configuration, logger: logger, telemetry: nil)
     }
 
-    init(configuration: Configuration, logger: Logger, telemetry: Telemetry?) {
+    init(configuration: DownloadConfiguration, logger: Logger, telemetry: Telemetry?) {
         self.configuration = configuration
         self.logger = logger
         self.telemetry = telemetry
@@ -84,13 +84,13 @@ public final class DownloadManager: Sendable {
     ///   - options: what this download wants otherwise than the manager has it.
     /// - Returns: the resource, with its body in ``DownloadResult/data``.
     /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
-    public func download(_ url: URL, options: Options = Options()) async throws(DownloadError) -> DownloadResult {
+    public func download(_ url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError) -> DownloadResult {
         try await result(of: try question(url, options))
     }
 
     /// Not inlined, so that a call that waits has no frame of it.
     @inline(never)
-    private func question(_ url: URL, _ options: Options) throws(DownloadError) -> DownloadRequest {
+    private func question(_ url: URL, _ options: DownloadOptions) throws(DownloadError) -> DownloadRequest {
         try DownloadRequest(url, configuration, options.withoutStale)
     }
 
@@ -106,7 +106,7 @@ public final class DownloadManager: Sendable {
     public func download(
         _ request: HTTPRequest,
         body: RequestBody? = nil,
-        options: Options = Options()
+        options: DownloadOptions = DownloadOptions()
     ) async throws(DownloadError) -> DownloadResult {
         try await result(of: try question(request, body, options))
     }
@@ -115,7 +115,7 @@ public final class DownloadManager: Sendable {
     private func question(
         _ request: HTTPRequest,
         _ body: RequestBody?,
-        _ options: Options
+        _ options: DownloadOptions
     ) throws(DownloadError) -> DownloadRequest {
         try DownloadRequest(request, body: body, configuration, options.withoutStale)
     }
@@ -134,7 +134,7 @@ public final class DownloadManager: Sendable {
     public func download(
         _ url: URL,
         to file: URL,
-        options: Options = Options()
+        options: DownloadOptions = DownloadOptions()
     ) async throws(DownloadError) -> DownloadResult {
         try await result(of: events(for: url, to: file, options: options.withoutStale))
     }
@@ -144,7 +144,7 @@ public final class DownloadManager: Sendable {
     ///   - url: `http` or `https`; a fragment is left out.
     ///   - file: where the body goes, by a file URL; nil, the default, puts it into ``DownloadResult/data``.
     ///   - options: what this download wants otherwise than the manager has it.
-    public func events(for url: URL, to file: URL? = nil, options: Options = Options()) -> DownloadEvents {
+    public func events(for url: URL, to file: URL? = nil, options: DownloadOptions = DownloadOptions()) -> DownloadEvents {
         let question = Result { () throws(DownloadError) in try DownloadRequest(url, configuration, options) }
         return DownloadEvents(self, question, to: file)
     }
@@ -154,7 +154,7 @@ public final class DownloadManager: Sendable {
         for request: HTTPRequest,
         body: RequestBody? = nil,
         to file: URL? = nil,
-        options: Options = Options()
+        options: DownloadOptions = DownloadOptions()
     ) -> DownloadEvents {
         let question = Result { () throws(DownloadError) in
             try DownloadRequest(request, body: body, configuration, options)
@@ -188,7 +188,7 @@ public final class DownloadManager: Sendable {
     ///   - url: `http` or `https`; a fragment is left out.
     ///   - file: where the body goes, by a file URL; nil, the default, puts it into ``DownloadResult/data``.
     ///   - options: what this download wants otherwise than the manager has it.
-    public func start(_ url: URL, to file: URL? = nil, options: Options = Options()) -> Download {
+    public func start(_ url: URL, to file: URL? = nil, options: DownloadOptions = DownloadOptions()) -> Download {
         Download(events(for: url, to: file, options: options))
     }
 
@@ -197,7 +197,7 @@ public final class DownloadManager: Sendable {
         _ request: HTTPRequest,
         body: RequestBody? = nil,
         to file: URL? = nil,
-        options: Options = Options()
+        options: DownloadOptions = DownloadOptions()
     ) -> Download {
         Download(events(for: request, body: body, to: file, options: options))
     }
@@ -404,47 +404,6 @@ extension DownloadOptions {
         options.yieldsStaleFirst = false
         return options
     }
-}
-
-// MARK: - Names of its settings
-
-// The settings stand outside the manager, so that what is below it knows them and not the manager.
-
-extension DownloadManager {
-    /// The settings of a manager.
-    public typealias Configuration = DownloadConfiguration
-    /// The wishes of one download.
-    public typealias Options = DownloadOptions
-    /// Who says how long a response stays valid.
-    public typealias Mode = DownloadConfiguration.Mode
-    /// How a stored response is checked that is no longer valid.
-    public typealias Check = DownloadConfiguration.Check
-    /// What a check by HEAD compares with what is stored.
-    public typealias Comparison = DownloadConfiguration.Comparison
-    /// What becomes of a stored response when a check answers 404 or 410.
-    public typealias Gone = DownloadConfiguration.Gone
-    /// What becomes of a transfer when everybody who waited for it has left.
-    public typealias Leaving = DownloadConfiguration.Leaving
-    /// A folder of resources that are there before anything is downloaded.
-    public typealias Seeds = DownloadConfiguration.Seeds
-    /// What may be kept in memory.
-    public typealias MemoryLimits = DownloadConfiguration.MemoryLimits
-    /// What may be kept on disk, and where.
-    public typealias DiskStore = DownloadConfiguration.DiskStore
-    /// How long an origin may take.
-    public typealias Timeouts = DownloadConfiguration.Timeouts
-    /// What a stored response is found by, besides its URL.
-    public typealias Keys = DownloadConfiguration.Keys
-    /// How a request that failed is made again.
-    public typealias Retry = DownloadConfiguration.Retry
-    /// When an origin that fails is left alone.
-    public typealias Breaker = DownloadConfiguration.Breaker
-    /// How an `https` origin is verified, and how the program shows itself to it.
-    public typealias TLS = DownloadConfiguration.TLS
-    /// Who comes first where downloads wait for one another.
-    public typealias Priority = DownloadOptions.Priority
-    /// What a body should be.
-    public typealias Expectation = DownloadOptions.Expectation
 }
 
 // MARK: - Statistics

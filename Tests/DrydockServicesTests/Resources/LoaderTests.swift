@@ -465,7 +465,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
             let request = TransportRequest(origin.asking())
             _ = try await manager.download(origin.url())
             #expect(try await manager.staleResponse(to: request) != nil)
-            let wishes: [DownloadManager.Options] = [
+            let wishes: [DownloadOptions] = [
                 .init(forcesDownload: true), .init(bypassesStore: true), .init(onlyStored: true),
             ]
             for options in wishes {

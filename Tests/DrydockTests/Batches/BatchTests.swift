@@ -250,7 +250,7 @@ import Testing
             origin.server.forgetRequests()
             let batch = try await manager.batch(
                 [("/valid", nil), ("/stale", Duration.zero), ("/absent", nil)].map { path, lifetime in
-                    let options = DownloadManager.Options(
+                    let options = DownloadOptions(
                         lifetime: lifetime,
                         onlyStored: true,
                         bypassesStore: bypassesStore
@@ -303,13 +303,13 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadManager.Options(expectation: .image), "/item/5", false),
-        (DownloadManager.Options(expectation: .json), "/item/5", false),
-        (DownloadManager.Options(expectation: .jsonArray), "/long-json", false),
-        (DownloadManager.Options(bypassesStore: true), "/item/5", false),
-        (DownloadManager.Options(), "/item/5", true),
+        (DownloadOptions(expectation: .image), "/item/5", false),
+        (DownloadOptions(expectation: .json), "/item/5", false),
+        (DownloadOptions(expectation: .jsonArray), "/long-json", false),
+        (DownloadOptions(bypassesStore: true), "/item/5", false),
+        (DownloadOptions(), "/item/5", true),
     ]) func isCompleteWhereEveryItemIsThere(
-        options: DownloadManager.Options,
+        options: DownloadOptions,
         path: String,
         isKept: Bool
     ) async throws {

@@ -24,7 +24,7 @@ import Testing
         _ file: URL,
         _ log: RecordedLog = RecordedLog()
     ) -> DownloadManager {
-        var configuration = DownloadManager.Configuration()
+        var configuration = DownloadConfiguration()
         configuration.disk = nil
         configuration.cookies = .file(file)
         return DownloadManager(configuration: configuration, logger: log.logger)

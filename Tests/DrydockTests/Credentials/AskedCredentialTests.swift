@@ -160,7 +160,7 @@ import Testing
         } _: { request in
             Self.gatekeeper("new")(request)
         } _: { manager, origin async throws in
-            let options = DownloadManager.Options(lifetime: .seconds(600))
+            let options = DownloadOptions(lifetime: .seconds(600))
             #expect(try await manager.download(origin.url(), options: options).outcome == .downloaded)
             #expect(try await manager.download(origin.url(), options: options).outcome == .stillValid)
             #expect(origin.server.requests() == 2)

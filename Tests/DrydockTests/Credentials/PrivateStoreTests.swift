@@ -114,8 +114,8 @@ import Testing
         let folder = try TemporaryFolder("drydock-private")
         let origin = Origin(try ScriptedOrigin { Self.reply($0) })
         let log = RecordedLog()
-        var configuration = DownloadManager.Configuration()
-        configuration.disk = DownloadManager.DiskStore(folder: URL(fileURLWithPath: folder.path), minimumFree: 0)
+        var configuration = DownloadConfiguration()
+        configuration.disk = DownloadConfiguration.DiskStore(folder: URL(fileURLWithPath: folder.path), minimumFree: 0)
         configuration.credentials = [
             "http://127.0.0.1": .bearer("carl-secret"), "a.test": .basic(user: "a", password: "b"),
         ]

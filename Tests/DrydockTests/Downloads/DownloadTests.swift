@@ -59,9 +59,9 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadManager.Check.head, "HEAD", "fwd=stale; fwd-status=200; ttl=+; detail=revalidated"),
+        (DownloadConfiguration.Check.head, "HEAD", "fwd=stale; fwd-status=200; ttl=+; detail=revalidated"),
         (.conditional, "GET", "fwd=stale; fwd-status=304; ttl=+; detail=revalidated"),
-    ]) func confirmed(check: DownloadManager.Check, method: String, status: String) async throws {
+    ]) func confirmed(check: DownloadConfiguration.Check, method: String, status: String) async throws {
         let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
@@ -257,12 +257,12 @@ import Testing
             $0.maximumFetches = 1
             $0.timeouts.firstByte = .milliseconds(200)
             // An origin that answers at once, on a busy machine, may pass it in its turn: then it has another one.
-            $0.retry = DownloadManager.Retry(count: 1000, delay: .zero, causes: [.timeout], budget: 1)
+            $0.retry = DownloadConfiguration.Retry(count: 1000, delay: .zero, causes: [.timeout], budget: 1)
         } _: { request in
             if request.target == "/first" { gate.wait() }
             return .answer(to: request, "hello")
         } _: { manager, origin in
-            let options = DownloadManager.Options(timeouts: .init())
+            let options = DownloadOptions(timeouts: .init())
             let first = Task { try await manager.download(origin.url("/first"), options: options) }
             #expect(await origin.isAsked(1))
             let others = (1..<10).map { number in Task { try await manager.download(origin.url("/\(number)")) } }

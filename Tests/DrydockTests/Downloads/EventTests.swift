@@ -99,7 +99,7 @@ import Testing
         } _: {
             resource.reply($0)
         } _: { manager, origin async throws in
-            let options = DownloadManager.Options(yieldsStaleFirst: true)
+            let options = DownloadOptions(yieldsStaleFirst: true)
             let events = manager.events(for: origin.url(), options: options)
             try await expect(events, ["began 200 9", "progress", "finished downloaded 9"])
             try await expect(events, ["stale version 1", "began 200 9", "progress", "finished confirmed 9"])
@@ -117,7 +117,7 @@ import Testing
         try await withManager {
             resource.reply($0)
         } _: { manager, origin async throws in
-            let options = DownloadManager.Options(yieldsStaleFirst: true)
+            let options = DownloadOptions(yieldsStaleFirst: true)
             let events = manager.events(for: origin.url(), options: options)
             _ = try await words(events)
             try await expect(events, ["began 200 9", "progress", "finished stillValid 9"])
@@ -158,7 +158,7 @@ import Testing
                 if case .progress = event { break }
             }
             gate.open()
-            let options = DownloadManager.Options(onlyStored: true)
+            let options = DownloadOptions(onlyStored: true)
             #expect(
                 await eventually { (try? await manager.download(origin.url(), options: options))?.data.count == 200 }
             )

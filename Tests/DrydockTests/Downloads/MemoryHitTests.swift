@@ -64,7 +64,7 @@ import Testing
         ]
     ) func isTheSame(reply: OriginReply) async throws {
         let origin = Origin(try ScriptedOrigin { _ in reply })
-        var configuration = DownloadManager.Configuration()
+        var configuration = DownloadConfiguration()
         configuration.disk = nil
         configuration.acceptedStatuses = 200..<500
         let lines = Monitor<[String]>([])

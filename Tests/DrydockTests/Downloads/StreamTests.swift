@@ -90,8 +90,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [(DownloadManager.Leaving.finish, true), (.abort, false)])
-    func whoLetsGoOfABodyLeaves(leaving: DownloadManager.Leaving, isKept: Bool) async throws {
+    @Test(arguments: [(DownloadConfiguration.Leaving.finish, true), (.abort, false)])
+    func whoLetsGoOfABodyLeaves(leaving: DownloadConfiguration.Leaving, isKept: Bool) async throws {
         let gate = Gate()
         try await withManager {
             $0.leaving = leaving

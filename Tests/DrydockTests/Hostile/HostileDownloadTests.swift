@@ -192,15 +192,15 @@ import Testing
             $0.maximumRedirects = number
             $0.lifetime = .seconds(Int64(max(number, -1_000_000)))
             $0.lifetimes = [200: .seconds(-5)]
-            $0.retry = DownloadManager.Retry(
+            $0.retry = DownloadConfiguration.Retry(
                 count: number,
                 delay: .seconds(-1),
                 backoff: number,
                 jitter: .nan,
                 budget: .nan
             )
-            $0.breaker = DownloadManager.Breaker(failures: number, window: .seconds(-1), open: .seconds(-1))
-            $0.memory = DownloadManager.MemoryLimits(size: number, count: number, largest: number)
+            $0.breaker = DownloadConfiguration.Breaker(failures: number, window: .seconds(-1), open: .seconds(-1))
+            $0.memory = DownloadConfiguration.MemoryLimits(size: number, count: number, largest: number)
             $0.leaving = .finishBeyond(.nan)
         } _: {
             .answer(to: $0, "hello")
@@ -208,7 +208,7 @@ import Testing
             for _ in 0..<3 { #expect(try await manager.download(origin.url()).text == "hello") }
             let batch = try await manager.batch([DownloadBatch.Item(origin.url("/b"))], concurrency: number)
             #expect(try await batch.run().progress.failed == 0)
-            let options = DownloadManager.Options(lifetime: .seconds(-1))
+            let options = DownloadOptions(lifetime: .seconds(-1))
             #expect(try await manager.download(origin.url(), options: options).text == "hello")
         }
     }

@@ -21,7 +21,7 @@ import Testing
     /// Runs a test with a manager and an origin over TLS that has a file `a.txt`.
     private func withOrigin(
         clientCertificates: Bool = false,
-        configure change: (inout DownloadManager.Configuration) -> Void,
+        configure change: (inout DownloadConfiguration) -> Void,
         _ test: (DownloadManager, NginxOrigin) async throws -> Void
     ) async throws {
         let origin = try NginxOrigin(tls: files, clientCertificates: clientCertificates)
@@ -40,7 +40,7 @@ import Testing
         try #require(URL(string: "\(origin.url)/\(name)"))
     }
 
-    private func authority(_ configuration: inout DownloadManager.Configuration) {
+    private func authority(_ configuration: inout DownloadConfiguration) {
         configuration.tls.authorities = URL(fileURLWithPath: files.authority)
     }
 
@@ -135,7 +135,7 @@ import Testing
                 gate.open()
                 for try await text in group { #expect(text == "over TLS") }
             }
-            let options = DownloadManager.Options(forcesDownload: true)
+            let options = DownloadOptions(forcesDownload: true)
             #expect(try await manager.download(urls[0], options: options).text == "over TLS")
             let challenges = asked.read { $0 }
             #expect(challenges.count == 1)

@@ -14,7 +14,7 @@ import Testing
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
-            let options = DownloadManager.Options(lifetime: .zero)
+            let options = DownloadOptions(lifetime: .zero)
             _ = try await manager.download(origin.url(), options: options)
             #expect(try await manager.download(origin.url(), options: options).outcome == .confirmed)
             #expect(try await manager.download(origin.url()).outcome == .stillValid)
@@ -28,7 +28,7 @@ import Testing
         } _: { manager, origin in
             _ = try await manager.download(origin.url())
             resource.change()
-            let options = DownloadManager.Options(forcesDownload: true)
+            let options = DownloadOptions(forcesDownload: true)
             let forced = try await manager.download(origin.url(), options: options)
             #expect(forced.outcome == .downloaded)
             #expect(forced.text == "version 2")
@@ -48,7 +48,7 @@ import Testing
         } _: { manager, origin in
             _ = try await manager.download(origin.url())
             isCut.update { $0 = true }
-            let options = DownloadManager.Options(forcesDownload: true)
+            let options = DownloadOptions(forcesDownload: true)
             let error = await failure { try await manager.download(origin.url(), options: options) }
             #expect(error?.originKind == .cutShort)
             let kept = try await manager.download(origin.url())
@@ -62,7 +62,7 @@ import Testing
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
-            let options = DownloadManager.Options(onlyStored: true)
+            let options = DownloadOptions(onlyStored: true)
             let error = await failure { try await manager.download(origin.url(), options: options) }
             guard case .notStored = error else {
                 Issue.record("\(error as Any)")
@@ -76,10 +76,10 @@ import Testing
     }
 
     @Test(arguments: [
-        DownloadManager.Options(onlyStored: true, bypassesStore: true),
-        DownloadManager.Options(forcesDownload: true, onlyStored: true),
-        DownloadManager.Options(onlyStored: true, yieldsStaleFirst: true),
-    ]) func whoWantsOnlyWhatIsStoredAsksNobody(options: DownloadManager.Options) async throws {
+        DownloadOptions(onlyStored: true, bypassesStore: true),
+        DownloadOptions(forcesDownload: true, onlyStored: true),
+        DownloadOptions(onlyStored: true, yieldsStaleFirst: true),
+    ]) func whoWantsOnlyWhatIsStoredAsksNobody(options: DownloadOptions) async throws {
         let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
@@ -125,7 +125,7 @@ import Testing
         try await withManager(onDisk: true) {
             resource.reply($0)
         } _: { manager, origin in
-            let options = DownloadManager.Options(bypassesStore: true)
+            let options = DownloadOptions(bypassesStore: true)
             _ = try await manager.download(origin.url(), options: options)
             #expect(try await manager.download(origin.url()).cacheStatus == "fwd=uri-miss; fwd-status=200; stored")
             resource.change()
@@ -143,7 +143,7 @@ import Testing
         try await withManager {
             .answer(to: $0, $0.target)
         } _: { manager, origin in
-            let options = DownloadManager.Options()
+            let options = DownloadOptions()
             for path in ["/a", "/b"] {
                 let result = try await manager.download(origin.url(path), options: options)
                 #expect(result.text == path)
@@ -153,19 +153,19 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadManager.Expectation.image, "<!doctype html>", false), (.image, "GIF89a and so on", true),
+        (DownloadOptions.Expectation.image, "<!doctype html>", false), (.image, "GIF89a and so on", true),
         (.json, "{\"a\": [1]}", true), (.json, "{\"a\": [1}", false), (.jsonObject, "[1]", false),
         (.jsonArray, "[1]", true),
         (.propertyList, "hello", false), (.anything, "<!doctype html>", true),
     ]) func whatIsNotExpectedIsNotKept(
-        expectation: DownloadManager.Expectation,
+        expectation: DownloadOptions.Expectation,
         body: String,
         isKept: Bool
     ) async throws {
         try await withManager {
             .answer(to: $0, body)
         } _: { manager, origin in
-            let options = DownloadManager.Options(expectation: expectation)
+            let options = DownloadOptions(expectation: expectation)
             for _ in 0..<2 {
                 let result = try await manager.download(origin.url(), options: options)
                 #expect(result.text == body)
@@ -175,10 +175,10 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadManager.Leaving.finish, true), (.abort, false), (.finishBeyond(0.4), true),
+        (DownloadConfiguration.Leaving.finish, true), (.abort, false), (.finishBeyond(0.4), true),
         (.finishBeyond(0.6), false),
     ])
-    func whatNobodyWaitsForAnyMore(leaving: DownloadManager.Leaving, isKept: Bool) async throws {
+    func whatNobodyWaitsForAnyMore(leaving: DownloadConfiguration.Leaving, isKept: Bool) async throws {
         let gate = Gate()
         try await withManager {
             $0.leaving = leaving
@@ -394,7 +394,7 @@ import Testing
             .answer(307, to: $0, fields: [("Location", "/b")], "elsewhere")
         } _: { manager, origin in
             let body = RequestBody.once(ContentPieces(["a"]))
-            let options = DownloadManager.Options(maximumRedirects: 0)
+            let options = DownloadOptions(maximumRedirects: 0)
             let request = TransportRequest(origin.request(.put), body: body, options: options)
             let response = try await manager.send(request)
             #expect(response.head.status.code == 307)

@@ -37,7 +37,7 @@ import Testing
 
     private static func download(
         _ path: String,
-        _ priority: DownloadManager.Priority? = nil
+        _ priority: DownloadOptions.Priority? = nil
     ) -> @Sendable (DownloadManager, Origin) async throws -> Void {
         { manager, origin async throws in
             _ = try await manager.download(origin.url(path), options: .init(priority: priority))

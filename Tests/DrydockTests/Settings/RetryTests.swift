@@ -14,7 +14,7 @@ import struct ServiceCore.RetryBudget
 @testable import Drydock
 
 @Suite struct RetryTests {
-    typealias Retry = DownloadManager.Retry
+    typealias Retry = DownloadConfiguration.Retry
 
     /// At once, so that no test waits.
     private static func quick(_ count: Int) -> Retry { Retry(count: count, delay: .zero) }
@@ -200,7 +200,7 @@ import struct ServiceCore.RetryBudget
     @Test(arguments: ["/cut", "/answer"]) func aBudgetThatIsUsedUpIsNamed(path: String) async throws {
         let (metrics, log) = (TestMetrics(), RecordedLog())
         let origin = Origin(try ScriptedOrigin { $0.target == "/cut" ? .cut : .answer(503, to: $0, "away") })
-        var configuration = DownloadManager.Configuration()
+        var configuration = DownloadConfiguration()
         configuration.disk = nil
         configuration.retry = .mm(count: 100)
         configuration.retry.budget = 0

@@ -43,12 +43,12 @@ import Testing
         } _: {
             .answer(to: $0, fields: [("ETag", "\"1\"")], "there")
         } _: { manager, origin async throws in
-            let long = DownloadManager.Options(lifetimes: [200: .seconds(600)])
+            let long = DownloadOptions(lifetimes: [200: .seconds(600)])
             _ = try await manager.download(origin.url(), options: long)
             #expect(try await manager.download(origin.url(), options: long).outcome == .stillValid)
             #expect(try await manager.download(origin.url()).outcome == .confirmed)
             // A lifetime of its own wins over what the manager says of that status.
-            let own = DownloadManager.Options(lifetime: .seconds(600))
+            let own = DownloadOptions(lifetime: .seconds(600))
             #expect(try await manager.download(origin.url(), options: own).outcome == .stillValid)
         }
     }
@@ -140,7 +140,7 @@ import Testing
                 _ = try await manager.download(origin.url("/\(good)"))
             }
             type.update { $0 = "text/html" }
-            let any = DownloadManager.Options(acceptedContentTypes: [])
+            let any = DownloadOptions(acceptedContentTypes: [])
             #expect(try await manager.download(origin.url("/any"), options: any).text == "{}")
             // What was kept while nothing was expected is no answer where something is.
             let failed = await failure { try await manager.download(origin.url("/any")) }
@@ -152,7 +152,7 @@ import Testing
         try await withManager {
             .answer(to: $0, "")
         } _: { manager, origin async throws in
-            let options = DownloadManager.Options(acceptedContentTypes: ["json"])
+            let options = DownloadOptions(acceptedContentTypes: ["json"])
             let error = await failure { try await manager.download(origin.url(), options: options) }
             guard case .invalidRequest(let text) = error else {
                 Issue.record("\(error as Any)")
@@ -170,7 +170,7 @@ import Testing
         } _: { manager, origin async throws in
             _ = try await manager.download(origin.url())
             body.update { $0 = "{}" }
-            let options = DownloadManager.Options(expectation: .json)
+            let options = DownloadOptions(expectation: .json)
             #expect(try await manager.download(origin.url(), options: options).text == "{}")
             #expect(try await manager.download(origin.url(), options: options).outcome == .stillValid)
         }
@@ -182,7 +182,7 @@ import Testing
         try await withManager { _ in
             .never
         } _: { manager, origin async throws in
-            var options = DownloadManager.Options()
+            var options = DownloadOptions()
             options.timeouts = .init(firstByte: .milliseconds(50))
             let asked = options
             let failed = await failure { try await manager.download(origin.url(), options: asked) }
@@ -194,7 +194,7 @@ import Testing
         try await withManager {
             $0.target == "/a" ? .answer(302, to: $0, fields: [("Location", "/b")], "") : .answer(to: $0, "there")
         } _: { manager, origin async throws in
-            let options = DownloadManager.Options(bypassesStore: true, maximumRedirects: 0)
+            let options = DownloadOptions(bypassesStore: true, maximumRedirects: 0)
             let error = await failure { try await manager.download(origin.url(), options: options) }
             guard case .unacceptableStatus(let result) = error else {
                 Issue.record("\(error as Any)")

@@ -33,8 +33,8 @@ private final class Lines: Sendable {
 }
 
 @Suite struct DiskReportTests {
-    private static func settings(_ folder: TemporaryFolder) -> DownloadManager.Configuration {
-        var configuration = DownloadManager.Configuration()
+    private static func settings(_ folder: TemporaryFolder) -> DownloadConfiguration {
+        var configuration = DownloadConfiguration()
         configuration.memory = nil
         configuration.disk = .init(folder: URL(fileURLWithPath: folder.file("store")), minimumFree: 1 << 20)
         return configuration
@@ -70,7 +70,7 @@ private final class Lines: Sendable {
 
     @Test func whatIsNotKeptIsToldOf() async throws {
         let lines = Lines()
-        var configuration = DownloadManager.Configuration()
+        var configuration = DownloadConfiguration()
         configuration.disk = nil
         configuration.leaving = .abort
         let origin = Origin(
@@ -101,7 +101,7 @@ private final class Lines: Sendable {
         let engine = try await DownloadEngine.open(configuration, lines.logger, calls: calls, interval: 10_000_000)
         let sessions = DownloadSessions()
         for path in ["/a", "/b"] {
-            let question = try DownloadRequest(origin.url(path), configuration, DownloadManager.Options())
+            let question = try DownloadRequest(origin.url(path), configuration, DownloadOptions())
             let session = try DownloadSession(question, engine, sessions)
             _ = try await session.ask()
             while try await session.read() != nil {}

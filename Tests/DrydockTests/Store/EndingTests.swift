@@ -142,9 +142,9 @@ import Testing
     @Test(
         "Who waits is dropped, and the transfer goes on and is stored, whatever leaving says",
         arguments: ["head", "body"],
-        [DownloadManager.Leaving.finish, .abort]
+        [DownloadConfiguration.Leaving.finish, .abort]
     )
-    func dropped(_ moment: String, leaving: DownloadManager.Leaving) async throws {
+    func dropped(_ moment: String, leaving: DownloadConfiguration.Leaving) async throws {
         let (head, body) = (Gate(), Gate())
         try await withManager {
             $0.leaving = leaving

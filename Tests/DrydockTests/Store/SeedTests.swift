@@ -14,10 +14,10 @@ import Testing
 
     private func seeds(
         _ folder: TemporaryFolder,
-        _ layout: DownloadManager.Seeds.Layout = .url,
-        _ use: DownloadManager.Seeds.Use = .pinned
-    ) -> DownloadManager.Seeds {
-        DownloadManager.Seeds(folder: URL(filePath: folder.path), layout: layout, use: use)
+        _ layout: DownloadConfiguration.Seeds.Layout = .url,
+        _ use: DownloadConfiguration.Seeds.Use = .pinned
+    ) -> DownloadConfiguration.Seeds {
+        DownloadConfiguration.Seeds(folder: URL(filePath: folder.path), layout: layout, use: use)
     }
 
     private func file(_ folder: TemporaryFolder, _ name: String) -> URL { URL(filePath: folder.file(name)) }
@@ -40,7 +40,7 @@ import Testing
 
             // In place: never checked.
             let pinned = makeManager {
-                $0.seeds = DownloadManager.Seeds(folder: file(folder, "deep/seeds"))
+                $0.seeds = DownloadConfiguration.Seeds(folder: file(folder, "deep/seeds"))
                 $0.lifetime = .zero
             }
             let seeded = try await pinned.download(origin.url("/b/?q=1"))
@@ -203,10 +203,10 @@ import Testing
     @Test(
         "A new seed answers once the folder is looked at again",
         arguments: [
-            DownloadManager.Seeds.Use.pinned, .imported,
+            DownloadConfiguration.Seeds.Use.pinned, .imported,
         ]
     )
-    func lookingAgain(use: DownloadManager.Seeds.Use) async throws {
+    func lookingAgain(use: DownloadConfiguration.Seeds.Use) async throws {
         let folder = try TemporaryFolder("drydock-seeds")
         let origin = Origin(try ScriptedOrigin { .answer(500, to: $0, "out of order") })
         let manager = makeManager { $0.seeds = seeds(folder, .url, use) }

@@ -113,7 +113,7 @@ import Testing
                 switch how {
                 case "copy": try await manager.store.copy(origin.url(), to: place)
                 case "stale":
-                    let options = DownloadManager.Options(yieldsStaleFirst: true)
+                    let options = DownloadOptions(yieldsStaleFirst: true)
                     for try await _ in manager.events(for: origin.url(), to: place, options: options) {}
                 default: try await manager.download(origin.url(), to: place)
                 }
@@ -143,7 +143,7 @@ import Testing
         try await withManager(onDisk: onDisk) { request in
             isPicture.read { $0 } ? .answer(to: request, body: picture) : .answer(to: request, "<!doctype html>")
         } _: { manager, origin in
-            let options = DownloadManager.Options(expectation: .image)
+            let options = DownloadOptions(expectation: .image)
             let page = try await manager.download(origin.url())
             #expect(page.text == "<!doctype html>")
             #expect(try await manager.state(of: origin.url(), options: options) == .absent)

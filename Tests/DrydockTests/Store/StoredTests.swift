@@ -265,8 +265,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadManager.Gone.fail, "404", "stale"), (.useStored, "version 1", "stale"), (.remove, "404", "absent"),
-    ]) func goneResources(gone: DownloadManager.Gone, first: String, then state: String) async throws {
+        (DownloadConfiguration.Gone.fail, "404", "stale"), (.useStored, "version 1", "stale"), (.remove, "404", "absent"),
+    ]) func goneResources(gone: DownloadConfiguration.Gone, first: String, then state: String) async throws {
         let (resource, isGone) = (ChangingResource(), Monitor(false))
         try await withManager {
             $0.lifetime = .zero
@@ -300,11 +300,11 @@ import Testing
         let origin = Origin(try ScriptedOrigin { .answer(to: $0, "from the origin") })
         let folder = try seeds(origin, "from the seed")
         let manager = makeManager {
-            $0.seeds = DownloadManager.Seeds(folder: URL(fileURLWithPath: folder.path))
+            $0.seeds = DownloadConfiguration.Seeds(folder: URL(fileURLWithPath: folder.path))
             $0.lifetime = .zero
         }
         #expect(try await manager.state(of: origin.url()) == .seeded)
-        for options in [DownloadManager.Options(), .init(yieldsStaleFirst: true), .init(bypassesStore: true)] {
+        for options in [DownloadOptions(), .init(yieldsStaleFirst: true), .init(bypassesStore: true)] {
             let seeded = try await manager.download(origin.url(), options: options)
             #expect(seeded.outcome == .seeded)
             #expect(seeded.text == "from the seed")
@@ -326,7 +326,7 @@ import Testing
         let origin = Origin(try ScriptedOrigin { .answer(to: $0, "from the origin") })
         let folder = try seeds(origin, "from the seed")
         let manager = makeManager {
-            $0.seeds = DownloadManager.Seeds(folder: URL(fileURLWithPath: folder.path), use: .imported)
+            $0.seeds = DownloadConfiguration.Seeds(folder: URL(fileURLWithPath: folder.path), use: .imported)
         }
         // It is stored, and not valid: the first use asks the origin, which has another one.
         let first = try await manager.download(origin.url())
@@ -338,7 +338,7 @@ import Testing
     }
 
     @Test func aSeedFolderThatIsNone() async throws {
-        let manager = makeManager { $0.seeds = DownloadManager.Seeds(folder: URL(fileURLWithPath: "/nowhere/at/all")) }
+        let manager = makeManager { $0.seeds = DownloadConfiguration.Seeds(folder: URL(fileURLWithPath: "/nowhere/at/all")) }
         do throws(DownloadError) {
             try await manager.open()
             Issue.record("there is no such folder")

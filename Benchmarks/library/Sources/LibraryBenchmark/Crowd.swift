@@ -56,7 +56,7 @@ private struct Way {
         _ name: String,
         _ make: (DownloadManager, ServiceManager) -> @Sendable (String) async -> Void
     ) async throws -> Way {
-        var configuration = DownloadManager.Configuration()
+        var configuration = DownloadConfiguration()
         configuration.disk = nil
         configuration.leaving = .abort
         let manager = DownloadManager(configuration: configuration)
@@ -86,7 +86,7 @@ private struct Way {
 /// Prints what each of so many waiting calls takes, and what of it stays when all of them have ended.
 func measureCrowd(_ count: Int = 10_000) async throws {
     let origin = "http://127.0.0.1:\(try silentPort())"
-    let past = DownloadManager.Options(bypassesStore: true)
+    let past = DownloadOptions(bypassesStore: true)
     let ways = [
         try await Way.drydock("download, past the store") { manager, _ in
             { text in if let url = URL(string: text) { _ = try? await manager.download(url, options: past) } }

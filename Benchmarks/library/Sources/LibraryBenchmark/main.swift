@@ -37,7 +37,7 @@ let origin = arguments[1]
 let rounds = arguments.count > 2 ? max(0, Int(arguments[2]) ?? 5) : 5
 let share = arguments.count > 3 ? Double(arguments[3]) ?? 1 : 1
 
-var configuration = DownloadManager.Configuration()
+var configuration = DownloadConfiguration()
 configuration.disk = nil
 configuration.maximumFetches = nil
 let manager = DownloadManager(configuration: configuration)
