@@ -168,7 +168,7 @@ public final class ScriptedTransport: Transport {
         let recorded = try await record(request)
         note(recorded)
         if let body = recorded.body, let onUpload = request.onUpload {
-            onUpload(DownloadProgress(received: Int64(body.count), expected: Int64(body.count)))
+            onUpload(DownloadProgress(completed: Int64(body.count), total: Int64(body.count)))
         }
         guard let answers = state.withLock({ $0.take(recorded, isStale: false) }) else {
             throw .invalidRequest(

@@ -8,15 +8,15 @@ import ServiceCore
 
 /// The settings of a manager; a change makes another manager. What is not set has the default that stands with it.
 public struct DownloadConfiguration: Sendable, Hashable {
-    /// Who says how long a response stays valid. ``Mode/library`` by default.
-    public var mode = Mode.library
+    /// Who says how long a response stays valid. ``Mode/fixedLifetime`` by default.
+    public var mode = Mode.fixedLifetime
     /// How long a response stays valid, counted from the download or the last check that succeeded; 2 hours by default.
-    /// Zero asks the origin every time. In ``Mode/standard``, for responses that say nothing about it themselves.
+    /// Zero asks the origin every time. In ``Mode/http``, for responses that say nothing about it themselves.
     public var lifetime = Duration.seconds(7200)
     /// The same for responses with these statuses, where it wins over ``lifetime``; none by default. A status that is
     /// no success is kept only if it is named here, such as `[404: .seconds(60)]`.
     public var lifetimes: [Int: Duration] = [:]
-    /// In ``Mode/standard``, whether ``lifetime`` and ``lifetimes`` count although the origin says otherwise; never over
+    /// In ``Mode/http``, whether ``lifetime`` and ``lifetimes`` count although the origin says otherwise; never over
     /// `no-store` and `private`. False by default.
     public var overridesOrigin = false
     /// What a stored response is found by, besides its URL; nothing by default.
@@ -30,11 +30,11 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// For so long after its lifetime a response is used at once while it is checked behind; zero by default.
     public var staleWhileRevalidate = Duration.zero
     /// For so long after its lifetime a response is used when the origin fails; nil, the default, is without a limit in
-    /// ``Mode/library``, and one day in ``Mode/standard``.
+    /// ``Mode/fixedLifetime``, and one day in ``Mode/http``.
     public var staleIfError: Duration?
     /// What becomes of a stored response when a check answers 404 or 410. ``Gone/fail`` by default.
     public var gone = Gone.fail
-    /// What a check by HEAD compares in ``Mode/library``, the most telling first; all of them by default.
+    /// What a check by HEAD compares in ``Mode/fixedLifetime``, the most telling first; all of them by default.
     public var comparisons = Comparison.allCases
     /// Bytes that a body must have to be kept; a shorter one is downloaded each time. 0 by default.
     public var minimumLength: Int64 = 0
@@ -105,9 +105,9 @@ extension DownloadConfiguration {
     public enum Mode: String, Sendable, Hashable, CaseIterable {
         /// The manager: ``DownloadConfiguration/lifetime`` counts, whatever the fields of the response say. For origins
         /// whose fields say nothing useful.
-        case library
+        case fixedLifetime
         /// The origin, by the rules of RFC 9111.
-        case standard
+        case http
     }
 
     /// How a stored response is checked that is no longer valid.
@@ -118,7 +118,7 @@ extension DownloadConfiguration {
         case conditional
         /// By whichever of the two costs less, from what the origin was seen to do.
         case automatic
-        /// No check is made: what is stored is valid for ever. In ``Mode/standard`` it counts as absent once it is stale.
+        /// No check is made: what is stored is valid for ever. In ``Mode/http`` it counts as absent once it is stale.
         case never
     }
 
@@ -193,7 +193,7 @@ extension DownloadConfiguration {
         /// How many responses; 10 000 by default.
         public var count: Int
         /// Bytes of one body; 8 MiB by default.
-        public var largest: Int
+        public var maximumEntrySize: Int
         /// Whether a quarter of what is held goes with every second in which the system is short of memory, by what the
         /// control group of the process says, or the whole machine; true by default. The log says so.
         public var givesWayUnderPressure: Bool
@@ -202,12 +202,12 @@ extension DownloadConfiguration {
         public init(
             size: Int = 64 << 20,
             count: Int = 10_000,
-            largest: Int = 8 << 20,
+            maximumEntrySize: Int = 8 << 20,
             givesWayUnderPressure: Bool = true
         ) {
             self.size = size
             self.count = count
-            self.largest = largest
+            self.maximumEntrySize = maximumEntrySize
             self.givesWayUnderPressure = givesWayUnderPressure
         }
     }
@@ -226,7 +226,7 @@ extension DownloadConfiguration {
         /// Bytes of all files; 1 GiB by default.
         public var size: Int64
         /// Bytes of one body; as many as ``size`` by default.
-        public var largest: Int64?
+        public var maximumEntrySize: Int64?
         /// Bytes that stay free on the file system; 512 MiB by default. Where others fill it, stored responses make
         /// room, within seconds and without any download; the log says so.
         public var minimumFree: Int64
@@ -235,12 +235,12 @@ extension DownloadConfiguration {
         public init(
             folder: URL? = nil,
             size: Int64 = 1 << 30,
-            largest: Int64? = nil,
+            maximumEntrySize: Int64? = nil,
             minimumFree: Int64 = 512 << 20
         ) {
             self.folder = folder
             self.size = size
-            self.largest = largest
+            self.maximumEntrySize = maximumEntrySize
             self.minimumFree = minimumFree
         }
     }

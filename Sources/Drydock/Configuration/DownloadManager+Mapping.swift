@@ -77,7 +77,7 @@ extension DownloadConfiguration {
 
     /// The methods whose answers are stored.
     func storedMethods(for options: DownloadOptions) -> Set<HTTPRequest.Method> {
-        options.methods ?? (mode(of: options) == .library ? [.get, .post] : [.get])
+        options.methods ?? (mode(of: options) == .fixedLifetime ? [.get, .post] : [.get])
     }
 
     /// The lifetime that a download names for itself wins over what the manager says of successes.
@@ -101,8 +101,8 @@ extension DownloadOptions.Priority {
 extension DownloadConfiguration.Mode {
     fileprivate var cacheMode: CacheMode {
         switch self {
-        case .library: .library
-        case .standard: .standard
+        case .fixedLifetime: .library
+        case .http: .standard
         }
     }
 }
@@ -205,7 +205,7 @@ extension DownloadBatch.FailureRule {
 
 extension DownloadConfiguration {
     /// The limits of memory; all of them are 0 if nothing is kept there.
-    var memoryLimits: MemoryLimits { memory ?? MemoryLimits(size: 0, count: 0, largest: 0) }
+    var memoryLimits: MemoryLimits { memory ?? MemoryLimits(size: 0, count: 0, maximumEntrySize: 0) }
 }
 
 extension DownloadConfiguration.DiskStore {
@@ -214,7 +214,7 @@ extension DownloadConfiguration.DiskStore {
     func limits(calls: FileCalls) throws(DownloadError) -> CacheLimits.Disk {
         var disk = CacheLimits.Disk(
             path: try path,
-            limits: DiskLimits(size: size, maxObject: largest ?? size, minFree: minimumFree),
+            limits: DiskLimits(size: size, maxObject: maximumEntrySize ?? size, minFree: minimumFree),
             kind: .private
         )
         disk.calls = calls

@@ -7,7 +7,7 @@ public import HTTPTypes
 extension DownloadBatch {
     /// One resource of a batch.
     public struct Item: Sendable, Hashable {
-        /// What is asked for: GET or HEAD, with a scheme and an authority; in ``DownloadConfiguration/Mode/library`` also
+        /// What is asked for: GET or HEAD, with a scheme and an authority; in ``DownloadConfiguration/Mode/fixedLifetime`` also
         /// POST.
         public var request: HTTPRequest
         /// The content of a POST; nil where it has none.

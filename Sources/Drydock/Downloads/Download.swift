@@ -174,7 +174,7 @@ final class DownloadRun: Sendable {
     var progress: DownloadProgress? {
         for event in guarded.withLock({ $0.history }).reversed() {
             if case .progress(let progress) = event { return progress }
-            if case .began(_, let expected) = event { return DownloadProgress(received: 0, expected: expected) }
+            if case .began(_, let expected) = event { return DownloadProgress(completed: 0, total: expected) }
         }
         return nil
     }
@@ -302,7 +302,7 @@ final class DownloadRun: Sendable {
             switch event {
             case .progress(let progress):
                 if case .progress(let old)? = state.history.last {
-                    guard progress.received > old.received else { return [] }
+                    guard progress.completed > old.completed else { return [] }
                     state.history.removeLast()
                 }
             case .began(_, let expected):
@@ -312,7 +312,7 @@ final class DownloadRun: Sendable {
                 if let before { state.history.removeSubrange(before...) }
             case .uploaded(let progress):
                 if case .uploaded(let old)? = state.history.last {
-                    guard progress.received > old.received else { return [] }
+                    guard progress.completed > old.completed else { return [] }
                     state.history.removeLast()
                 }
             case .stale, .finished: break

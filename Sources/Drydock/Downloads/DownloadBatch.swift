@@ -260,7 +260,7 @@ struct BatchQuestions: Sendable {
             guard !question.isPassed else {
                 throw .invalidRequest(
                     "a batch cannot contain \(item.request.method) \(item.request.text): it contains GET and HEAD, and POST "
-                        + "in Mode.library; send others by download(_:body:)"
+                        + "in Mode.fixedLifetime; send others by download(_:body:)"
                 )
             }
             return question

@@ -186,7 +186,7 @@ final class DownloadEngine: Sendable {
             let limits = CacheLimits(
                 memorySize: memory.size,
                 memoryObjects: memory.count,
-                memoryMaxObject: memory.largest,
+                memoryMaxObject: memory.maximumEntrySize,
                 disk: try configuration.disk?.limits(calls: calls)
             )
             let runtime = try await CacheRuntime.open(

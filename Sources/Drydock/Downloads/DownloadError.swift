@@ -98,7 +98,7 @@ extension DownloadError: CustomStringConvertible {
             text
         case .origin(let failure): failure.detail
         case .unacceptableStatus(let result):
-            "\(result.url) answered \(result.response.status.code): look at the result, or accept that status"
+            "\(result.url) answered \(result.head.status.code): look at the result, or accept that status"
                 + result.refusalText
         case .tooLarge(let limit):
             "the body is larger than \(limit) bytes: download it to a file, or raise DownloadConfiguration.maximumBody"

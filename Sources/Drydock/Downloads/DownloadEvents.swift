@@ -155,7 +155,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             } else {
                 try append(bytes)
             }
-            return .progress(DownloadProgress(received: session.received, expected: head.expected))
+            return .progress(DownloadProgress(completed: session.received, total: head.expected))
         }
 
         /// The stored response, where there is one: as the result when it is valid, else before the check.
@@ -252,7 +252,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
             DownloadResult(
                 url: session.question.url,
                 outcome: outcome,
-                response: head.response,
+                head: head.response,
                 data: data,
                 file: writer == nil ? nil : file,
                 age: head.age,

@@ -11,7 +11,7 @@ public struct DownloadResult: Sendable, Hashable {
     /// Where it came from.
     public var outcome: DownloadOutcome
     /// Status and fields: those of the origin, with Age and Cache-Status as this cache has them.
-    public var response: HTTPResponse
+    public var head: HTTPResponse
     /// The body; empty where it went to ``file``.
     public var data: Data
     /// Where the body was written to; nil where it is in ``data``.
@@ -35,7 +35,7 @@ public struct DownloadResult: Sendable, Hashable {
     public init(
         url: URL,
         outcome: DownloadOutcome,
-        response: HTTPResponse = HTTPResponse(status: .ok),
+        head: HTTPResponse = HTTPResponse(status: .ok),
         data: Data = Data(),
         file: URL? = nil,
         age: Duration = .zero,
@@ -43,7 +43,7 @@ public struct DownloadResult: Sendable, Hashable {
     ) {
         self.url = url
         self.outcome = outcome
-        self.response = response
+        self.head = head
         self.data = data
         self.file = file
         self.age = age
@@ -55,20 +55,20 @@ public struct DownloadResult: Sendable, Hashable {
 public struct DownloadProgress: Sendable, Hashable {
     /// Bytes that this download has received, from whichever place they come: coded, where the body is. Of a request's
     /// content, bytes that have been sent.
-    public var received: Int64
+    public var completed: Int64
     /// Bytes of the whole; nil if they are not known.
-    public var expected: Int64?
+    public var total: Int64?
 
     /// Makes a progress of so many bytes.
-    public init(received: Int64, expected: Int64? = nil) {
-        self.received = received
-        self.expected = expected
+    public init(completed: Int64, total: Int64? = nil) {
+        self.completed = completed
+        self.total = total
     }
 
     /// The part that is done, from 0 to 1; nil if the whole is not known.
     public var fraction: Double? {
-        guard let expected else { return nil }
-        return expected == 0 ? 1 : min(1, Double(received) / Double(expected))
+        guard let total else { return nil }
+        return total == 0 ? 1 : min(1, Double(completed) / Double(total))
     }
 }
 

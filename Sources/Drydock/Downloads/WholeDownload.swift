@@ -79,7 +79,7 @@ struct WholeDownload: Sendable {
         let result = DownloadResult(
             url: session.question.url,
             outcome: isAccepted ? head.outcome : .downloadFailed,
-            response: head.response,
+            head: head.response,
             data: data,
             age: head.age,
             validity: head.validity

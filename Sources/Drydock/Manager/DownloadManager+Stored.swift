@@ -34,7 +34,7 @@ extension DownloadManager {
 
     /// The state of what is stored for a request. No origin is asked, and nothing changes.
     /// - Parameters:
-    ///   - request: GET, HEAD, and in ``DownloadConfiguration/Mode/library`` POST.
+    ///   - request: GET, HEAD, and in ``DownloadConfiguration/Mode/fixedLifetime`` POST.
     ///   - body: of a POST; none by default.
     ///   - options: what a download of it would want otherwise than the manager has it.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`, `.cancelled`.

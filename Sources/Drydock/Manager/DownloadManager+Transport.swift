@@ -85,7 +85,7 @@ extension DownloadManager: Transport {
                 DownloadResult(
                     url: url,
                     outcome: .downloadFailed,
-                    response: response.head,
+                    head: response.head,
                     data: data,
                     age: response.age,
                     validity: response.validity

@@ -174,7 +174,7 @@ public final class DownloadManager: Sendable {
         let result = DownloadResult(
             url: question.url,
             outcome: hit.head.outcome,
-            response: hit.head.response,
+            head: hit.head.response,
             data: hit.data,
             age: hit.head.age,
             validity: hit.head.validity
@@ -384,7 +384,7 @@ public final class DownloadManager: Sendable {
             "downloaded",
             metadata: [
                 "url": "\(result.url)", "outcome": "\(result.outcome.rawValue)",
-                "status": "\(result.response.status.code)",
+                "status": "\(result.head.status.code)",
             ]
         )
     }

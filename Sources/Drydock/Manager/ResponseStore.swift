@@ -149,7 +149,7 @@ public struct ResponseStore: Sendable {
 
     /// Copies what is stored for a request into a file, as ``copy(_:to:)`` does for a URL.
     /// - Parameters:
-    ///   - request: GET, and in ``DownloadConfiguration/Mode/library`` POST.
+    ///   - request: GET, and in ``DownloadConfiguration/Mode/fixedLifetime`` POST.
     ///   - body: of a POST; none by default.
     ///   - file: a file URL.
     @discardableResult
@@ -174,7 +174,7 @@ public struct ResponseStore: Sendable {
         var result = DownloadResult(
             url: question.url,
             outcome: head.outcome,
-            response: head.response,
+            head: head.response,
             file: file,
             age: head.age,
             validity: head.validity

@@ -24,7 +24,7 @@ public struct StoredResponse: Sendable, Hashable {
     /// The fields of the request that the response varies by (RFC 9110 section 12.5.5).
     public var varyingFields: HTTPFields
     /// Status and fields as the origin sent them.
-    public var response: HTTPResponse
+    public var head: HTTPResponse
     /// Bytes of the body; nil where nobody knows.
     public var size: Int64?
     /// Where it is, the fastest first.
@@ -51,25 +51,25 @@ extension StoredResponse {
     /// - Returns: nil where the URL is none that a program can name.
     init?(_ listed: ListedResponse, _ configuration: DownloadConfiguration, now: Int64) {
         guard let url = URL(string: "\(listed.key)") else { return nil }
-        let head = listed.head
+        let stored = listed.head
         let question = try? DownloadRequest(url, configuration, DownloadOptions())
         guard let policy = question?.ask(configuration, seed: nil).policy else { return nil }
         self.url = url
         secondaryKey = listed.key.extras?.split(separator: "\n").map(String.init) ?? []
-        varyingFields = HTTPFields(head.varyFields)
-        response = HTTPResponse(
-            status: HTTPResponse.Status(code: head.status, reasonPhrase: head.reason),
-            headerFields: HTTPFields(head.fields)
+        varyingFields = HTTPFields(stored.varyFields)
+        head = HTTPResponse(
+            status: HTTPResponse.Status(code: stored.status, reasonPhrase: stored.reason),
+            headerFields: HTTPFields(stored.fields)
         )
         size = listed.length
         places = listed.tiers.compactMap { Place(rawValue: $0.rawValue) }
-        storedAt = Date(timeIntervalSince1970: Double(head.responseTime))
-        confirmedAt = Date(timeIntervalSince1970: Double(head.validatedAt))
-        lastModified = head.fields.first(.lastModified).flatMap { HTTPDate.parse($0, now: now) }
+        storedAt = Date(timeIntervalSince1970: Double(stored.responseTime))
+        confirmedAt = Date(timeIntervalSince1970: Double(stored.validatedAt))
+        lastModified = stored.fields.first(.lastModified).flatMap { HTTPDate.parse($0, now: now) }
             .map { Date(timeIntervalSince1970: Double($0)) }
-        age = .seconds(Caching.age(head, now: now))
-        validity = .seconds(-Caching.staleness(head, policy: policy, now: now))
-        tags = Caching.cacheTags(head.fields)
+        age = .seconds(Caching.age(stored, now: now))
+        validity = .seconds(-Caching.staleness(stored, policy: policy, now: now))
+        tags = Caching.cacheTags(stored.fields)
         isPinned = listed.isPinned
     }
 }

@@ -93,7 +93,7 @@ extension DownloadError {
         case .closed: "closed"
         case .unavailable: "unavailable"
         case .origin(let failure): failure.kind.rawValue
-        case .unacceptableStatus(let result): String(result.response.status.code)
+        case .unacceptableStatus(let result): String(result.head.status.code)
         case .notStored: "notStored"
         case .busy: "busy"
         case .tooLarge: "tooLarge"

@@ -281,7 +281,7 @@ extension DownloadRequest {
 
 /// Sendable: its state is under its own mutex.
 final class UploadMeter: Sendable {
-    private let state = Mutex(DownloadProgress(received: 0))
+    private let state = Mutex(DownloadProgress(completed: 0))
     private let changed: AsyncStream<Void>.Continuation
     /// An element where more has been sent, several of them as one; it ends with ``finish()``.
     let changes: AsyncStream<Void>
@@ -291,13 +291,13 @@ final class UploadMeter: Sendable {
     var progress: DownloadProgress { state.withLock { $0 } }
 
     /// - Parameter length: bytes of the whole; nil where nobody knows.
-    func expect(_ length: Int64?) { state.withLock { $0.expected = length } }
+    func expect(_ length: Int64?) { state.withLock { $0.total = length } }
 
     /// The content is sent from its start, perhaps once more.
-    func begin() { state.withLock { $0.received = 0 } }
+    func begin() { state.withLock { $0.completed = 0 } }
 
     func sent(_ count: Int) {
-        state.withLock { $0.received += Int64(count) }
+        state.withLock { $0.completed += Int64(count) }
         changed.yield()
     }
 

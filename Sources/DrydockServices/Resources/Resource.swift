@@ -123,7 +123,7 @@ public struct Loaded<Model: Sendable>: Sendable {
     /// What the body became.
     public var model: Model
     /// Status and fields.
-    public var response: HTTPResponse
+    public var head: HTTPResponse
     /// Where the response came from.
     public var outcome: DownloadOutcome
     /// How long the response has been stored since the origin made it, in whole seconds; zero where it came just now.
@@ -134,13 +134,13 @@ public struct Loaded<Model: Sendable>: Sendable {
     /// A model of this response.
     public init(
         _ model: Model,
-        response: HTTPResponse,
+        head: HTTPResponse,
         outcome: DownloadOutcome,
         age: Duration = .zero,
         isStale: Bool = false
     ) {
         self.model = model
-        self.response = response
+        self.head = head
         self.outcome = outcome
         self.age = age
         self.isStale = isStale
@@ -179,6 +179,6 @@ struct FileResource {
         }
         var response = HTTPResponse(status: .ok)
         response.headerFields[.contentLength] = "\(data.count)"
-        return DownloadResult(url: url, outcome: .seeded, response: response, data: isHead ? Data() : data)
+        return DownloadResult(url: url, outcome: .seeded, head: response, data: isHead ? Data() : data)
     }
 }

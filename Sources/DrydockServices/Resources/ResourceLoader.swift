@@ -110,8 +110,8 @@ extension ResourceLoader {
         let result = DownloadResult(
             url: url,
             outcome: response.outcome,
-            response: response.head,
-            data: try await response.body.collect(upTo: configuration.maximumBody, onBody),
+            head: response.head,
+            data: try await response.body.collect(upTo: maximumBody, onBody),
             age: response.age,
             validity: response.validity
         )
@@ -127,7 +127,7 @@ extension ResourceLoader {
         isStale: Bool = false
     ) throws(ServiceError) -> Loaded<R.Model> {
         let result = response.result
-        guard resource.accepts(result.response) else {
+        guard resource.accepts(result.head) else {
             throw .status(result, failure: resource.failure(from: result))
         }
         let model: R.Model
@@ -143,7 +143,7 @@ extension ResourceLoader {
         }
         return Loaded(
             model,
-            response: result.response,
+            head: result.head,
             outcome: result.outcome,
             age: result.age,
             isStale: isStale
@@ -171,7 +171,7 @@ extension ResponseBody {
         while let piece = try await iterator.next() {
             guard data.count + piece.count <= limit else { throw .tooLarge(limit: limit) }
             data.append(piece)
-            onBody(DownloadProgress(received: Int64(data.count), expected: expected))
+            onBody(DownloadProgress(completed: Int64(data.count), total: expected))
         }
         return data
     }
@@ -313,7 +313,7 @@ public final class DecodedModels: Sendable {
 
         init(_ result: DownloadResult) {
             bytes = result.data
-            type = result.response.headerFields[.contentType]
+            type = result.head.headerFields[.contentType]
         }
     }
 

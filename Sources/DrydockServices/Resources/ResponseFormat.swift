@@ -119,9 +119,9 @@ extension ResponseFormat {
     /// A text in the character set that Content-Type names: UTF-8, where it names none, or ISO 8859-1. No body is an
     /// empty text.
     /// - Throws: ``MappingError/invalidText(_:)``.
-    public static var text: ResponseFormat<String> {
-        ResponseFormat<String>("text/*, */*;q=0.5", identity: FormatIdentity(String.self, "text")) { result in
-            let type = result.response.headerFields[.contentType] ?? ""
+    public static var text: Self {
+        Self("text/*, */*;q=0.5", identity: FormatIdentity(String.self, "text")) { result in
+            let type = result.head.headerFields[.contentType] ?? ""
             let parameter = type.split(separator: ";").dropFirst().map { $0.lowercased().filter { $0 != " " } }
                 .first { $0.hasPrefix("charset=") }
             let charset = parameter.map { $0.dropFirst(8).filter { $0 != "\"" } } ?? "utf-8"

@@ -45,9 +45,9 @@ extension ServiceError: CustomStringConvertible {
         case .cancelled: "the call was cancelled"
         case .transport(let error): error.description
         case .status(let result, failure: nil):
-            "\(result.shownURL) answered \(result.response.status.code)\(result.refusalText)"
+            "\(result.shownURL) answered \(result.head.status.code)\(result.refusalText)"
         case .status(let result, let failure?):
-            "\(result.shownURL) answered \(result.response.status.code): \(failure)\(result.refusalText)"
+            "\(result.shownURL) answered \(result.head.status.code): \(failure)\(result.refusalText)"
         case .mapping(let error, let result):
             "the answer of \(result.shownURL) is not what was expected: \(error)\(result.refusalText)"
         }

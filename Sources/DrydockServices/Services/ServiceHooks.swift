@@ -106,11 +106,11 @@ extension ServiceLogEntry {
         hidesBody: Bool,
         limit: Int
     ) {
-        let fields = result?.response.headerFields ?? HTTPFields()
+        let fields = result?.head.headerFields ?? HTTPFields()
         self.init(
             call: call,
             url: request.map(Self.shown) ?? call.location,
-            status: result?.response.status.code,
+            status: result?.head.status.code,
             headerFields: Self.shown(fields),
             body: hidesBody ? "" : result.map { Self.excerpt($0.data, fields[.contentType], limit) } ?? "",
             error: error.map(Self.text)

@@ -59,7 +59,7 @@ final class ServiceRun<R: Resource>: Sendable {
 
     @inline(never)
     private func succeeded(_ value: Loaded<R.Model>) -> Result<Loaded<R.Model>, ServiceError> {
-        hooks.onSuccess?(info, value.response)
+        hooks.onSuccess?(info, value.head)
         mailbox.add(.succeeded(value))
         end()
         return .success(value)

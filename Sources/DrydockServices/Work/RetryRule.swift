@@ -18,7 +18,7 @@ extension DownloadError {
         case .origin(let failure):
             guard let kind = failure.kind.upstream else { return nil }
             return .failed(.upstream(UpstreamError(kind, detail: failure.detail)))
-        case .unacceptableStatus(let result): return AttemptEnd(result.response)
+        case .unacceptableStatus(let result): return AttemptEnd(result.head)
         default: return nil
         }
     }
@@ -28,7 +28,7 @@ extension ServiceError {
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
         case .transport(let error): error.attemptEnd
-        case .status(let result, _): AttemptEnd(result.response)
+        case .status(let result, _): AttemptEnd(result.head)
         case .mapping(let error, _): .content("could not be mapped: \(error)")
         default: nil
         }

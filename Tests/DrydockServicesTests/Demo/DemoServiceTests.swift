@@ -53,7 +53,7 @@ private struct GetUser: Resource {
         let (manager, _, live) = try Self.manager([Self.user], told: told)
         let loaded = try await manager.call(GetUser())
         #expect(loaded.model.name == "Ada")
-        #expect(loaded.response.field("Drydock-Demo")?.hasPrefix("endpoint=user; outcome=success") == true)
+        #expect(loaded.head.field("Drydock-Demo")?.hasPrefix("endpoint=user; outcome=success") == true)
         #expect(live.requests.isEmpty)
         #expect(told.all == ["start 1 of GetUser", "received 14", "success 200", "end", "idle"])
     }
@@ -87,7 +87,7 @@ private struct GetUser: Resource {
             _ = try await manager.call(GetUser())
             Issue.record("a failure with the chance 1 has answered")
         } catch .status(let result, let failure?) {
-            #expect(result.response.status == .notFound && failure as? Reason == Reason(reason: "gone"))
+            #expect(result.head.status == .notFound && failure as? Reason == Reason(reason: "gone"))
         } catch {
             Issue.record("\(error)")
         }

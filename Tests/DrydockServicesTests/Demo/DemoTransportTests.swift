@@ -261,8 +261,8 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
             transport: try DemoTransport([endpoint], files: files),
             base: URL(string: "http://a.test")
         )
-        let loaded = try await loader.call(aUser)
-        #expect(loaded.model == User(name: "Ada") && loaded.response.status == .ok)
+        let loaded = try await loader.load(aUser)
+        #expect(loaded.model == User(name: "Ada") && loaded.head.status == .ok)
         endpoint.failure = .init(chance: 1, status: 400, file: "no.json")
         let failing = ServiceManager(
             transport: try DemoTransport([endpoint], files: files),
@@ -270,7 +270,7 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         )
         let error = await #expect(throws: ServiceError.self) { try await failing.call(aUser) }
         guard case .status(let result, let refusal) = error else { return #expect(Bool(false), "\(error as Any)") }
-        #expect(result.response.status.code == 400 && refusal as? Refusal == Refusal(reason: "tired"))
+        #expect(result.head.status.code == 400 && refusal as? Refusal == Refusal(reason: "tired"))
         _ = folder
     }
 

@@ -18,7 +18,7 @@ import Testing
         var response = HTTPResponse(status: .ok)
         response.headerFields[.contentType] = type
         let url = try #require(URL(string: "https://a.test/"))
-        return try format.read(DownloadResult(url: url, outcome: .downloaded, response: response, data: data))
+        return try format.read(DownloadResult(url: url, outcome: .downloaded, head: response, data: data))
     }
 
     private func read<Model>(_ format: ResponseFormat<Model>, _ text: String) throws -> Model {

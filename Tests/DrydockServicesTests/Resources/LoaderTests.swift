@@ -32,7 +32,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
             let loaded = try await loader.load(.text, from: "/a?b=1")
             #expect(loaded.model == "hello")
             #expect(loaded.outcome == .downloaded)
-            #expect(loaded.response.status == .ok)
+            #expect(loaded.head.status == .ok)
             #expect(origin.count("GET", "/api/a?b=1") == 1)
             let again = try await loader.load(.text, from: "/a?b=1")
             #expect(again.model == "hello" && again.outcome == .stillValid)
@@ -51,7 +51,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
                 try await loader.load(.text, from: Endpoint(origin.url().absoluteString))
             }
             guard case .status(let result, failure: nil) = error else { return #expect(Bool(false), "\(error as Any)") }
-            #expect(result.response.status.code == 404)
+            #expect(result.head.status.code == 404)
             #expect(result.text == "gone")
             #expect(error?.result == result)
             #expect(error?.description == "\(origin.url()) answered 404")
@@ -63,7 +63,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
         let error = await serviceError { () throws(ServiceError) in try await loader.call(UserList(city: "London")) }
         guard case .status(let result, let failure?) = error else { return #expect(Bool(false), "\(error as Any)") }
         #expect(failure as? APIError == APIError(code: 7))
-        #expect(result.response.status == .badRequest && result.text == #"{"code": 7}"#)
+        #expect(result.head.status == .badRequest && result.text == #"{"code": 7}"#)
         let resource = HTTPResource<[User]>("/users", .json) { try? ResponseFormat<APIError>.json.read($0) }
         let other = await serviceError { () throws(ServiceError) in try await loader.call(resource) }
         guard case .status(_, let failure?) = other else { return #expect(Bool(false), "\(other as Any)") }
@@ -74,7 +74,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
         let (loader, _) = makeLoader(.text("<html>", status: .badGateway))
         let error = await serviceError { () throws(ServiceError) in try await loader.call(UserList(city: "London")) }
         guard case .status(let result, failure: nil) = error else { return #expect(Bool(false), "\(error as Any)") }
-        #expect(result.response.status == .badGateway)
+        #expect(result.head.status == .badGateway)
     }
 
     @Test func whatAFormatThrowsIsAFailureOfItsOwn() async throws {
@@ -84,7 +84,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
         let error = await serviceError { () throws(ServiceError) in try await loader.load(format, from: "/a") }
         guard case .mapping(let reason, let result) = error else { return #expect(Bool(false), "\(error as Any)") }
         #expect(reason is Refusal)
-        #expect(result.text == "hello" && result.response.status == .ok)
+        #expect(result.text == "hello" && result.head.status == .ok)
     }
 
     @Test func aTypedResourceIsJSONByItself() async throws {
@@ -101,7 +101,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
     @Test func aPostOfAnEncodableIsOneCall() async throws {
         let (loader, transport) = makeLoader(.json(#"{"name": "Ada"}"#, status: .created))
         let made = try await loader.load(User.self, from: .post("/users", body: .json(User(name: "Ada"))))
-        #expect(made.model == User(name: "Ada") && made.response.status == .created)
+        #expect(made.model == User(name: "Ada") && made.head.status == .created)
         let asked = try #require(transport.requests.first)
         #expect(asked.method == .post && asked.text == #"{"name":"Ada"}"#)
         #expect(asked.contentType == "application/json")
@@ -174,7 +174,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
 
     @Test(arguments: [204, 205, 304]) func nothingIsAModel(status: Int) async throws {
         let (loader, _) = makeLoader(.status(.init(code: status)))
-        #expect(try await loader.load(.nothing, from: "/a").response.status.code == status)
+        #expect(try await loader.load(.nothing, from: "/a").head.status.code == status)
         if status != 304 {
             #expect(try await loader.load(ResponseFormat<User>.json.optional, from: "/a").model == nil)
             let error = await serviceError { () throws(ServiceError) in try await loader.load(User.self, from: "/a") }
@@ -188,7 +188,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
         } _: { manager, origin in
             let loader = ServiceManager(transport: manager, base: origin.url(""))
             let loaded = try await loader.load(.nothing, from: .head("/a"))
-            #expect(loaded.response.headerFields[try #require(HTTPField.Name("X-A"))] == "b")
+            #expect(loaded.head.headerFields[try #require(HTTPField.Name("X-A"))] == "b")
             #expect(origin.count("HEAD", "/a") == 1)
         }
     }
@@ -442,7 +442,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
         let loader = ServiceManager(transport: transport, base: URL(fileURLWithPath: folder.path))
         let loaded = try await loader.load(User.self, from: "/a%20user.json")
         #expect(loaded.model.name == "Ada" && loaded.outcome == .seeded)
-        #expect(loaded.response.headerFields[.contentLength] == "15")
+        #expect(loaded.head.headerFields[.contentLength] == "15")
         let missing = await serviceError { () throws(ServiceError) in try await loader.load(.data, from: "/none") }
         guard case .transport(.file(let text)) = missing else { return #expect(Bool(false), "\(missing as Any)") }
         #expect(text.contains("/none'"))

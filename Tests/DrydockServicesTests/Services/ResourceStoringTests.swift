@@ -121,7 +121,7 @@ enum Asker: String, CaseIterable, Sendable {
             let endpoint = Self.get(origin.url())
             #expect(try await asker.load(endpoint, from: manager).outcome == .downloaded)
             #expect(try await asker.load(endpoint, from: manager).outcome == said.second)
-            let days = DownloadOptions(mode: .library)
+            let days = DownloadOptions(mode: .fixedLifetime)
             // What is never fresh, and cannot be checked, has not been stored.
             _ = try await asker.load(endpoint, from: manager, options: days)
             if said.fields["Cache-Control"] != "no-store, max-age=600" {
@@ -132,7 +132,7 @@ enum Asker: String, CaseIterable, Sendable {
 
     @Test func aLifetimeOfItsOwnIsForWhatTheOriginSaysNothingAbout() async throws {
         try await withManager(configure: {
-            $0.mode = .standard
+            $0.mode = .http
             $0.overridesOrigin = true
         }) {
             .answer(to: $0, fields: $0.target == "/told" ? [("Cache-Control", "max-age=0")] : [], "text")

@@ -42,7 +42,7 @@ import struct ServiceCore.RetryBudget
         let (manager, transport) = makeServices(clock: clock) { $0.retry = .mm(count: 2) }
         transport.answer(.get, "/hello", with: .text("no", status: .badRequest))
         let error = await serviceError { () throws(ServiceError) in try await manager.call(Greeting()) }
-        #expect(error?.result?.response.status == .badRequest)
+        #expect(error?.result?.head.status == .badRequest)
         #expect(transport.requests.count == 3, "at once, after every failure")
     }
 

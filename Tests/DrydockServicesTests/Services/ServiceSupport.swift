@@ -37,8 +37,8 @@ final class Told: Sendable {
     var hooks: ServiceHooks {
         var hooks = ServiceHooks()
         hooks.onStart = { [self] call, attempt in add("start \(attempt) of \(call.name)") }
-        hooks.onSent = { [self] _, progress in add("sent \(progress.received)") }
-        hooks.onReceived = { [self] _, progress in add("received \(progress.received)") }
+        hooks.onSent = { [self] _, progress in add("sent \(progress.completed)") }
+        hooks.onReceived = { [self] _, progress in add("received \(progress.completed)") }
         hooks.onRetry = { [self] _, wait, _ in add("retry after \(wait)") }
         hooks.onPark = { [self] _, _ in add("park") }
         hooks.onSuccess = { [self] _, response in add("success \(response.status.code)") }

@@ -19,7 +19,7 @@ import Testing
         let (manager, transport) = makeServices()
         transport.answer(.get, "/hello", with: .text("hi"))
         let loaded = try await manager.call(Greeting())
-        #expect(loaded.model == "hi" && loaded.response.status == .ok)
+        #expect(loaded.model == "hi" && loaded.head.status == .ok)
         #expect(manager.callCount == 0)
         let plain = HTTPResource("/hello", .text)
         #expect(try await manager.call(plain).model == "hi")
@@ -87,7 +87,7 @@ import Testing
         #expect(try await call.value.model.count == 1000)
         #expect(await eventually { manager.callCount == 0 })
         var progress: [Int64] = []
-        for await event in call.events { if case .received(let state) = event { progress.append(state.received) } }
+        for await event in call.events { if case .received(let state) = event { progress.append(state.completed) } }
         #expect(progress == [1000])
     }
 

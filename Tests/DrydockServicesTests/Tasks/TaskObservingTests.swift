@@ -22,7 +22,7 @@ import Testing
             DownloadResult(
                 url: try #require(URL(string: "https://api.test/a?key=secret")),
                 outcome: .downloadFailed,
-                response: HTTPResponse(status: .badGateway)
+                head: HTTPResponse(status: .badGateway)
             ),
             failure: nil
         )

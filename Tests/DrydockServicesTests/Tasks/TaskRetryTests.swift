@@ -59,7 +59,7 @@ extension Work {
         DownloadResult(
             url: URL(fileURLWithPath: "/a"),
             outcome: .downloadFailed,
-            response: HTTPResponse(status: status, headerFields: fields)
+            head: HTTPResponse(status: status, headerFields: fields)
         )
     }
 

@@ -134,7 +134,7 @@ import Testing
     @Test("A POST that the mode does not keep, and a content without one, are refused") func refusedPosts() async throws
     {
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
         } _: {
             .answer(to: $0, "hello")
         } _: { manager, origin in

@@ -39,7 +39,7 @@ import Testing
             } _: { manager, origin async throws in
                 let first = try await manager.download(origin.url("/x?a=1"))
                 #expect(first.text == "none")
-                #expect(first.response.headerFields[.setCookie] == "a=1")
+                #expect(first.head.headerFields[.setCookie] == "a=1")
                 #expect(try await manager.download(origin.url("/y")).text == expected)
                 #expect(try await manager.download(origin.request("/y", [.cookie: "own=2"])).text == "own=2")
             }
@@ -99,14 +99,14 @@ import Testing
             let lifetime = control.isEmpty ? [] : [("Cache-Control", control)]
             return .answer(to: request, fields: lifetime + [("Set-Cookie", "a=1")], "text")
         } _: { manager, origin async throws in
-            #expect(try await manager.download(origin.url()).response.headerFields[.setCookie] == "a=1")
+            #expect(try await manager.download(origin.url()).head.headerFields[.setCookie] == "a=1")
             let second = try await manager.download(origin.url())
             let isExplicit = !control.isEmpty
             let isStored = rule == .strip || rule != .skip && isExplicit
             #expect(origin.server.requests() == (isStored ? 1 : 2))
             guard isStored else { return }
             let keeps = rule == .explicit || rule == .strict && control.contains("public")
-            #expect(second.response.headerFields[.setCookie] == (keeps ? "a=1" : nil))
+            #expect(second.head.headerFields[.setCookie] == (keeps ? "a=1" : nil))
         }
     }
 

@@ -89,7 +89,7 @@ import Testing
                     Issue.record("\(error as Any)")
                     return
                 }
-                #expect(result.response.status == .unauthorized)
+                #expect(result.head.status == .unauthorized)
                 #expect(result.text == "who are you?")
                 #expect(origin.server.requests() == 2 * round)
             }
@@ -147,7 +147,7 @@ import Testing
             Issue.record("\(error as Any)")
             return
         }
-        #expect(answer.response.status == .unauthorized)
+        #expect(answer.head.status == .unauthorized)
         await nobody.close()
     }
 
@@ -170,7 +170,7 @@ import Testing
     @Test func aContentIsSentOnceMoreWhereItIsThereTwice() async throws {
         let asked = Counter()
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
             $0.credentials = [
                 Self.name: .asking { _ in
                     asked.add()
@@ -268,7 +268,7 @@ import Testing
             let body = RequestBody.once(pieces, length: length)
             let error = await failure { try await manager.download(origin.request(.put), body: body) }
             guard case .unacceptableStatus(let result)? = error else { return #expect(Bool(false), "\(error as Any)") }
-            #expect(result.response.status.code == 401)
+            #expect(result.head.status.code == 401)
             #expect(origin.server.log.map(\.body.count) == [300_000])
         }
     }

@@ -125,7 +125,7 @@ import Testing
     @Test func whatIsPassedOnHasThemToo() async throws {
         try await withManager {
             $0.credentials = ["http://127.0.0.1": .bearer("t")]
-            $0.mode = .standard
+            $0.mode = .http
         } _: { request in
             Self.reply(request)
         } _: { manager, origin async throws in

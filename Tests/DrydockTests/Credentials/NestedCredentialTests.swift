@@ -23,7 +23,7 @@ import Testing
                 return try await manager?.download(url).text ?? "no manager"
             } catch {
                 guard case .unacceptableStatus(let result) = error else { return "\(error)" }
-                return "\(result.response.status.code)"
+                return "\(result.head.status.code)"
             }
         }
     }

@@ -46,7 +46,7 @@ import Testing
     func keysOfOtherNames(field: String) async throws {
         let name = try #require(HTTPField.Name(field))
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
         } _: { request in
             .answer(
                 to: request,
@@ -68,7 +68,7 @@ import Testing
     @Test func aSharedCacheKeepsNeither() async throws {
         try await withManager {
             $0.isShared = true
-            $0.mode = .standard
+            $0.mode = .http
         } _: { request in
             request.target == "/private"
                 ? Self.reply(request) : .answer(to: request, fields: [("Cache-Control", "max-age=600")], "text")
@@ -84,7 +84,7 @@ import Testing
 
     @Test func sMaxAgeIsForOthers() async throws {
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
         } _: { request in
             .answer(to: request, fields: [("Cache-Control", "s-maxage=0, max-age=600")], "text")
         } _: { manager, origin async throws in

@@ -40,8 +40,8 @@ import Testing
                 let result = try await manager.download(origin.url())
                 #expect(result.data == Data(Coded.json))
                 #expect(result.outcome == outcome)
-                #expect(result.response.headerFields[Self.coding] == nil)
-                #expect(result.response.headerFields[.contentLength] == nil)
+                #expect(result.head.headerFields[Self.coding] == nil)
+                #expect(result.head.headerFields[.contentLength] == nil)
             }
             #expect(origin.server.log.map { $0.all("Accept-Encoding") } == [["gzip, br"]])
             try await manager.freeMemory()
@@ -208,12 +208,12 @@ import Testing
             Self.reply($0)
         } _: { manager, origin in
             let result = try await manager.download(origin.request(.head))
-            #expect(result.response.headerFields[Self.coding] == nil)
-            #expect(result.response.headerFields[.contentLength] == nil)
+            #expect(result.head.headerFields[Self.coding] == nil)
+            #expect(result.head.headerFields[.contentLength] == nil)
             var request = origin.request(.head)
             request.headerFields[Self.own] = "identity"
             let plain = try await manager.download(request)
-            #expect(plain.response.headerFields[.contentLength] == "\(Coded.json.count)")
+            #expect(plain.head.headerFields[.contentLength] == "\(Coded.json.count)")
         }
     }
 
@@ -225,7 +225,7 @@ import Testing
                 body: Self.coded("gzip")
             )
         } _: { manager, origin in
-            let fields = try await manager.download(origin.url()).response.headerFields
+            let fields = try await manager.download(origin.url()).head.headerFields
             #expect(fields[HTTPField.Name("Content-Digest")!] == nil)
             #expect(fields[.eTag] == "\"1\"")
         }
@@ -246,8 +246,8 @@ import Testing
             request.headerFields[Self.own] = "gzip"
             let coded = try await manager.download(request)
             #expect(coded.data == Data(Self.coded("gzip")))
-            #expect(coded.response.headerFields[Self.coding] == "gzip")
-            #expect(coded.response.headerFields[.contentLength] == "\(Self.coded("gzip").count)")
+            #expect(coded.head.headerFields[Self.coding] == "gzip")
+            #expect(coded.head.headerFields[.contentLength] == "\(Self.coded("gzip").count)")
         }
     }
 
@@ -259,7 +259,7 @@ import Testing
         } _: { manager, origin in
             let result = try await manager.download(origin.url())
             #expect(result.data == Data(Self.coded("gzip")))
-            #expect(result.response.headerFields[Self.coding] == "gzip")
+            #expect(result.head.headerFields[Self.coding] == "gzip")
             #expect(origin.server.log.map { $0.field("Accept-Encoding") } == [nil])
         }
     }
@@ -272,7 +272,7 @@ import Testing
             request.headerFields[.range] = "bytes=0-4"
             let result = try await manager.download(request)
             #expect(result.data == Data(Coded.json.prefix(5)))
-            #expect(result.response.status == .partialContent)
+            #expect(result.head.status == .partialContent)
             #expect(origin.server.log.map { $0.field("Accept-Encoding") } == [nil])
         }
     }
@@ -283,8 +283,8 @@ import Testing
         } _: { manager, origin in
             let result = try await manager.download(origin.url())
             #expect(result.text == "coded")
-            #expect(result.response.headerFields[Self.coding] == "zstd")
-            #expect(result.response.headerFields[.contentLength] == "5")
+            #expect(result.head.headerFields[Self.coding] == "zstd")
+            #expect(result.head.headerFields[.contentLength] == "5")
         }
     }
 

@@ -16,8 +16,8 @@ import Testing
             #expect(first.outcome == .downloaded)
             #expect(first.text == "hello")
             #expect(first.url == origin.url())
-            #expect(first.response.status == .ok)
-            #expect(first.response.headerFields[try #require(HTTPField.Name("X-Kind"))] == "a")
+            #expect(first.head.status == .ok)
+            #expect(first.head.headerFields[try #require(HTTPField.Name("X-Kind"))] == "a")
             #expect(first.cacheStatus == "fwd=uri-miss; fwd-status=200; stored")
             #expect(first.validity == nil)
             let second = try await manager.download(origin.url())
@@ -159,7 +159,7 @@ import Testing
             }
             #expect(error?.outcome == .downloadFailed)
             #expect(result.outcome == .downloadFailed)
-            #expect(result.response.status == .notFound)
+            #expect(result.head.status == .notFound)
             #expect(result.text == "nothing here")
             #expect(error?.description.contains("answered 404") == true)
         }
@@ -203,7 +203,7 @@ import Testing
         try await withManager {
             .answer(to: $0, fields: [("content-TYPE", "text/plain"), ("ETag", "\"1\""), ("X-Own", "a")], "x")
         } _: { manager, origin in
-            let fields = try await manager.download(origin.url()).response.headerFields
+            let fields = try await manager.download(origin.url()).head.headerFields
             let names = fields.map(\.name.rawName)
             for name in ["content-TYPE", "ETag", "X-Own"] { #expect(names.contains(name), "\(names)") }
             #expect(fields[.contentType] == "text/plain" && fields[.eTag] == "\"1\"")

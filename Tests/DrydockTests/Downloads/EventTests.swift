@@ -53,7 +53,7 @@ import Testing
             var lengths: [Int64?] = []
             for try await event in manager.events(for: origin.url("/chunked")) {
                 if case .began(_, let expected) = event { lengths.append(expected) }
-                if case .progress(let progress) = event { lengths.append(progress.expected) }
+                if case .progress(let progress) = event { lengths.append(progress.total) }
                 if case .finished(let result) = event { #expect(result.text == "hello, world") }
                 gate.open()
             }
@@ -76,19 +76,19 @@ import Testing
                 case .began: gates[0].open()
                 case .progress(let progress):
                     seen.append(progress)
-                    if progress.received % 100 == 0, progress.received < 300 {
-                        gates[Int(progress.received / 100)].open()
+                    if progress.completed % 100 == 0, progress.completed < 300 {
+                        gates[Int(progress.completed / 100)].open()
                     }
                 case .finished(let result): #expect(Array(result.data) == Pattern.bytes(0..<300))
                 case .stale, .uploaded: Issue.record("nothing is stored, and nothing is sent")
                 }
             }
-            #expect(seen.map(\.received).filter { $0 % 100 == 0 } == [100, 200, 300])
-            #expect(seen.allSatisfy { $0.expected == 300 })
-            #expect(seen.map(\.received) == seen.map(\.received).sorted())
+            #expect(seen.map(\.completed).filter { $0 % 100 == 0 } == [100, 200, 300])
+            #expect(seen.allSatisfy { $0.total == 300 })
+            #expect(seen.map(\.completed) == seen.map(\.completed).sorted())
             #expect(seen.last?.fraction == 1)
-            #expect(DownloadProgress(received: 3).fraction == nil)
-            #expect(DownloadProgress(received: 0, expected: 0).fraction == 1)
+            #expect(DownloadProgress(completed: 3).fraction == nil)
+            #expect(DownloadProgress(completed: 0, total: 0).fraction == 1)
         }
     }
 

@@ -119,14 +119,14 @@ import Testing
                         #expect(result.outcome == .beingChecked)
                         words.append("stale \(try readBytes(file.path).count)")
                     case .began, .uploaded: words.append("began")
-                    case .progress(let progress): if progress.received == progress.expected { words.append("whole") }
+                    case .progress(let progress): if progress.completed == progress.total { words.append("whole") }
                     case .finished(let result):
                         #expect(result.file == file)
                         words.append("\(result.outcome.rawValue) \(try readBytes(file.path).count)")
                     }
                 }
             } catch DownloadError.unacceptableStatus(let result) {
-                words.append("\(result.response.status.code)")
+                words.append("\(result.head.status.code)")
             }
             switch how {
             case "confirmed": #expect(words == ["stale 50000", "began", "whole", "confirmed 50000"])

@@ -88,7 +88,7 @@ import Testing
             guard core.clock.now() == began else { continue }
             isCompared = true
             #expect(result == expected)
-            #expect(atOnce.head.response == expected.response && atOnce.data == expected.data)
+            #expect(atOnce.head.response == expected.head && atOnce.data == expected.data)
             #expect(atOnce.head.outcome == .stillValid && expected.outcome == .stillValid)
             #expect(result.cacheStatus.hasSuffix("hit; ttl=+; detail=memory"), "\(result.cacheStatus)")
             let (ours, theirs) = lines.read { ($0.first, $0.last) }

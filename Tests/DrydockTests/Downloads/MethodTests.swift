@@ -21,8 +21,8 @@ import Testing
                     body: .data(Data("hello".utf8), contentType: "text/plain")
                 )
                 #expect(result.text == "made")
-                #expect(result.response.status.code == 201)
-                #expect(result.response.headerFields[.init("X-A")!] == "b")
+                #expect(result.head.status.code == 201)
+                #expect(result.head.headerFields[.init("X-A")!] == "b")
                 #expect(result.outcome == .downloaded)
             }
             #expect(origin.server.requests() == 2, "nothing of it is stored")
@@ -185,7 +185,7 @@ import Testing
 
     @Test func inStandardModeAPostIsPassedOn() async throws {
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
         } _: {
             .answer(to: $0, String(decoding: $0.body, as: UTF8.self))
         } _: { manager, origin in

@@ -38,13 +38,13 @@ import Testing
             let download = manager.start(origin.url())
             #expect(await eventually { download.state == .finished })
             #expect(try await download.result.text == "there")
-            #expect(download.progress == DownloadProgress(received: 5, expected: 5))
+            #expect(download.progress == DownloadProgress(completed: 5, total: 5))
             var words: [String] = []
             // Whoever comes later hears what has happened.
             for await event in download.events {
                 switch event {
                 case .began(let response, let expected): words.append("began \(response.status.code) \(expected ?? -1)")
-                case .progress(let progress): words.append("progress \(progress.received)")
+                case .progress(let progress): words.append("progress \(progress.completed)")
                 case .finished(let result): words.append("finished \(result.text)")
                 case .stale, .uploaded: words.append("another")
                 }
@@ -80,14 +80,14 @@ import Testing
             ])
         } _: { manager, origin async throws in
             let download = manager.start(origin.url())
-            #expect(await eventually { (download.progress?.received ?? 0) > 0 })
+            #expect(await eventually { (download.progress?.completed ?? 0) > 0 })
             download.suspend()
             #expect(download.state == .suspended)
             gate.open()
             // Another one, of the same kind and length, comes whole meanwhile.
             #expect(try await manager.start(origin.url("/other")).result.data.count == size)
             #expect(try await giveTurns(50, to: manager) == 2, "what nobody takes is not read")
-            #expect((download.progress?.received ?? 0) < Int64(size))
+            #expect((download.progress?.completed ?? 0) < Int64(size))
             download.resume()
             #expect(isWhole(try await download.result, size))
             #expect(origin.count("GET", "/a") == 1)
@@ -106,7 +106,7 @@ import Testing
             return OriginReply(steps)
         } _: { manager, origin async throws in
             let download = manager.start(origin.url())
-            #expect(await eventually { download.progress?.received == 200_000 })
+            #expect(await eventually { download.progress?.completed == 200_000 })
             download.suspend()
             gate.open()
             isCut.update { $0 = false }
@@ -125,10 +125,10 @@ import Testing
             reply($0)
         } _: { manager, origin async throws in
             let suspended = manager.start(origin.url())
-            #expect(await eventually { suspended.progress?.received == 1000 })
+            #expect(await eventually { suspended.progress?.completed == 1000 })
             suspended.suspend()
             let other = manager.start(origin.url())
-            #expect(await eventually { other.progress?.received == 1000 })
+            #expect(await eventually { other.progress?.completed == 1000 })
             gate.open()
             #expect(isWhole(try await other.result, size))
             #expect(suspended.state == .suspended)
@@ -163,7 +163,7 @@ import Testing
             reply($0)
         } _: { manager, origin async throws in
             let download = manager.start(origin.url())
-            #expect(await eventually { download.progress?.received == 1000 })
+            #expect(await eventually { download.progress?.completed == 1000 })
             if isSuspended { download.suspend() }
             download.cancel()
             let error = await failure { try await download.result }
@@ -181,7 +181,7 @@ import Testing
             reply($0)
         } _: { manager, origin async throws in
             let download = manager.start(origin.url())
-            #expect(await eventually { download.progress?.received == 1000 })
+            #expect(await eventually { download.progress?.completed == 1000 })
             if isSuspended { download.suspend() }
             #expect(manager.cancel(origin.url()) == 1)
             let error = await failure { try await download.result }
@@ -224,7 +224,7 @@ import Testing
             reply($0)
         } _: { manager, origin async throws in
             var download: Download? = manager.start(origin.url())
-            #expect(await eventually { download?.progress?.received == 1000 })
+            #expect(await eventually { download?.progress?.completed == 1000 })
             download?.suspend()
             download = nil
             #expect(await eventually { manager.downloadCount == 0 })
@@ -264,7 +264,7 @@ import Testing
             reply($0)
         } _: { manager, origin async throws in
             let download = manager.start(origin.url(), to: file)
-            #expect(await eventually { download.progress?.received == 1000 })
+            #expect(await eventually { download.progress?.completed == 1000 })
             download.suspend()
             gate.open()
             #expect(!FileManager.default.fileExists(atPath: file.path))

@@ -257,8 +257,8 @@ import Testing
                 }
                 let response = try await manager.send(request)
                 let steps = told.read { $0 }
-                #expect(steps.last == DownloadProgress(received: 1_000_000, expected: expected))
-                #expect(steps.map(\.received) == steps.map(\.received).sorted())
+                #expect(steps.last == DownloadProgress(completed: 1_000_000, total: expected))
+                #expect(steps.map(\.completed) == steps.map(\.completed).sorted())
                 #expect(try await response.body.collect(upTo: 10) == Data("thanks".utf8))
             }
         }
@@ -283,7 +283,7 @@ import Testing
                 }
             }
             #expect(steps == ["uploaded", "began", "progress", "thanks"])
-            #expect(last == DownloadProgress(received: 500_000, expected: 500_000))
+            #expect(last == DownloadProgress(completed: 500_000, total: 500_000))
         }
     }
 

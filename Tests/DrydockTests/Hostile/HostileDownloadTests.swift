@@ -200,7 +200,7 @@ import Testing
                 budget: .nan
             )
             $0.breaker = DownloadConfiguration.Breaker(failures: number, window: .seconds(-1), open: .seconds(-1))
-            $0.memory = DownloadConfiguration.MemoryLimits(size: number, count: number, largest: number)
+            $0.memory = DownloadConfiguration.MemoryLimits(size: number, count: number, maximumEntrySize: number)
             $0.leaving = .finishBeyond(.nan)
         } _: {
             .answer(to: $0, "hello")

@@ -311,7 +311,7 @@ import Testing
                     Issue.record("\(error as Any)")
                     return
                 }
-                #expect(result.response.status.code == 400, "that is what this origin says then")
+                #expect(result.head.status.code == 400, "that is what this origin says then")
             } else {
                 #expect(error?.originKind == .untrusted)
                 #expect(origin.log.isEmpty)

@@ -189,7 +189,7 @@ import Testing
             .then(OriginReply([.pattern(100, from: 100)]))
         } _: { manager, origin in
             for try await event in manager.events(for: origin.url()) {
-                if case .progress(let progress) = event, progress.received == 100 { break }
+                if case .progress(let progress) = event, progress.completed == 100 { break }
             }
             #expect(await eventually { manager.downloadCount == 0 })
             let next = Task { try await manager.download(origin.url()) }
@@ -235,7 +235,7 @@ import Testing
             let request = HTTPRequest(method: .head, scheme: "http", authority: origin.server.authority, path: "/a")
             let result = try await manager.download(request)
             #expect(result.data.isEmpty)
-            #expect(result.response.headerFields[.contentLength] == "5")
+            #expect(result.head.headerFields[.contentLength] == "5")
             #expect(origin.server.log.map(\.method) == ["HEAD"])
         }
     }
@@ -264,14 +264,14 @@ import Testing
             .answer(404, to: $0, "none")
         } _: { manager, origin in
             let result = try await manager.download(origin.url())
-            #expect(result.response.status == .notFound)
+            #expect(result.head.status == .notFound)
             #expect(result.text == "none")
         }
     }
 
     @Test func standardModeObeysTheOrigin() async throws {
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
         } _: { request in
             request.target == "/never"
                 ? .answer(to: request, fields: [("Cache-Control", "no-store")], "a")
@@ -346,7 +346,7 @@ import Testing
                 Issue.record("\(error as Any)")
                 return
             }
-            #expect(result.response.headerFields[.location] == "/b")
+            #expect(result.head.headerFields[.location] == "/b")
             #expect(origin.server.requests() == 1)
         }
     }
@@ -354,7 +354,7 @@ import Testing
     @Test func inStandardModeATemporaryRedirectIsAskedForAgain() async throws {
         let target = Monitor("/b")
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
         } _: { request in
             if request.target == "/a" {
                 return .answer(302, to: request, fields: [("Location", target.read { $0 })], "")

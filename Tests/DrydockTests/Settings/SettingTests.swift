@@ -56,7 +56,7 @@ import Testing
     @Test(arguments: [false, true])
     func theOriginMayBeOverridden(isOverridden: Bool) async throws {
         try await withManager {
-            $0.mode = .standard
+            $0.mode = .http
             $0.lifetime = .seconds(600)
             $0.overridesOrigin = isOverridden
         } _: {
@@ -200,7 +200,7 @@ import Testing
                 Issue.record("\(error as Any)")
                 return
             }
-            #expect(result.response.status.code == 302)
+            #expect(result.head.status.code == 302)
             #expect(try await manager.download(origin.url()).text == "there")
         }
     }

@@ -46,7 +46,7 @@ import Testing
             let seeded = try await pinned.download(origin.url("/b/?q=1"))
             #expect(seeded.outcome == .seeded)
             #expect(seeded.text == "of /b/?q=1")
-            #expect(seeded.response.headerFields[.init("X-Own")!] == "1")
+            #expect(seeded.head.headerFields[.init("X-Own")!] == "1")
             await pinned.close()
             #expect(origin.server.requests() == 0)
 
@@ -260,7 +260,7 @@ import Testing
         let result = try await manager.download(origin.url("/images/a.png"))
         #expect(result.text == "an old picture")
         #expect(result.outcome == .seeded)
-        #expect(result.response.headerFields[.lastModified] == Self.modified)
+        #expect(result.head.headerFields[.lastModified] == Self.modified)
         #expect(origin.server.requests() == 0)
         await manager.close()
     }

@@ -15,7 +15,7 @@ import Testing
             // The body is larger than a result may hold.
             $0.maximumBody = 1000
             $0.staleWhileRevalidate = .seconds(3600)
-            $0.mode = .library
+            $0.mode = .fixedLifetime
         } _: { _ in
             .pattern(3_000_000)
         } _: { manager, origin in
@@ -124,7 +124,7 @@ import Testing
             }
             #expect(reason.contains(folder.file("taken")), "\(reason)")
             #expect(readText(file.path()) == "hello")
-            #expect(result.response.status.code == 200)
+            #expect(result.head.status.code == 200)
             #expect(error?.description.contains(file.path()) == true, "\(String(describing: error))")
             #expect(error?.outcome == .downloadFailed)
             // Nothing else is left beside it, and what stood there does still.

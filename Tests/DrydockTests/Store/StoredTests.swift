@@ -195,7 +195,7 @@ import Testing
         let manager = makeManager(folder) {
             $0.memory = nil
             $0.disk?.size = 1_000_000
-            $0.disk?.largest = limit
+            $0.disk?.maximumEntrySize = limit
         }
         _ = try await manager.download(origin.url())
         if limit == nil {

@@ -165,7 +165,7 @@ extension ScriptedTransport {
         )
         upload.onUpload = { progress in told.withLock { $0.append(progress) } }
         _ = try await transport.send(upload)
-        #expect(told.withLock { $0 } == [DownloadProgress(received: 3, expected: 3)])
+        #expect(told.withLock { $0 } == [DownloadProgress(completed: 3, total: 3)])
         #expect(transport.requests.first?.body == Data([1, 2, 3]))
         await #expect(throws: DownloadError.self) { try await transport.send(upload) }
         #expect(transport.requests.count == 1)

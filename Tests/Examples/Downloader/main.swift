@@ -14,7 +14,7 @@ actor Display {
 
     func show(_ progress: DownloadProgress, of name: String, at place: Int) {
         let share = progress.fraction.map { Self.bar($0) } ?? Self.bar(0)
-        lines[place] = "\(share)  \(name)  \(progress.received) bytes"
+        lines[place] = "\(share)  \(name)  \(progress.completed) bytes"
         // Ten times a second is as often as anybody can read it.
         if isTerminal, drawn.duration(to: .now) > .milliseconds(100) { draw() }
     }
