@@ -85,7 +85,7 @@ let package = Package(
         module("TLS", ["CLibssl"]),
         module("HTTPWire"),
         module("YAML", ["CLibyaml"]),
-        module("HTTPCaching", ["CLibcrypto", "HTTPWire"]),
+        module("HTTPCaching", ["CLibcrypto", "HTTPWire", "Policies"]),
         module("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
         module("SQLite", ["CSQLite"]),
         module(

@@ -2,34 +2,7 @@
 // decoded.
 
 package import HTTPWire
-
-/// The content that the bodies of a route must have for a response to be stored.
-package enum ContentExpectation: String, Sendable, CaseIterable {
-    case any
-    case json
-    case jsonObject = "json-object"
-    case jsonArray = "json-array"
-    /// A property list, as XML or binary.
-    case plist
-    /// An image, recognized by its first bytes: PNG, JPEG, GIF, WebP, AVIF, HEIC, BMP, ICO, TIFF, JPEG XL, JPEG 2000,
-    /// SVG.
-    case image
-
-    /// The expected content in words, such as `a JSON text`.
-    package var noun: String {
-        switch self {
-        case .any: "anything"
-        case .json: "a JSON text"
-        case .jsonObject: "a JSON object"
-        case .jsonArray: "a JSON array"
-        case .plist: "a property list"
-        case .image: "an image"
-        }
-    }
-
-    /// Whether only the whole body can meet the expectation.
-    package var needsAll: Bool { self == .json || self == .jsonObject || self == .jsonArray }
-}
+package import Policies
 
 /// One body under inspection. Used on one loop.
 package final class ContentInspection {
@@ -60,7 +33,7 @@ package final class ContentInspection {
         self.expectation = expectation
         let codings = ContentCoding.codings(fields)
         decoder = codings.map { ContentDecoder($0) }
-        if codings == nil, expectation != .any {
+        if codings == nil, expectation != .anything {
             let name = fields.combined(.contentEncoding) ?? ""
             refuse("is coded as \(Self.printable(name.utf8.prefix(40))), which cannot be looked into")
         }
@@ -71,7 +44,8 @@ package final class ContentInspection {
     @discardableResult
     package func push(_ bytes: UnsafeRawBufferPointer) -> Bool {
         received += bytes.count
-        guard mismatch == nil, !isPastLimit, expectation != .any, expectation.needsAll || !isBeginningKnown, let decoder
+        guard mismatch == nil, !isPastLimit, expectation != .anything, expectation.needsAll || !isBeginningKnown,
+            let decoder
         else { return true }
         do throws(ContentDecoder.Malformed) {
             try decoder.push(bytes) { take($0) }
@@ -86,7 +60,7 @@ package final class ContentInspection {
     /// Ends the inspection of a complete body.
     /// - Returns: nil if it is the expected content, otherwise the reason.
     package func finish() -> String? {
-        guard mismatch == nil, expectation != .any, !isPastLimit else { return mismatch }
+        guard mismatch == nil, expectation != .anything, !isPastLimit else { return mismatch }
         if expectation.needsAll {
             if let decoder, !decoder.isAtEnd { refuse("ends in the middle of its content coding") }
             if mismatch == nil, !scanner.isComplete { refuse(decoded == 0 ? "is empty" : "ends too early") }

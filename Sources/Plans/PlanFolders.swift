@@ -96,7 +96,7 @@ extension SeedTable {
     /// - Throws: `PlanError` naming the file.
     mutating func phases(
         _ cache: CacheConfiguration,
-        expect: ContentExpectation = .any,
+        expect: ContentExpectation = .anything,
         types: ExpectedTypes? = nil
     ) throws(PlanError) -> PhasePlan? {
         var plan = PhasePlan(expect: expect, types: types)

@@ -15,17 +15,17 @@ package struct CollapseLimits: Sendable, Equatable {
     }
 }
 
-/// The treatment of a shared fetch when its last client has left.
-package enum ClientAbort: Sendable, Equatable {
-    /// The fetch continues, for later requests.
+/// The treatment of a transfer when everybody who waited for it has left.
+public enum AbandonmentPolicy: Sendable, Hashable {
+    /// The transfer goes on, and what comes is kept for later requests.
     case finish
-    /// The fetch ends.
+    /// The transfer ends.
     case abort
-    /// The fetch continues if at least this share of the body has arrived, 0 to 1; it ends if less has, or if the
+    /// The transfer goes on if at least this share of the body has arrived, 0 to 1; it ends if less has, or if the
     /// length is unknown.
-    case finishIf(Double)
+    case finishBeyond(Double)
 
-    /// Whether the fetch continues.
+    /// Whether the transfer goes on.
     /// - Parameters:
     ///   - received: the bytes of the body so far.
     ///   - length: the length of the whole body in bytes; nil if it is unknown.
@@ -33,7 +33,7 @@ package enum ClientAbort: Sendable, Equatable {
         switch self {
         case .finish: true
         case .abort: false
-        case .finishIf(let share): length.map { Double(received) >= share * Double($0) } ?? false
+        case .finishBeyond(let share): length.map { Double(received) >= share * Double($0) } ?? false
         }
     }
 }

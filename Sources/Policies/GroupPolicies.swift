@@ -151,8 +151,9 @@ package struct ValueCondition: Sendable, Equatable {
 
 // MARK: - Failures in a batch
 
-/// The effect of an item's failure on the others; the raw value is the word in options and documents.
-package enum BatchFailurePolicy: String, Sendable, Codable, CaseIterable {
+/// The effect of an item's failure on the others of its batch; the raw value is the word in options and documents.
+public enum BatchFailurePolicy: String, Sendable, Codable, CaseIterable {
+    /// The others are downloaded all the same.
     case `continue`
     /// No further item is begun; those in progress continue to their end, and the rest stays queued.
     case stop

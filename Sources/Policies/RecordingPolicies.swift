@@ -86,18 +86,19 @@ package struct RecordingRules: Sendable, Hashable {
 
 // MARK: - Seed folders
 
-/// The names of the files of a seed folder.
-package enum SeedLayout: String, Sendable, CaseIterable {
-    /// `HOST[:PORT]/PATH[?QUERY]`, with `….head.json` beside it for the properties that the file itself does not have.
+/// The names of the files of a seed folder; the raw value is the word in files.
+public enum SeedLayout: String, Sendable, CaseIterable {
+    /// `HOST[:PORT]/PATH[?QUERY]`, as `drydock seed export` writes it, with `….head.json` beside it for the properties
+    /// that the file itself does not have.
     case url
     /// `MD5(URL up to the last slash)_LAST`, with the dates in property lists: the folders of the old download manager.
-    case docker
+    case hashed = "docker"
 }
 
-/// The use of a seed folder.
-package enum SeedMode: String, Sendable, CaseIterable {
-    /// The seeds are used first, before memory and disk; they are never validated and never too old.
+/// The use of a seed folder; the raw value is the word in files.
+public enum SeedUse: String, Sendable, CaseIterable {
+    /// The seeds are used first, before memory and disk; they are never checked and never too old.
     case pinned
-    /// Seeds that are not stored are copied into the store as stale, so that the first use validates them.
-    case `import`
+    /// Seeds of which nothing is stored are copied into the store as stale, so that the first use checks them.
+    case imported = "import"
 }

@@ -35,7 +35,7 @@ import Testing
         #expect(a.expect == .image && b.expect == .jsonArray)
         // A nearer one replaces all of the farther one.
         #expect(b.cache.placeholder?.answer.status == 200 && b.cache.placeholder?.after == 300_000_000)
-        #expect(loaded.forward.cache.onClientAbort == .finishIf(0.5))
+        #expect(loaded.forward.cache.onClientAbort == .finishBeyond(0.5))
         #expect(loaded.forward.cache.fallback?.status == 200)
         for name in ["loading.png", "broken.png"] { #expect(loaded.files.contains(folder.path + "/" + name)) }
     }

@@ -40,8 +40,8 @@ import Testing
         let configuration = try folder.load(text)
         let seeds = configuration.services.map(\.cache.seed) + [configuration.services[0].endpoints[0].cache.seed]
         #expect(seeds.map { $0?.path.split(separator: "/").last } == ["seed", "seed", "own"])
-        #expect(seeds.map(\.?.mode) == [.pinned, .import, .import])
-        #expect(seeds.map(\.?.layout) == [.docker, .docker, .docker])
+        #expect(seeds.map(\.?.mode) == [.pinned, .imported, .imported])
+        #expect(seeds.map(\.?.layout) == [.hashed, .hashed, .hashed])
         #expect(configuration.forward.cache.seed?.layout == .url)
     }
 

@@ -39,11 +39,11 @@ import Testing
             #expect(Self.verdict(.image, body, coding: coding, pieces: size) == nil, "\(coding)")
         }
         for (coding, body) in Coded.htmlBy {
-            for expectation in ContentExpectation.allCases where expectation != .any {
+            for expectation in ContentExpectation.allCases where expectation != .anything {
                 let found = Self.verdict(expectation, body, coding: coding, pieces: size)
                 #expect(found?.hasPrefix("begins with \"<") == true, "\(coding) \(expectation): \(found ?? "-")")
             }
-            #expect(Self.verdict(.any, body, coding: coding, pieces: size) == nil)
+            #expect(Self.verdict(.anything, body, coding: coding, pieces: size) == nil)
         }
     }
 
@@ -202,10 +202,10 @@ import Testing
         let xml =
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"x\">\n"
         for body in ["bplist00\u{1}", xml + "<plist version=\"1.0\">", "<plist>"] {
-            #expect(Self.verdict(.plist, Array(body.utf8)) == nil)
+            #expect(Self.verdict(.propertyList, Array(body.utf8)) == nil)
         }
         for body in ["bplist", xml, "<html>", "{ a = b; }", xml + "<plis"] {
-            #expect(Self.verdict(.plist, Array(body.utf8)) != nil)
+            #expect(Self.verdict(.propertyList, Array(body.utf8)) != nil)
         }
     }
 

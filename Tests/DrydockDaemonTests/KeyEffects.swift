@@ -88,7 +88,7 @@ extension KeyEffect {
         "timeout.idle": .request { "\($0.timeouts)" },
         "timeout.total": .request { "\($0.timeouts)" },
         "timeout.tunnel": .request { "\($0.timeouts)" },
-        "response.expect": .request { "\($0.phases?.expect ?? .any)" },
+        "response.expect": .request { "\($0.phases?.expect ?? .anything)" },
         "response.type": .request { "\($0.phases?.types?.description ?? "any") \($0.policy)" },
         "response.success": policy,
         "log.bodies": .request { "\($0.policies.logBodies ?? 0)" },

@@ -58,7 +58,7 @@ enum RandomHeads {
     static func policy(_ generator: inout SeededGenerator) -> CachePolicy {
         CachePolicy(
             ttl: [nil, nil, 10].randomElement(using: &generator, or: nil),
-            revalidate: [.head, .conditional, .auto, .never].randomElement(using: &generator, or: .head),
+            revalidate: [.head, .conditional, .automatic, .never].randomElement(using: &generator, or: .head),
             staleWhileRevalidate: [0, 0, 30].randomElement(using: &generator, or: 0)
         )
     }

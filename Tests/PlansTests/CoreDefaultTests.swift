@@ -35,7 +35,7 @@ import Upstream
     @Test func ofFetches() {
         #expect(Self.service.timeout == Timeouts())
         #expect(Self.service.cache.collapse == CollapseLimits())
-        #expect(Self.service.cache.onClientAbort == .finish && Self.service.expect == .any)
+        #expect(Self.service.cache.onClientAbort == .finish && Self.service.expect == .anything)
         let placeholder = PlaceholderConfiguration(answer: StandInConfiguration(file: "/x"))
         #expect(placeholder.after == PhasePlan().placeholderDelay)
     }

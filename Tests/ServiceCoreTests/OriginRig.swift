@@ -78,7 +78,7 @@ final class OriginRig: Sendable {
     init(
         _ limits: AdmissionLimits = AdmissionLimits(),
         retry: RetryPolicy = RetryPolicy(),
-        expect: ContentExpectation = .any,
+        expect: ContentExpectation = .anything,
         breaker: BreakerPolicy? = nil,
         attempts: Int = .max,
         events: EventHub? = nil,

@@ -20,7 +20,7 @@ enum SeedNames {
     static func candidates(_ url: String, _ layout: SeedLayout) -> [String] {
         switch layout {
         case .url: unique([plain(url), decoded(url)].compactMap { $0 })
-        case .docker: docker(url)
+        case .hashed: docker(url)
         }
     }
 

@@ -28,9 +28,9 @@ package final class SeedFolder: Sendable, Equatable {
     /// The path of the folder, as the configuration names it.
     package let path: String
     package let layout: SeedLayout
-    package let mode: SeedMode
-    /// A number that differs each time a folder is opened, and is never 0: a head that was prepared for an earlier
-    /// state of the folder must not be used.
+    package let mode: SeedUse
+    /// Changes each time a folder is opened, never 0: a head that was prepared for an earlier state of
+    /// the folder must not be used.
     package let identity: UInt64
     let files: SeedFiles
     let names: Set<String>
@@ -46,12 +46,12 @@ package final class SeedFolder: Sendable, Equatable {
     package init(
         path: String,
         layout: SeedLayout = .url,
-        mode: SeedMode = .pinned,
+        mode: SeedUse = .pinned,
         pool: IOPool,
         onTrouble: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(SeedError) {
         files = try SeedFiles(path)
-        dates = layout == .docker ? try SeedDates(files) : SeedDates()
+        dates = layout == .hashed ? try SeedDates(files) : SeedDates()
         names = try files.list(deep: layout == .url).filter { !SeedDates.names.contains($0) }
         count = names.count { !$0.hasSuffix(SeedNames.headSuffix) }
         self.path = path
@@ -272,7 +272,7 @@ extension SeedFolder {
     package static func layout(of path: String) throws(SeedError) -> SeedLayout {
         let names = try SeedFiles(path).list(deep: false)
         let isOld = !names.isDisjoint(with: SeedDates.names) || names.contains(where: SeedNames.isDocker)
-        return isOld ? .docker : .url
+        return isOld ? .hashed : .url
     }
 
     /// The seeds of a URL that were not taken before; they count as taken from now on.
@@ -319,7 +319,7 @@ extension SeedFolder {
     }
 
     private func urls(_ name: String, _ parents: [String: String]) -> [String] {
-        if layout == .docker { return SeedNames.dockerURL(name, parents).map { [$0] } ?? [] }
+        if layout == .hashed { return SeedNames.dockerURL(name, parents).map { [$0] } ?? [] }
         let headName = name + SeedNames.headSuffix
         if names.contains(headName), let bytes = try? files.read(headName), let url = try? SeedHead.decode(bytes).url {
             return [url]

@@ -162,7 +162,7 @@ package enum TextRule: Sendable {
             }
             return url.description
         case .clientAbort:
-            guard ClientAbort(words: text) != nil else {
+            guard AbandonmentPolicy(words: text) != nil else {
                 throw ScalarProblem("does not know '\(text)'; it takes finish, abort or finish-if 50%")
             }
             return text

@@ -77,14 +77,14 @@ extension KeyTable {
             ),
             KeyDescriptor(
                 "revalidate",
-                .choice(RevalidateMethod.allCases.map(\.rawValue)),
+                .choice(ValidationMethod.allCases.map(\.rawValue)),
                 default: "head",
                 "How a stale response is validated: by HEAD, by a conditional GET, by whichever costs less, or never (a stale response counts as missing, and in library mode no response becomes stale).",
                 inherited: .endpoints
             ),
             KeyDescriptor(
                 "compare",
-                .list(.choice(CompareRule.allCases.map(\.rawValue))),
+                .list(.choice(ComparisonRule.allCases.map(\.rawValue))),
                 default: "[etag, last-modified, length]",
                 "Library mode: which parts of the answer to a HEAD must equal the stored response.",
                 inherited: .endpoints
@@ -98,7 +98,7 @@ extension KeyTable {
             ),
             KeyDescriptor(
                 "gone",
-                .choice(GonePolicy.allCases.map(\.rawValue)),
+                .choice(MissingRule.allCases.map(\.rawValue)),
                 default: "pass",
                 "What happens if validation returns 404 or 410: pass sends it to the client and keeps the stored response, serve-stale answers with the stored response, evict removes it.",
                 inherited: .endpoints
@@ -198,7 +198,7 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var ttlByStatus: [Int: Int64] = [:]
     /// Whether `ttl` and `ttl_by_status` win over what the origin says.
     package var overrideOrigin: Bool
-    package var revalidate: RevalidateMethod
+    package var revalidate: ValidationMethod
     /// The seconds for which a stale response may be served while it is refreshed in the background, unless it has a
     /// directive of its own (RFC 5861 section 3). Default: 0.
     package var staleWhileRevalidate: Int64
@@ -208,11 +208,11 @@ package struct CacheConfiguration: Sendable, Equatable {
     /// Whether another variant answers while the origin fails. Default: none.
     package var otherVariant: OtherVariantPolicy
     /// The parts of a response that a validation by HEAD compares in library mode. Default: all of them.
-    package var compare: [CompareRule]
+    package var compare: [ComparisonRule]
     /// The seconds between a failed validation and the next one. Default: 30.
     package var checkPause: Int64
     /// The treatment of a stored response whose validation returns 404 or 410. Default: pass.
-    package var gone: GonePolicy
+    package var gone: MissingRule
     /// The methods whose responses are stored. Default: GET.
     package var methods: [StoredMethod]
     /// The patterns of the names of query items that are not part of the cache key.
@@ -240,7 +240,7 @@ package struct CacheConfiguration: Sendable, Equatable {
     package var placeholder: PlaceholderConfiguration?
     /// The answer if the fetch fails and nothing is stored; nil for a problem document.
     package var fallback: StandInConfiguration?
-    package var onClientAbort: ClientAbort
+    package var onClientAbort: AbandonmentPolicy
 }
 
 extension CacheConfiguration {
@@ -259,7 +259,7 @@ extension CacheConfiguration {
         }
         overrideOrigin = reader.bool("override_origin")
         revalidate = reader.choice(always: "revalidate")
-        compare = reader.texts("compare").compactMap(CompareRule.init)
+        compare = reader.texts("compare").compactMap(ComparisonRule.init)
         checkPause = reader.seconds(always: "check_pause")
         gone = reader.choice(always: "gone")
         staleWhileRevalidate = reader.seconds(always: "stale_while_revalidate")
@@ -276,7 +276,7 @@ extension CacheConfiguration {
         minLength = reader.bytes(always: "min_length")
         collapse = CollapseLimits(reader.section("collapse"))
         storeAs = reader.text("store_as")
-        onClientAbort = reader.always { $0.text("on_client_abort").flatMap(ClientAbort.init(words:)) }
+        onClientAbort = reader.always { $0.text("on_client_abort").flatMap(AbandonmentPolicy.init(words:)) }
     }
 }
 

@@ -174,15 +174,15 @@ extension RetryPolicy {
     init(_ reader: SectionReader, own: SectionReader? = nil) {
         self.init(
             count: reader.int(always: "count"),
-            delay: reader.nanoseconds(always: "delay"),
+            delay: .nanoseconds(reader.nanoseconds(always: "delay")),
             backoff: reader.int(always: "backoff"),
+            longestDelay: reader.nanoseconds("max_delay").map { .nanoseconds($0) },
             jitter: reader.always { $0.share("jitter") },
             causes: Set(reader.texts("when").compactMap { RetryCause($0) }),
-            maxRetryAfter: reader.nanoseconds(always: "retry_after"),
+            longestRetryAfter: .nanoseconds(reader.nanoseconds(always: "retry_after")),
             methods: reader.choice(always: "methods"),
             budget: reader.always { $0.share("budget") }
         )
-        maxDelay = reader.nanoseconds("max_delay")
         guard let preset = reader.text("preset").flatMap({ RetryPreset(rawValue: $0) })?.policy else { return }
         let beside = own.flatMap { $0.entry("preset") == nil ? nil : $0 } ?? reader
         if beside.entry("delay") == nil { delay = preset.delay }
@@ -200,7 +200,7 @@ extension Resolver {
     ///   - own: the section `retry` of a service, an endpoint or forward mode, without what it inherited.
     ///   - label: the name of the section in messages.
     mutating func check(maxDelay own: SectionReader, _ policy: RetryPolicy, label: String) {
-        guard let longest = policy.maxDelay, longest < policy.delay,
+        guard let longest = policy.longestDelay, longest < policy.delay,
             let place = own.place("max_delay") ?? own.place("delay") ?? own.place("preset")
         else { return }
         fail(
@@ -216,8 +216,8 @@ extension BreakerPolicy {
         guard let failures = reader.int("failures") else { return nil }
         self.init(
             failures: failures,
-            window: reader.nanoseconds(always: "window"),
-            open: reader.nanoseconds(always: "open")
+            window: .nanoseconds(reader.nanoseconds(always: "window")),
+            pause: .nanoseconds(reader.nanoseconds(always: "open"))
         )
     }
 }

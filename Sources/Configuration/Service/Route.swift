@@ -197,7 +197,7 @@ extension Resolver {
         settings.errorMapping = errorMapping(reader.section("error"), reader.section("response"))
         check(success: own, settings.success)
         check(maxDelay: own.section("retry"), settings.retry, label: "retry")
-        check(retry: own, looksInside: settings.expect != .any || settings.types != nil || settings.mapping != nil)
+        check(retry: own, looksInside: settings.expect != .anything || settings.types != nil || settings.mapping != nil)
         check(logBodies: own.section("log"))
         settings.recording = recording(reader, own: own)
         settings.faults = faults(reader)

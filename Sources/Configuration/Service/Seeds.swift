@@ -14,7 +14,7 @@ extension KeyTable {
         ),
         KeyDescriptor(
             "seed_mode",
-            .choice(SeedMode.allCases.map(\.rawValue)),
+            .choice(SeedUse.allCases.map(\.rawValue)),
             default: "pinned",
             "pinned searches the folder first, and its responses never become stale; import copies responses that are not stored yet, as stale responses, so that their first use validates them.",
             inherited: .endpoints
@@ -34,7 +34,7 @@ package struct SeedConfiguration: Sendable, Hashable {
     /// The absolute path of a folder that existed when the configuration was read.
     package var path: String
     /// The use of the folder. Default: pinned.
-    package var mode: SeedMode
+    package var mode: SeedUse
     /// The names of the files in the folder. Default: url.
     package var layout: SeedLayout
 }

@@ -146,7 +146,7 @@ extension Resolver {
     }
 }
 
-extension ClientAbort {
+extension AbandonmentPolicy {
     /// Parses `finish`, `abort` or `finish-if N%`; nil if the words are none of these.
     init?(words text: String) {
         let words = text.split(separator: " ")
@@ -155,7 +155,7 @@ extension ClientAbort {
         case 1 where words[0] == "abort": self = .abort
         case 2 where words[0] == "finish-if":
             guard let share = try? Units.share(String(words[1])) else { return nil }
-            self = .finishIf(share)
+            self = .finishBeyond(share)
         default: return nil
         }
     }

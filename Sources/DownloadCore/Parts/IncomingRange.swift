@@ -137,7 +137,8 @@ extension FetchContext {
     func isUnstored(_ plan: RangeFetchPlan, _ ask: CacheRequest) -> Bool {
         // Inspection needs the body from its first byte, which a part does not have.
         plan.partial == nil
-            && (ask.phases?.expect ?? .any != .any || notes.recentlyUnstoredParts.contains(ask.key, now: clock.now()))
+            && (ask.phases?.expect ?? .anything != .anything
+                || notes.recentlyUnstoredParts.contains(ask.key, now: clock.now()))
     }
 
     /// Updates the head of stored parts by the fields of a part or of a check (RFC 9111 sections 3.4 and 4.3.4), unless

@@ -53,7 +53,7 @@ extension SharedFetchRunner {
             return settle(.stalePart(partial, cause: .status(answer.status)))
         case ..<400: if ask.policy.isSuccess(answer.status) { forget(plan) }
         case 404, 410:
-            if ask.policy.gone == .evict { forget(plan) }
+            if ask.policy.gone == .remove { forget(plan) }
         default: break
         }
         try await pass(plan, head, stream, times, on: loop)

@@ -18,7 +18,7 @@ package struct CacheRequest: Sendable {
         var headFormatID: UInt64
         var collapse: CollapseLimits
         var phases: PhasePlan?
-        var onClientAbort = ClientAbort.finish
+        var onClientAbort = AbandonmentPolicy.finish
         var prepare: @Sendable (StoredHead) -> [UInt8]
         var seed: SeedFolder?
         var content: RequestContent?
@@ -86,8 +86,8 @@ package struct CacheRequest: Sendable {
         get { box.members.phases }
         set { members.phases = newValue }
     }
-    /// The effect on the fetch when its last client has left; ``ClientAbort/finish`` by default.
-    package var onClientAbort: ClientAbort {
+    /// What happens to the fetch when its last client has left; ``AbandonmentPolicy/finish`` by default.
+    package var onClientAbort: AbandonmentPolicy {
         get { box.members.onClientAbort }
         set { members.onClientAbort = newValue }
     }

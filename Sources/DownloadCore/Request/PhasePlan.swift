@@ -54,7 +54,7 @@ package struct PhasePlan: Sendable, Equatable {
         placeholder: SubstituteResponse? = nil,
         placeholderDelay: UInt64 = 300_000_000,
         fallback: SubstituteResponse? = nil,
-        expect: ContentExpectation = .any,
+        expect: ContentExpectation = .anything,
         types: ExpectedTypes? = nil
     ) {
         self.placeholder = placeholder
@@ -70,21 +70,21 @@ package struct PhasePlan: Sendable, Equatable {
     /// The name of the expectation that responses are stored under (`CachePolicy.expectation`); nil if nothing is
     /// expected.
     package var expectation: String? {
-        expect == .any && types == nil ? nil : "\(expect.rawValue) \(types?.description ?? "*/*")"
+        expect == .anything && types == nil ? nil : "\(expect.rawValue) \(types?.description ?? "*/*")"
     }
 
     /// The expectation for seeds, which have not come through a fetch; nil if nothing is expected.
     package static func seedExpectation(_ plan: PhasePlan?, _ policy: CachePolicy) -> SeedExpectation? {
         let expectation = plan?.expectation
         if expectation == nil, policy.success == nil { return nil }
-        let (expect, types) = (plan?.expect ?? .any, plan?.types)
+        let (expect, types) = (plan?.expect ?? .anything, plan?.types)
         let name = "\(expectation ?? "") of \(policy.success?.text ?? "any success")"
         return SeedExpectation(name: name) { head, next in
             if policy.success != nil, !policy.isSuccess(head.status) { return "has the status \(head.status)" }
             if 200..<300 ~= head.status, let found = types?.mismatch(head.fields) {
                 return "has \(found)"
             }
-            guard expect != .any, head.status == 200 || head.status == 203 else { return nil }
+            guard expect != .anything, head.status == 200 || head.status == 203 else { return nil }
             let inspection = ContentInspection(expect, head.fields)
             while inspection.mismatch == nil, expect.needsAll || !inspection.isBeginningKnown {
                 let bytes = try next()

@@ -57,7 +57,7 @@ package final class SeedAnswers: Sendable {
     /// Imports the files of a seed folder that match a request without a stored response, each file once.
     /// - Returns: whether a response was stored, so that the store should be searched again.
     func imports(_ ask: CacheRequest, _ seed: SeedFolder) async -> Bool {
-        guard seed.mode == .import, ask.content == nil, seed.mayHave(ask.key) else { return false }
+        guard seed.mode == .imported, ask.content == nil, seed.mayHave(ask.key) else { return false }
         var hasStored = false
         for copy in await seed.take(ask.key, expecting: PhasePlan.seedExpectation(ask.phases, ask.policy)) {
             if case .imported = await adopt(copy, as: ask.key, ask.policy) { hasStored = true }

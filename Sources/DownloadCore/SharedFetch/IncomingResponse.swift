@@ -143,8 +143,8 @@ final class IncomingResponse {
             }
             throw .cancelled
         }
-        // A response that was requested later than this one and has been stored meanwhile still exists.
-        if let stale = runner.stale, isGone, ask.policy.gone == .evict, !context.store.isSuperseded(stale) {
+        // What was asked for later than this and has been stored meanwhile is not gone.
+        if let stale = runner.stale, isGone, ask.policy.gone == .remove, !context.store.isSuperseded(stale) {
             context.store.remove(stale)
         }
         var options = GrowingBodyOptions(spill: spill, budget: context.budget, keepsStart: isStored)
@@ -368,8 +368,10 @@ final class ExpectedContent {
         _ stream: FetchStream,
         on loop: isolated EventLoop
     ) async throws(FetchError) {
-        // A response with another status is not a representation of the resource.
-        guard let expect = ask.phases?.expect, expect != .any, head.status == 200 || head.status == 203 else { return }
+        // Other statuses tell something else than what the resource is.
+        guard let expect = ask.phases?.expect, expect != .anything, head.status == 200 || head.status == 203 else {
+            return
+        }
         let inspection = ContentInspection(expect, head.fields)
         self.inspection = inspection
         let isEnough = { [self] (bytes: UnsafeRawBufferPointer) in

@@ -1,10 +1,10 @@
 // What past answers showed about keys and their origins: counted, remembered for a while, and reported to the operator.
 
 package import CacheStore
-package import Content
 import EventLoop
 import HTTPCaching
 package import Logging
+package import Policies
 import Synchronization
 
 /// Notes about keys. They are lost at a restart, and each table is limited.

@@ -135,7 +135,7 @@ final class VariantUpdate: Sendable {
             case .changed(.etag), .changed(.lastModified), .changed(.length):
                 // A check keeps the response that it is for, because that may still answer if the fetch fails.
                 if check == nil || response !== known.stale { await outdate(response, check, on: loop) }
-            case .gone where check == nil && ask.policy.gone == .evict: await outdate(response, check, on: loop)
+            case .gone where check == nil && ask.policy.gone == .remove: await outdate(response, check, on: loop)
             case .changed, .gone, .failed: break
             }
         }

@@ -2,8 +2,9 @@
 // found by.
 
 public import FoundationEssentials
-import HTTPCaching
 public import HTTPTypes
+// The policies are words of this module, too: programs see them with `import Drydock`.
+@_exported public import Policies
 import ServiceCore
 
 /// The settings of a manager; a change makes another manager. What is not set has the default that stands with it.
@@ -19,12 +20,17 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// In ``Mode/http``, whether ``lifetime`` and ``lifetimes`` count although the origin says otherwise; never over
     /// `no-store` and `private`. False by default.
     public var overridesOrigin = false
-    /// What a stored response is found by, besides its URL; nothing by default.
-    public var keys = Keys()
+    /// Names of query items that are no part of what a stored response is found by, such as `utm_*`: `*` stands for
+    /// anything, and names are compared as they are sent. The origin gets such items only where nothing may be stored
+    /// (``DownloadOptions/bypassesStore``). None by default.
+    public var ignoredQueryItems: [String] = []
+    /// Fields of the request by whose values a stored response is found, besides its URL, for an origin that answers by
+    /// them without saying so in Vary; none by default.
+    public var keyFields: [HTTPField.Name] = []
     /// Variants of one URL that are kept, by the fields that Vary names; the oldest goes. 32 by default.
     public var maximumVariants = 32
     /// How a stored response that is no longer valid is checked. By HEAD, by default.
-    public var check = Check.head
+    public var validation = ValidationMethod.head
     /// How long a stored response is used without another check after one that failed; 30 seconds by default.
     public var checkPause = Duration.seconds(30)
     /// For so long after its lifetime a response is used at once while it is checked behind; zero by default.
@@ -32,14 +38,15 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// For so long after its lifetime a response is used when the origin fails; nil, the default, is without a limit in
     /// ``Mode/fixedLifetime``, and one day in ``Mode/http``.
     public var staleIfError: Duration?
-    /// What becomes of a stored response when a check answers 404 or 410. ``Gone/fail`` by default.
-    public var gone = Gone.fail
+    /// What becomes of a stored response when a check answers 404 or 410. ``MissingRule/fail`` by default.
+    public var missing = MissingRule.fail
     /// What a check by HEAD compares in ``Mode/fixedLifetime``, the most telling first; all of them by default.
-    public var comparisons = Comparison.allCases
+    public var comparisons = ComparisonRule.allCases
     /// Bytes that a body must have to be kept; a shorter one is downloaded each time. 0 by default.
     public var minimumLength: Int64 = 0
-    /// What becomes of a transfer when everybody who waited for it has left. ``Leaving/finish`` by default.
-    public var leaving = Leaving.finish
+    /// What becomes of a transfer when everybody who waited for it has left. ``AbandonmentPolicy/finish`` by
+    /// default.
+    public var abandonment = AbandonmentPolicy.finish
     /// Whether what is stored answers more than one user, by the rules of RFC 9111 for shared caches: nothing is kept
     /// that is `private`, or that answers a request with credentials and does not allow it. False by default: such
     /// responses are kept, and found by requests with the same credentials alone.
@@ -48,12 +55,9 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// without, `https` is meant. Of names that match an origin, the one that says the most counts. A request with an
     /// `Authorization` of its own is sent as it is, and no other origin gets them after a redirect. None by default.
     public var credentials: [String: CredentialSource] = [:]
-    /// Whether cookies that origins set are sent to them again, and where they are kept. ``CookieStorage/none`` by default.
-    public var cookies = CookieStorage.none
-    /// What becomes of responses that set a cookie. ``SetCookieRule/strict`` by default.
-    public var setCookie = SetCookieRule.strict
-    /// What becomes of the answers to requests with cookies. ``CookieRule/explicit`` by default.
-    public var storesWithCookies = CookieRule.explicit
+    /// Whether cookies that origins set are sent to them again, where they are kept, and what is stored of answers with cookies. ``CookieSettings/none`` by
+    /// default.
+    public var cookies = CookieSettings.none
     /// What may be kept in memory; nil keeps nothing there. 64 MiB by default.
     public var memory: MemoryLimits? = MemoryLimits()
     /// What may be kept on disk, and where; nil keeps nothing there. 1 GiB by default.
@@ -75,11 +79,11 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// The hosts that a redirect may lead to besides the one that was asked: `HOST` or `HOST:PORT`, where `HOST` may be
     /// `*.example.com` or `*`. An internal address must be named by its host alone. nil, the default, is any.
     public var redirectHosts: [String]?
-    /// How a request that failed is made again. ``Retry/never`` by default.
-    public var retry = Retry.never
+    /// How a request that failed is made again. ``RetryPolicy/never`` by default.
+    public var retry = RetryPolicy.never
     /// When an origin that fails is left alone: downloads of what is not stored fail then without asking it
     /// (``OriginFailure/Kind/leftAlone``). nil, the default, is never.
-    public var breaker: Breaker?
+    public var breaker: BreakerPolicy?
     /// The statuses of an answer that is a success, of single downloads and in batches; every other one is an error.
     /// 200 to 299 by default.
     public var acceptedStatuses = 200..<300
@@ -102,7 +106,7 @@ public struct DownloadConfiguration: Sendable, Hashable {
 
 extension DownloadConfiguration {
     /// Who says how long a response stays valid.
-    public enum Mode: String, Sendable, Hashable, CaseIterable {
+    public enum Mode: Sendable, Hashable, CaseIterable {
         /// The manager: ``DownloadConfiguration/lifetime`` counts, whatever the fields of the response say. For origins
         /// whose fields say nothing useful.
         case fixedLifetime
@@ -110,76 +114,17 @@ extension DownloadConfiguration {
         case http
     }
 
-    /// How a stored response is checked that is no longer valid.
-    public enum Check: String, Sendable, Hashable, CaseIterable {
-        /// By HEAD: where Last-Modified, ETag or length differ from what is stored, a GET follows.
-        case head
-        /// By a GET with conditions, which brings the new body at once.
-        case conditional
-        /// By whichever of the two costs less, from what the origin was seen to do.
-        case automatic
-        /// No check is made: what is stored is valid for ever. In ``Mode/http`` it counts as absent once it is stale.
-        case never
-    }
-
-    /// What a check by HEAD compares with what is stored.
-    public enum Comparison: String, Sendable, Hashable, CaseIterable {
-        /// The entity tag (RFC 9110 section 8.8.3).
-        case entityTag
-        /// Last-Modified, for inequality: an older one is another one, too.
-        case lastModified
-        /// The length of the body.
-        case length
-    }
-
-    /// What becomes of a stored response when a check answers 404 or 410.
-    public enum Gone: String, Sendable, Hashable, CaseIterable {
-        /// The download fails with that status; the stored response stays, and is checked again the next time.
-        case fail
-        /// The stored response is the result, as if the origin had failed: ``DownloadOutcome/checkFailed``.
-        case useStored
-        /// The download fails with that status, and the stored response goes.
-        case remove
-    }
-
-    /// What becomes of a transfer when everybody who waited for it has left.
-    public enum Leaving: Sendable, Hashable {
-        /// The transfer goes on, and what comes is kept.
-        case finish
-        /// The transfer ends.
-        case abort
-        /// It goes on where at least this share of the body has come, from 0 to 1, and ends where less has, or
-        /// where nobody knows the length.
-        case finishBeyond(Double)
-    }
-
     /// A folder of resources that are there before anything is downloaded.
     public struct Seeds: Sendable, Hashable {
-        /// How the files are named.
-        public enum Layout: String, Sendable, Hashable, CaseIterable {
-            /// `HOST/PATH`, as `drydock seed export` writes it.
-            case url
-            /// `MD5(URL without its last part)_LAST`, with dates in property lists: the folders of the library Docker.
-            case docker
-        }
-
-        /// What the folder is used for.
-        public enum Use: String, Sendable, Hashable, CaseIterable {
-            /// Searched first; what is found is never checked and never too old.
-            case pinned
-            /// Copied into the store where nothing is stored, no longer valid, so that the first use checks it.
-            case imported
-        }
-
         /// The folder; it is listed when the manager opens.
         public var folder: URL
-        /// How the files are named; ``Layout/url`` by default.
-        public var layout: Layout
-        /// What the folder is used for; ``Use/pinned`` by default.
-        public var use: Use
+        /// How the files are named; ``SeedLayout/url`` by default.
+        public var layout: SeedLayout
+        /// What the folder is used for; ``SeedUse/pinned`` by default.
+        public var use: SeedUse
 
         /// Seeds in `folder`.
-        public init(folder: URL, layout: Layout = .url, use: Use = .pinned) {
+        public init(folder: URL, layout: SeedLayout = .url, use: SeedUse = .pinned) {
             self.folder = folder
             self.layout = layout
             self.use = use
@@ -306,50 +251,4 @@ extension DownloadConfiguration {
             self.key = key
         }
     }
-}
-
-// MARK: - Keys
-
-extension DownloadConfiguration {
-    /// What a stored response is found by, besides its URL, and what of the URL does not count.
-    public struct Keys: Sendable, Hashable {
-        /// Names of query items that do not count, such as `utm_*`: `*` stands for anything, and names are compared as
-        /// they are sent. The origin gets such items only where nothing may be stored
-        /// (``DownloadOptions/bypassesStore``). None by default.
-        public var ignoredQueryItems: [String]
-        /// Fields of the request whose values count, for an origin that answers by them without saying so in Vary; none
-        /// by default.
-        public var fields: [HTTPField.Name]
-
-        /// Keys by these rules.
-        public init(ignoredQueryItems: [String] = [], fields: [HTTPField.Name] = []) {
-            self.ignoredQueryItems = ignoredQueryItems
-            self.fields = fields
-        }
-    }
-}
-
-extension DownloadConfiguration.Keys {
-    var rules: KeyRules { KeyRules(ignoreQuery: ignoredQueryItems, fields: fields.map(\.canonicalName)) }
-}
-
-// MARK: - Closures among settings
-
-/// A value that has no equality of its own, with that of its place.
-struct Identified<Value: Sendable>: Sendable, Hashable {
-    private final class Place: Sendable {
-        let value: Value
-
-        init(_ value: Value) { self.value = value }
-    }
-
-    private let place: Place
-
-    init(_ value: Value) { place = Place(value) }
-
-    var value: Value { place.value }
-
-    static func == (left: Self, right: Self) -> Bool { left.place === right.place }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(place)) }
 }

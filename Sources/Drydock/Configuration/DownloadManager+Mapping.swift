@@ -36,12 +36,12 @@ extension DownloadRequest {
         )
         if options.usesSeeds { ask.seed = seed }
         ask.content = content.map { RequestContent($0) }
-        let expect = options.expectation.content
-        if expect != .any || types != nil { ask.phases = PhasePlan(expect: expect, types: types) }
+        let expect = options.expectation
+        if expect != .anything || types != nil { ask.phases = PhasePlan(expect: expect, types: types) }
         // What was stored without it is a miss: nobody has looked into it.
         ask.policy.expectation = ask.phases?.expectation
         ask.urgency = FetchUrgency((options.priority ?? .normal).urgency)
-        ask.onClientAbort = configuration.leaving.clientAbort
+        ask.onClientAbort = configuration.abandonment
         return ask
     }
 }
@@ -54,19 +54,19 @@ extension DownloadConfiguration {
             ttl: (options.lifetime ?? lifetime).wholeSeconds,
             ttlByStatus: lifetimes(for: options).mapValues(\.wholeSeconds),
             overrideOrigin: overridesOrigin && options.mode == nil,
-            revalidate: check.method,
+            revalidate: validation,
             staleIfError: staleIfError?.wholeSeconds,
             staleWhileRevalidate: staleWhileRevalidate.wholeSeconds,
             maxVariants: max(1, maximumVariants),
             targetedFields: [],
             memory: memory != nil,
             disk: disk != nil,
-            compare: comparisons.map(\.rule),
+            compare: comparisons,
             checkPause: checkPause.wholeSeconds,
-            gone: gone.policy,
+            gone: missing,
             minLength: minimumLength,
-            setCookie: setCookie.policy,
-            cookies: storesWithCookies.policy
+            setCookie: cookies.setCookie,
+            cookies: cookies.requestCookie
         )
         policy.isShared = isShared
         return policy
@@ -107,103 +107,24 @@ extension DownloadConfiguration.Mode {
     }
 }
 
-extension DownloadConfiguration.Check {
-    fileprivate var method: RevalidateMethod {
-        switch self {
-        case .head: .head
-        case .conditional: .conditional
-        case .automatic: .auto
-        case .never: .never
-        }
-    }
-}
-
-extension DownloadConfiguration.Comparison {
-    fileprivate var rule: CompareRule {
-        switch self {
-        case .entityTag: .etag
-        case .lastModified: .lastModified
-        case .length: .length
-        }
-    }
-}
-
-extension DownloadConfiguration.Gone {
-    fileprivate var policy: GonePolicy {
-        switch self {
-        case .fail: .pass
-        case .useStored: .serveStale
-        case .remove: .evict
-        }
-    }
-}
-
-extension DownloadOptions.Expectation {
-    var content: ContentExpectation {
-        switch self {
-        case .anything: .any
-        case .json: .json
-        case .jsonObject: .jsonObject
-        case .jsonArray: .jsonArray
-        case .propertyList: .plist
-        case .image: .image
-        }
-    }
-}
-
-extension DownloadConfiguration.Leaving {
-    fileprivate var clientAbort: ClientAbort {
-        switch self {
-        case .finish: .finish
-        case .abort: .abort
-        case .finishBeyond(let share): .finishIf(share)
-        }
-    }
-}
-
 extension DownloadConfiguration.Seeds {
     /// Lists the folder; blocks.
     /// - Throws: `SeedError`, or `DownloadError` where it is no folder.
     func open(_ pool: IOPool, onTrouble: @escaping @Sendable (String) -> Void) throws -> SeedFolder {
         try SeedFolder(
             path: try folder.folderPath,
-            layout: layout.files,
-            mode: use.mode,
+            layout: layout,
+            mode: use,
             pool: pool,
             onTrouble: onTrouble
         )
     }
 }
 
-extension DownloadConfiguration.Seeds.Layout {
-    var files: SeedLayout {
-        switch self {
-        case .url: .url
-        case .docker: .docker
-        }
-    }
-}
-
-extension DownloadConfiguration.Seeds.Use {
-    fileprivate var mode: SeedMode {
-        switch self {
-        case .pinned: .pinned
-        case .imported: .import
-        }
-    }
-}
-
-extension DownloadBatch.FailureRule {
-    var policy: BatchFailurePolicy {
-        switch self {
-        case .continue: .continue
-        case .stop: .stop
-        case .cancelRest: .cancelRest
-        }
-    }
-}
-
 extension DownloadConfiguration {
+    /// The rules by which requests have the same key.
+    var keys: KeyRules { KeyRules(ignoreQuery: ignoredQueryItems, fields: keyFields.map(\.canonicalName)) }
+
     /// The limits of memory; all of them are 0 if nothing is kept there.
     var memoryLimits: MemoryLimits { memory ?? MemoryLimits(size: 0, count: 0, maximumEntrySize: 0) }
 }
@@ -270,19 +191,6 @@ extension URL {
             let path = path(percentEncoded: false)
             return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
         }
-    }
-}
-
-extension Duration {
-    /// Rounded down; below zero it is zero.
-    var wholeSeconds: Int64 { max(0, components.seconds) }
-
-    /// Below zero it is zero, and it saturates.
-    package var wholeNanoseconds: UInt64 {
-        let (seconds, attoseconds) = components
-        guard seconds >= 0, attoseconds >= 0 else { return 0 }
-        let (product, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
-        return overflow ? .max : product.addingReportingOverflow(UInt64(attoseconds / 1_000_000_000)).partialValue
     }
 }
 

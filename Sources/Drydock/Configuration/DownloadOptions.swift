@@ -1,6 +1,7 @@
 // What one download wants otherwise than its manager has it.
 
 public import HTTPTypes
+public import Policies
 
 /// The wishes of one download. They are a value: nothing that is downloaded changes them.
 public struct DownloadOptions: Sendable, Hashable {
@@ -37,7 +38,7 @@ public struct DownloadOptions: Sendable, Hashable {
     public var yieldsStaleFirst: Bool
     /// What the body should be. One that is something else, such as an error page in the place of an image, is handed
     /// over and not kept, and the log says so; what was stored without this expectation is not used. Anything by default.
-    public var expectation: Expectation
+    public var expectation: ContentExpectation
     /// The media types of a success; nil, the default, is the manager's
     /// ``DownloadConfiguration/acceptedContentTypes``.
     public var acceptedContentTypes: [String]?
@@ -45,7 +46,7 @@ public struct DownloadOptions: Sendable, Hashable {
     /// joins a transfer that is under way has that transfer's, as with the two that follow.
     public var timeouts: DownloadConfiguration.Timeouts?
     /// How a request that failed is made again; nil, the default, is the manager's ``DownloadConfiguration/retry``.
-    public var retry: DownloadConfiguration.Retry?
+    public var retry: RetryPolicy?
     /// Redirects that are followed; nil, the default, is the manager's ``DownloadConfiguration/maximumRedirects``.
     public var maximumRedirects: Int?
     /// Who comes first where ``DownloadConfiguration/maximumFetches`` are under way; nil, the default, is
@@ -60,11 +61,11 @@ public struct DownloadOptions: Sendable, Hashable {
         onlyStored: Bool = false,
         bypassesStore: Bool = false,
         yieldsStaleFirst: Bool = false,
-        expectation: Expectation = .anything,
+        expectation: ContentExpectation = .anything,
         lifetimes: [Int: Duration]? = nil,
         acceptedContentTypes: [String]? = nil,
         timeouts: DownloadConfiguration.Timeouts? = nil,
-        retry: DownloadConfiguration.Retry? = nil,
+        retry: RetryPolicy? = nil,
         maximumRedirects: Int? = nil,
         priority: Priority? = nil,
         mode: DownloadConfiguration.Mode? = nil,
@@ -103,28 +104,12 @@ extension DownloadOptions {
 
     /// Who comes first where downloads wait for one another. Of five in a row at most four pass over those of a lower
     /// priority, so that nobody waits for ever; within a priority, they go in the order in which they came.
-    public enum Priority: String, Sendable, Hashable, CaseIterable {
+    public enum Priority: Sendable, Hashable, CaseIterable {
         /// After the others.
         case low
         /// Where nothing else is said.
         case normal
         /// Before the others, as are the requests for sizes of a batch.
         case high
-    }
-
-    /// What a body should be; gzip, deflate and Brotli are looked through.
-    public enum Expectation: String, Sendable, Hashable, CaseIterable {
-        /// Whatever comes.
-        case anything
-        /// A JSON text.
-        case json
-        /// A JSON text that is an object.
-        case jsonObject
-        /// A JSON text that is an array.
-        case jsonArray
-        /// A property list, as XML or binary.
-        case propertyList
-        /// An image, by its first bytes.
-        case image
     }
 }

@@ -1,45 +1,44 @@
-// The settings of a manager about cookies.
+// The settings of a manager about cookies: where they are kept, and what is stored of answers with them.
 
 import EventLoop
 public import FoundationEssentials
-import HTTPCaching
+public import Policies
 
-/// Whether there are cookies, and where they are kept.
-public enum CookieStorage: Sendable, Hashable {
+/// Whether there are cookies, where they are kept, and what is stored of the answers that set them or were asked with
+/// them.
+///
+/// ```swift
+/// configuration.cookies = .file(file)
+/// configuration.cookies.setCookie = .strip
+/// ```
+public struct CookieSettings: Sendable, Hashable {
+    /// Where cookies are kept.
+    private enum Storage: Hashable {
+        case none
+        case memory
+        case file(URL)
+    }
+
+    private var storage: Storage
+    /// What becomes of responses with Set-Cookie; ``SetCookiePolicy/strict`` by default. In every case the download that
+    /// asked the origin gets the field, and so do the cookies of the manager.
+    public var setCookie = SetCookiePolicy.strict
+    /// What becomes of the answers to requests with Cookie; ``CookiePolicy/explicit`` by default. Unless the cache is
+    /// shared, they are found by requests with the same cookies, but for ``CookiePolicy/any``.
+    public var requestCookie = CookiePolicy.explicit
+
+    private init(_ storage: Storage) { self.storage = storage }
+
     /// Cookies that origins set are handed over with their responses, and not sent again.
-    case none
-    /// They last until the manager closes.
-    case memory
-    /// Cookies with a lifetime are kept in this file, which only its owner may read, and which one manager at a time
-    /// may use; the others last until the manager closes.
-    case file(URL)
-}
+    public static let none = CookieSettings(.none)
 
-/// What becomes of responses with Set-Cookie. In every case the download that asked the origin gets the field, and
-/// ``DownloadConfiguration/cookies`` take it.
-public enum SetCookieRule: String, Sendable, Hashable, CaseIterable {
-    /// They are stored where they say themselves how long they are fresh, without Set-Cookie unless they are `public`.
-    case strict
-    /// They are stored, cookie and all, where they say themselves how long they are fresh.
-    case explicit
-    /// They are stored without Set-Cookie, whatever they say.
-    case strip
-    /// They are not stored.
-    case skip
-}
+    /// Cookies are sent again, and last until the manager closes.
+    public static let memory = CookieSettings(.memory)
 
-/// What becomes of the answers to requests with Cookie.
-public enum CookieRule: String, Sendable, Hashable, CaseIterable {
-    /// They are stored where they say themselves how long they are fresh, and, unless the cache is shared, found by
-    /// requests with the same cookies.
-    case explicit
-    /// They are stored like others, and found whatever the cookies are: for origins whose cookies change nothing.
-    case any
-    /// They are not stored.
-    case never
-}
+    /// Cookies are sent again. Those with a lifetime are kept in this file, which only its owner may read, and which one
+    /// manager at a time may use; the others last until the manager closes.
+    public static func file(_ file: URL) -> CookieSettings { CookieSettings(.file(file)) }
 
-extension CookieStorage {
     /// The jar, with what is in its file; blocks.
     /// - Throws: `DownloadError.unavailable` where the file is none.
     func open(
@@ -47,7 +46,7 @@ extension CookieStorage {
         now: @escaping @Sendable () -> Int64,
         onTrouble: @escaping @Sendable (String) -> Void
     ) throws(DownloadError) -> CookieJar? {
-        switch self {
+        switch storage {
         case .none: return nil
         case .memory: return CookieJar()
         case .file(let file):
@@ -55,27 +54,6 @@ extension CookieStorage {
                 throw .unavailable("'\(file)' is no file for cookies: name it by a file URL")
             }
             return CookieFile.open(file.path(percentEncoded: false), pool, now: now, onTrouble: onTrouble)
-        }
-    }
-}
-
-extension SetCookieRule {
-    var policy: SetCookiePolicy {
-        switch self {
-        case .strict: .strict
-        case .explicit: .explicit
-        case .strip: .strip
-        case .skip: .skip
-        }
-    }
-}
-
-extension CookieRule {
-    var policy: CookiePolicy {
-        switch self {
-        case .explicit: .explicit
-        case .any: .any
-        case .never: .never
         }
     }
 }

@@ -11,7 +11,7 @@ public struct CookieStore: Sendable {
     let engine: @Sendable () async throws(DownloadError) -> DownloadEngine
 
     /// All cookies, by domain.
-    /// - Returns: none with ``CookieStorage/none``.
+    /// - Returns: none with ``CookieSettings/none``.
     /// - Throws: `DownloadError.unavailable`, `.closed`.
     public func all() async throws(DownloadError) -> [Cookie] {
         let engine = try await engine()

@@ -47,7 +47,7 @@ final class StoreIdentities: Sendable {
     /// - Parameter secret: at least 16 random bytes, the same as long as what is stored is there.
     init(_ configuration: DownloadConfiguration, secret: [UInt8], _ table: CredentialTable?, _ jar: CookieJar?) {
         isShared = configuration.isShared
-        ignoresCookies = configuration.storesWithCookies == .any
+        ignoresCookies = configuration.cookies.requestCookie == .any
         self.secret = secret
         self.table = table
         self.jar = jar

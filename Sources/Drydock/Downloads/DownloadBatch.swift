@@ -22,16 +22,6 @@ import Synchronization
 /// for failure in report.failures { print(failure.item.request, failure.reason ?? "") }
 /// ```
 public final class DownloadBatch: Sendable {
-    /// What happens to the other items when one fails.
-    public enum FailureRule: String, Sendable, Hashable, CaseIterable {
-        /// They are downloaded all the same.
-        case `continue`
-        /// The items under way end as they may, and no further one is begun.
-        case stop
-        /// The items under way are cancelled, and the rest with them.
-        case cancelRest
-    }
-
     /// What was asked for, in the order given.
     public let items: [Item]
     private let runner: BatchRunner

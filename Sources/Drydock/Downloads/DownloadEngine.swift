@@ -75,7 +75,7 @@ final class DownloadEngine: Sendable {
                 queueLength: 1_000_000,
                 wait: .max
             ),
-            breaker: configuration.breaker?.policy
+            breaker: configuration.breaker?.bounded
         )
     }
 
@@ -431,44 +431,21 @@ extension DownloadEngine {
 
     private func retrying(
         _ source: any FetchSource,
-        _ retry: DownloadConfiguration.Retry,
+        _ retry: RetryPolicy,
         _ question: DownloadRequest,
         _ onRefusal: (() -> Void)?
     ) -> any FetchSource {
         let guarded = configuration.breaker == nil ? nil : question.origin.root
         return RetryingSource(
             source,
-            retry.policy,
-            expect: question.options.expectation.content,
+            retry.bounded,
+            expect: question.options.expectation,
             resilience: admission.resilience,
             clock: core.clock,
             mayAsk: { [core, resilience = admission.resilience] in
                 !core.isOffline && !(guarded.map(resilience.leavesAlone) ?? false)
             },
-            shouldRetry: retry.shouldRetry.map { allows in
-                { end, request, number in
-                    guard let attempt = DownloadConfiguration.Retry.FailedAttempt(end, request, number) else {
-                        return false
-                    }
-                    return allows(attempt)
-                }
-            },
             onRefusal: onRefusal
-        )
-    }
-}
-
-extension DownloadConfiguration.Retry.FailedAttempt {
-    /// What a program is told of a failed attempt; nil for an end that no policy repeats.
-    init?(_ end: AttemptEnd, _ request: FetchRequest, _ number: Int) {
-        guard let cause = end.cause else { return nil }
-        self.init(
-            number: number,
-            method: request.method.name,
-            path: String(request.path.prefix { $0 != "?" }),
-            cause: DownloadConfiguration.Retry.Cause(cause),
-            status: end.status,
-            detail: end.text
         )
     }
 }

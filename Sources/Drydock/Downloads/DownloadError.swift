@@ -64,7 +64,7 @@ public struct OriginFailure: Sendable, Hashable {
         case untrusted
         /// One of ``DownloadConfiguration/Timeouts`` passed.
         case timeout
-        /// It has failed several times in a row, and is not asked for a while (``DownloadConfiguration/Breaker``).
+        /// It has failed several times in a row, and is not asked for a while (``BreakerPolicy``).
         case leftAlone
         /// The connection ended before all had come: nothing of it passes as complete, and none of it is lost where the
         /// origin sends ranges.

@@ -201,7 +201,7 @@ package struct DownloadRequest: Sendable {
             isPassed: body != nil || method != .get && method != .head,
             isDecoded: isDecoded,
             options,
-            configuration.keys.rules,
+            configuration.keys,
             types,
             AskingScope.current
         )

@@ -112,7 +112,7 @@ extension DownloadManager {
     }
 
     /// Drops all who wait for downloads of a URL, whatever they ask with: they hear ``DownloadError/cancelled``. The
-    /// transfers go on, and what can be stored is stored, whatever ``DownloadConfiguration/leaving`` says. Who asks
+    /// transfers go on, and what can be stored is stored, whatever ``DownloadConfiguration/abandonment`` says. Who asks
     /// after this may join them.
     /// - Parameters:
     ///   - url: what the downloads ask for.

@@ -5,7 +5,7 @@ public import HTTPTypes
 
 extension DownloadManager: Transport {
     /// Sends a request, or takes its response from what is stored. It returns as soon as the head has come; the body is
-    /// read while it comes, and whoever lets go of it leaves the transfer as ``DownloadConfiguration/leaving`` says.
+    /// read while it comes, and whoever lets go of it leaves the transfer as ``DownloadConfiguration/abandonment`` says.
     ///
     /// GET and HEAD without content are looked up in the store, and so is a POST whose content is in memory, where
     /// ``DownloadOptions/methods`` has it, unless it has preconditions. Every other request goes to the origin, and a success

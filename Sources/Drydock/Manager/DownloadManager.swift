@@ -7,6 +7,7 @@ public import FoundationEssentials
 import HTTPCaching
 public import HTTPTypes
 public import Logging
+public import Policies
 import ServiceCore
 import Synchronization
 
@@ -220,9 +221,9 @@ public final class DownloadManager: Sendable {
     public func batch(
         _ items: [DownloadBatch.Item],
         concurrency: Int = 10,
-        onFailure: DownloadBatch.FailureRule = .continue
+        onFailure: BatchFailurePolicy = .continue
     ) async throws(DownloadError) -> DownloadBatch {
-        let options = BatchOptions(concurrency: concurrency, onError: onFailure.policy)
+        let options = BatchOptions(concurrency: concurrency, onError: onFailure)
         return try DownloadBatch(items, options: options, engine: try await engine(), sessions: sessions)
     }
 
@@ -235,7 +236,7 @@ public final class DownloadManager: Sendable {
     /// Ends every download with ``DownloadError/cancelled``, writes what is to be written, and ends the threads. Every
     /// later call fails with ``DownloadError/closed``.
     ///
-    /// When it returns, the bodies that have come whole are stored, and the file of ``CookieStorage/file(_:)`` has every
+    /// When it returns, the bodies that have come whole are stored, and the file of ``CookieSettings/file(_:)`` has every
     /// cookie that outlives the manager, whoever else has called it before, and whether the caller is cancelled or not.
     /// Closures of the program are not waited for.
     public func close() async {

@@ -7,7 +7,7 @@ public import FoundationEssentials
 import HTTPCaching
 public import HTTPTypes
 import Logging
-import Policies
+public import Policies
 
 /// What a manager has stored, and what can be done to it. Programs get it from ``DownloadManager/store``; it is a value
 /// that costs nothing, and no call of it asks an origin.
@@ -226,7 +226,7 @@ public struct SeedImportReport: Sendable, Hashable {
 }
 
 extension ResponseStore {
-    /// Writes what is stored into a folder of seeds, in ``DownloadConfiguration/Seeds/Layout/url``; `drydock seed
+    /// Writes what is stored into a folder of seeds, in ``SeedLayout/url``; `drydock seed
     /// import` and every manager can read it. The folder is made where there is none. Seeds of the same URL are
     /// replaced, other files stay, and each file is whole at any moment. Answers to requests with Authorization, and
     /// what is found by more than its URL, such as the answer to a POST, are left out; so are the lines of Set-Cookie.
@@ -257,15 +257,15 @@ extension ResponseStore {
     /// - Parameters:
     ///   - folder: a file URL.
     ///   - layout: how the files are named; nil, the default, tells it by the names.
-    ///   - parents: URLs of folders, such as `https://example.com/images`. Names of layout `docker` are those of files
-    ///     below one of them; in layout `url`, a file without a head is taken for the one below them, and for that of an
+    ///   - parents: URLs of folders, such as `https://example.com/images`. Names of ``SeedLayout/hashed`` are those of files
+    ///     below one of them; in ``SeedLayout/url``, a file without a head is taken for the one below them, and for that of an
     ///     `https` URL where it is below none. None by default.
     /// - Throws: `DownloadError.invalidRequest`, `.file` where the folder cannot be read, `.unavailable`, `.closed`;
     ///   `.cancelled` when the task is cancelled, and what has been stored until then stays.
     @concurrent
     public func importSeeds(
         from folder: URL,
-        layout: DownloadConfiguration.Seeds.Layout? = nil,
+        layout: SeedLayout? = nil,
         below parents: [URL] = []
     ) async throws(DownloadError) -> SeedImportReport {
         let path = try folder.seedPath
@@ -275,8 +275,8 @@ extension ResponseStore {
             let files = engine.files
             let seeds = try await opened(on: files) { () throws(SeedError) in
                 var used = SeedLayout.url
-                if let layout { used = layout.files } else { used = try SeedFolder.layout(of: path) }
-                return try SeedFolder(path: path, layout: used, mode: .import, pool: files) { logger.warning("\($0)") }
+                if let layout { used = layout } else { used = try SeedFolder.layout(of: path) }
+                return try SeedFolder(path: path, layout: used, mode: .imported, pool: files) { logger.warning("\($0)") }
             }
             let copies = await SeedCopies(
                 of: seeds,

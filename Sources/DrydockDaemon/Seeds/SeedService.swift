@@ -48,7 +48,7 @@ final class SeedService: DaemonFeature {
                 ]
             )
         }
-        let (importing, files) = (plan.seeds.filter { $0.mode == .import }, plan.storedFiles)
+        let (importing, files) = (plan.seeds.filter { $0.mode == .imported }, plan.storedFiles)
         if importing.isEmpty, files.isEmpty { return }
         Task {
             for folder in importing { _ = await importAll(folder, isOwn: true) }
@@ -92,7 +92,7 @@ extension SeedService {
             Result { () throws(SeedError) in
                 var layout = SeedLayout.url
                 if let given = order.layout { layout = given } else { layout = try SeedFolder.layout(of: path) }
-                return try SeedFolder(path: path, layout: layout, mode: .import, pool: files) {
+                return try SeedFolder(path: path, layout: layout, mode: .imported, pool: files) {
                     logger.warning("\($0)")
                 }
             }

@@ -37,7 +37,7 @@ public final class DemoTransport: Transport {
 
     private let plays: [DemoPlay]
     private let base: DemoBase
-    private let retry: DownloadConfiguration.Retry
+    private let retry: RetryPolicy
     private let transport: (any Transport)?
     private let time: Timepiece
     private let wall = WallClock()
@@ -62,7 +62,7 @@ public final class DemoTransport: Transport {
         files: URL? = nil,
         base: URL? = nil,
         seed: UInt64 = 0,
-        retry: DownloadConfiguration.Retry = .never,
+        retry: RetryPolicy = .never,
         over transport: (any Transport)? = nil,
         clock: any Clock<Duration> = ContinuousClock()
     ) throws(DemoError) {

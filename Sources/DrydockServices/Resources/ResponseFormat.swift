@@ -17,8 +17,8 @@ public struct ResponseFormat<Model: Sendable>: Sendable {
     /// The Accept field of a request that has none itself; nil: none.
     public var accept: String?
     /// What the body should be: one that is something else is not stored. A resource whose
-    /// `DownloadOptions.expectation` says otherwise wins.
-    public var expectation: DownloadOptions.Expectation
+    /// ``DownloadOptions/expectation`` says otherwise wins.
+    public var expectation: ContentExpectation
     /// Equal for formats that read equal bytes alike; nil: nobody knows.
     let identity: FormatIdentity?
     /// Why it can read nothing; nil: it can.
@@ -32,7 +32,7 @@ public struct ResponseFormat<Model: Sendable>: Sendable {
     ///   - read: makes the model of a success; called on any thread.
     public init(
         accept: String? = nil,
-        expectation: DownloadOptions.Expectation = .anything,
+        expectation: ContentExpectation = .anything,
         read: @escaping @Sendable (DownloadResult) throws -> Model
     ) {
         self.init(accept, expectation, identity: nil, read: read)
@@ -40,7 +40,7 @@ public struct ResponseFormat<Model: Sendable>: Sendable {
 
     init(
         _ accept: String?,
-        _ expectation: DownloadOptions.Expectation = .anything,
+        _ expectation: ContentExpectation = .anything,
         identity: FormatIdentity?,
         fault: String? = nil,
         read: @escaping @Sendable (DownloadResult) throws -> Model

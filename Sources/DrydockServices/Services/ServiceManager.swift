@@ -11,7 +11,7 @@ public import Logging
 /// ```swift
 /// var configuration = ServiceManager.Configuration()
 /// configuration.base = URL(string: "https://api.example/v1")
-/// configuration.retry = .docker(count: 2)
+/// configuration.retry = .steady(count: 2)
 /// let manager = ServiceManager(configuration: configuration)
 /// let user = try await manager.call(GetUser(id: 7)).model
 /// let users = try await manager.load([User].self, from: "/users").model
@@ -30,9 +30,9 @@ public final class ServiceManager: Sendable {
         /// Fields and query items of the calls of one service; they win over ``defaults``, and the service wins over them. None by
         /// default.
         public var defaultsForResource: (@Sendable (any Resource) -> RequestDefaults)?
-        /// When a call is made again; `DownloadConfiguration.Retry.never` by default, which leaves it to the transport.
+        /// When a call is made again; ``RetryPolicy/never`` by default, which leaves it to the transport.
         /// Where this or the service says more, the transport makes no retries of its own.
-        public var retry: DownloadConfiguration.Retry
+        public var retry: RetryPolicy
         /// Who is asked and told.
         public var hooks: ServiceHooks
         /// Models that were decoded already; nil, the default, decodes each response.
@@ -219,7 +219,7 @@ public final class ServiceManager: Sendable {
     /// How many of an owner have not ended.
     public func callCount(of owner: CallOwner) -> Int { table.entries { $0.info.owner == owner }.count }
 
-    /// Retries that were due so far, and for which `DownloadConfiguration.Retry.budget` had none left.
+    /// Retries that were due so far, and for which ``RetryPolicy/budget`` had none left.
     public var refusedRetries: Int { table.refusedRetries }
 
     /// How many wait for ``repeatFailed()``.

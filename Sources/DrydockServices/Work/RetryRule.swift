@@ -7,11 +7,25 @@ import EventLoop
 import FoundationEssentials
 import HTTPTypes
 import HTTPWire
-import Policies
+public import Policies
 import ServiceCore
 import Upstream
 
-extension DownloadError {
+/// An error that says for which cause a ``RetryPolicy`` may repeat what has failed with it.
+///
+/// ``DownloadError`` and ``ServiceError`` are, and so is a `DecodingError`, without this protocol, as
+/// ``RetryCause/content``. Every other error is final.
+public protocol RetryableError: Error {
+    /// The cause that rules for retries know; nil if nothing repeats the failure.
+    var retryCause: RetryCause? { get }
+}
+
+extension DownloadError: RetryableError {
+    /// The cause of a failure of the origin, or of a status.
+    public var retryCause: RetryCause? {
+        attemptEnd?.cause
+    }
+
     /// The end of the attempt as the modules below would have seen it.
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
@@ -24,7 +38,12 @@ extension DownloadError {
     }
 }
 
-extension ServiceError {
+extension ServiceError: RetryableError {
+    /// The cause of a transport that failed, of a status, or of a body that is no model.
+    public var retryCause: RetryCause? {
+        attemptEnd?.cause
+    }
+
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
         case .transport(let error): error.attemptEnd
@@ -38,7 +57,7 @@ extension ServiceError {
 extension ServiceError {
     /// Whether a request may be sent again after this failure: nothing of it has reached the origin, or the origin may
     /// act on it twice (RFC 9110 section 9.2.2).
-    func allowsRepetition(of method: HTTPRequest.Method, _ methods: DownloadConfiguration.Retry.Methods) -> Bool {
+    func allowsRepetition(of method: HTTPRequest.Method, _ methods: RetryMethods) -> Bool {
         methods == .any || HTTPWire.Method(method.rawValue).isIdempotent || isUnsent
     }
 
@@ -95,7 +114,7 @@ extension AttemptEnd {
     }
 }
 
-extension DownloadConfiguration.Retry {
+extension RetryPolicy {
     /// How long to wait before another attempt; nil where the failure is final.
     /// - Parameters:
     ///   - attempt: the number of the one that failed, 1 for the first.
@@ -128,28 +147,18 @@ extension DownloadConfiguration.Retry {
         method: HTTPRequest.Method,
         path: String
     ) -> Duration? {
-        let policy = policy
+        let policy = bounded
         let decision = RetryDecision.decide(
             end,
             policy,
             retry: attempt,
             method: HTTPWire.Method(method.rawValue),
+            path: path,
             hasSentBody: false,
             now: WallClock().now(),
             draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
         )
-        guard case .retry(let wait) = decision, let cause = end.cause.map(Cause.init) else { return nil }
-        if let shouldRetry {
-            let failed = FailedAttempt(
-                number: attempt,
-                method: method.rawValue,
-                path: path,
-                cause: cause,
-                status: end.status,
-                detail: end.text
-            )
-            guard shouldRetry(failed) else { return nil }
-        }
+        guard case .retry(let wait) = decision else { return nil }
         return .nanoseconds(Int64(clamping: wait))
     }
 }

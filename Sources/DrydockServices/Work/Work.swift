@@ -9,18 +9,18 @@ public import HTTPTypes
 /// runs once: so there is nothing to start twice, and repeating something by hand is giving it to the queue again.
 ///
 /// ```swift
-/// let work = Work("users", retry: .docker(count: 2)) { try await manager.download(url) }
-/// let result = try await WorkQueue.shared.run(work)
+/// let work = Work("users", retry: .steady(count: 2)) { try await manager.download(url) }
+/// let result = try await TaskQueue.shared.run(work)
 /// ```
 public struct Work<Success: Sendable>: Sendable {
     /// What those call it who listen to the queue; several may have one name.
     public var name: String
     /// Who gets the next slot.
-    public var priority: DownloadOptions.Priority
-    /// After which failures it is tried again, how often, and after which waits; `DownloadConfiguration.Retry.never` by
+    public var priority: TaskQueue.Priority
+    /// After which failures it is tried again, how often, and after which waits; ``RetryPolicy/never`` by
     /// default.
-    public var retry: DownloadConfiguration.Retry
-    /// The method of the request that it makes. `DownloadConfiguration.Retry.methods` looks at it: with one that is
+    public var retry: RetryPolicy
+    /// The method of the request that it makes. ``RetryPolicy/methods`` looks at it: with one that is
     /// not idempotent, such as POST, a failure after which the origin may have acted is final by default. GET, the
     /// default, is right for everything that may be repeated.
     public var method: HTTPRequest.Method
@@ -39,8 +39,8 @@ public struct Work<Success: Sendable>: Sendable {
     ///     every Swift task is.
     public init(
         _ name: String = "",
-        priority: DownloadOptions.Priority = .normal,
-        retry: DownloadConfiguration.Retry = .never,
+        priority: TaskQueue.Priority = .normal,
+        retry: RetryPolicy = .never,
         method: HTTPRequest.Method = .get,
         perform: @escaping @Sendable () async throws -> Success
     ) {
@@ -74,9 +74,9 @@ extension Work {
     ///   - retry: when it is tried again; never by default. These retries come on top of those of the transport.
     public init<R: Resource>(
         _ resource: R,
-        from manager: ServiceManager,
-        priority: DownloadOptions.Priority = .normal,
-        retry: DownloadConfiguration.Retry = .never
+        from loader: ResourceLoader,
+        priority: TaskQueue.Priority = .normal,
+        retry: RetryPolicy = .never
     ) where Success == Loaded<R.Model> {
         // One whose endpoint cannot be had says so when it is loaded.
         let endpoint = try? resource.endpoint

@@ -10,8 +10,8 @@ import Synchronization
 /// Runs asynchronous work, so much of it at a time.
 ///
 /// ```swift
-/// let queue = WorkQueue(maximumRunning: 4)
-/// let task = queue.add(Work("users", retry: .mm(count: 2)) { try await manager.download(url) })
+/// let queue = TaskQueue(maximumRunning: 4)
+/// let task = queue.add(Work("users", retry: .immediate(count: 2)) { try await manager.download(url) })
 /// for await state in task.states { print(state.phase, state.attempts) }
 /// let users = try await task.value
 /// ```

@@ -2,6 +2,8 @@
 // of a request enters the cache key.
 
 package import HTTPWire
+// Whoever imports the rules of caching sees the policies that they obey.
+@_exported public import Policies
 
 /// Whether responses are stored at all.
 package enum CacheMode: String, Sendable, CaseIterable {
@@ -15,67 +17,12 @@ package enum CacheMode: String, Sendable, CaseIterable {
     case none
 }
 
-/// A field that library mode compares between a HEAD answer and the stored response; the cases are in the order of what
-/// they prove, the strongest first.
-package enum CompareRule: String, Sendable, CaseIterable {
-    case etag
-    case lastModified = "last-modified"
-    case length
-}
-
-/// The fate of a stored response when a check answers 404 or 410.
-package enum GonePolicy: String, Sendable, CaseIterable {
-    /// The answer is forwarded, and the stored response stays, stale.
-    case pass
-    /// The stored response answers, as it would if the origin had failed.
-    case serveStale = "serve-stale"
-    /// The answer is forwarded, and the stored response is removed.
-    case evict
-}
-
 /// Whether a variant that the request does not select may answer if the origin fails.
 package enum OtherVariantPolicy: String, Sendable, CaseIterable {
     /// No other variant answers: the client gets the failure.
     case none
     /// The best variant answers of those that the request's Accept, Accept-Encoding and Accept-Language do not forbid.
     case serve
-}
-
-/// How responses with Set-Cookie are stored. In every case the client whose request was forwarded gets its cookie, and
-/// the clients that waited for that fetch do not.
-package enum SetCookiePolicy: String, Sendable, CaseIterable {
-    /// They are stored if their freshness is explicit (RFC 9111 section 7.3), and without Set-Cookie unless `public` or
-    /// `s-maxage` says that they are for all users.
-    case strict
-    /// They are stored with Set-Cookie if their freshness is explicit (RFC 9111 section 7.3), and not otherwise.
-    case explicit
-    /// The responses are stored without Set-Cookie, whatever their freshness.
-    case strip
-    /// The responses are not stored.
-    case skip
-}
-
-/// How the answers to requests with Cookie are stored, which may be meant for the user of that cookie alone.
-package enum CookiePolicy: String, Sendable, CaseIterable {
-    /// They are stored if they say themselves how long they are fresh; a heuristic lifetime, the configured ttl or
-    /// library mode is not enough.
-    case explicit
-    /// The responses are stored like others.
-    case any
-    /// The responses are not stored.
-    case never
-}
-
-/// How a stale stored response is checked with the origin.
-package enum RevalidateMethod: String, Sendable, CaseIterable {
-    /// A HEAD with the conditional fields (RFC 9111 section 4.3.5).
-    case head
-    /// A conditional GET (RFC 9111 section 4.3.1).
-    case conditional
-    /// The cheaper of the two, judged by how the origin has answered before and by the length of the body.
-    case auto
-    /// There is no check: a stale stored response counts as absent, and in library mode none ever becomes stale.
-    case never
 }
 
 /// The configured side of every caching decision. The defaults are those of a service that configures nothing.
@@ -89,7 +36,7 @@ package struct CachePolicy: Sendable, Equatable {
     /// Whether the configured ttl wins over the response's own freshness and `no-cache`. It never wins over `no-store`
     /// and `private`.
     package var overrideOrigin: Bool
-    package var revalidate: RevalidateMethod
+    package var revalidate: ValidationMethod
     /// The longest staleness, in seconds, at which a stored response may stand in for an error (RFC 5861 section 4).
     package var staleIfError: Int64
     /// Whether another variant may answer if the origin fails; by default none does.
@@ -106,11 +53,11 @@ package struct CachePolicy: Sendable, Equatable {
     package var disk: Bool
     /// The fields that a check by HEAD compares in library mode; in `standard` RFC 9111 section 4.3.5 defines the
     /// comparison.
-    package var compare: [CompareRule]
+    package var compare: [ComparisonRule]
     /// The seconds after a failed check during which a stale stored response that may stand in for the origin answers
     /// without another check; 0 for none.
     package var checkPause: Int64
-    package var gone: GonePolicy
+    package var gone: MissingRule
     /// The shortest body, in bytes, of a 200 or 203 that is stored; a shorter one is only forwarded. Default 0.
     package var minLength: Int64
     package var setCookie: SetCookiePolicy
@@ -138,16 +85,16 @@ package struct CachePolicy: Sendable, Equatable {
         ttl: Int64? = nil,
         ttlByStatus: [Int: Int64] = [:],
         overrideOrigin: Bool = false,
-        revalidate: RevalidateMethod = .head,
+        revalidate: ValidationMethod = .head,
         staleIfError: Int64? = nil,
         staleWhileRevalidate: Int64 = 0,
         maxVariants: Int = 32,
         targetedFields: [String] = ["CDN-Cache-Control"],
         memory: Bool = true,
         disk: Bool = true,
-        compare: [CompareRule] = CompareRule.allCases,
+        compare: [ComparisonRule] = ComparisonRule.allCases,
         checkPause: Int64 = 30,
-        gone: GonePolicy = .pass,
+        gone: MissingRule = .fail,
         minLength: Int64 = 0,
         setCookie: SetCookiePolicy = .strict,
         cookies: CookiePolicy = .explicit
@@ -180,11 +127,11 @@ package struct CachePolicy: Sendable, Equatable {
 
     /// Whether a failed check may be answered with the stored response although the origin gave `status`: 500 and
     /// above, or any status outside of `success` if that is set, but never one that concerns this client or this
-    /// request alone (401, 403, 407, 412, 416). With ``GonePolicy/serveStale`` 404 and 410 count, too, and in library
+    /// request alone (401, 403, 407, 412, 416). With ``MissingRule/useStored`` 404 and 410 count, too, and in library
     /// mode any other error.
     package func countsAsFailure(_ status: Int) -> Bool {
         switch status {
-        case 404, 410: gone == .serveStale
+        case 404, 410: gone == .useStored
         // These statuses are about the client's credentials or the request's conditions, not the stored response.
         case 401, 403, 407, 412, 416: mode == .library && !isSuccess(status)
         case _ where success != nil: !isSuccess(status)

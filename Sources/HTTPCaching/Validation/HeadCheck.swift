@@ -176,7 +176,7 @@ extension Caching {
         case .never: nil
         case .conditional: .conditional
         case .head: capabilities.head == .refused ? .conditional : .head
-        case .auto:
+        case .automatic:
             if capabilities.head == .refused || capabilities.conditional == .honoured {
                 .conditional
             } else {
@@ -229,11 +229,11 @@ extension Caching {
     static func libraryChange(
         from stored: StoredHead,
         to answer: ResponseHead,
-        comparing rules: [CompareRule],
+        comparing rules: [ComparisonRule],
         now: Int64
     ) -> HeadChange? {
         var matched = false
-        for rule in CompareRule.allCases where rules.contains(rule) {
+        for rule in ComparisonRule.allCases where rules.contains(rule) {
             switch rule {
             case .etag:
                 guard let old = entityTag(stored.fields), let new = entityTag(answer.fields) else { continue }

@@ -58,7 +58,7 @@ package struct RequestExplanation: Sendable {
     /// What the store says about the request.
     package struct Stored: Sendable {
         /// How the request would be validated.
-        package var revalidate: RevalidateMethod
+        package var revalidate: ValidationMethod
         package var explanation: StoredExplanation
 
         package var outcome: StoredExplanation.Outcome { explanation.outcome }

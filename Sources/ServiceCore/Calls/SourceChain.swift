@@ -88,7 +88,7 @@ extension ServiceClient {
         return RetryingSource(
             source,
             endpoint.request.policies.retry,
-            expect: endpoint.request.phases?.expect ?? .any,
+            expect: endpoint.request.phases?.expect ?? .anything,
             resilience: resilience,
             clock: core.clock,
             mayAsk: { [core, opensSockets = source.opensSockets] in

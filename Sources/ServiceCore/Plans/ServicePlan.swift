@@ -33,8 +33,8 @@ package struct RequestPlan: Sendable, Equatable {
     package var storeAs: String?
     /// Substitute answers, and the kind of body that an answer must have; nil if the configuration asks for neither.
     package internal(set) var phases: PhasePlan?
-    package var onClientAbort = ClientAbort.finish
-    /// The value of Authorization that an endpoint adds instead of its service's; nil for the service's.
+    package var onClientAbort = AbandonmentPolicy.finish
+    /// The value of Authorization that an endpoint adds instead of its service's; nil: the service's.
     package var authorization: String?
     /// Whether the service's Authorization is not added to requests of an endpoint.
     package var withholdsAuthorization = false

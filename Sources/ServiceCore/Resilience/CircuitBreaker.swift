@@ -40,7 +40,7 @@ package struct CircuitBreaker: Sendable, Equatable {
     package mutating func admit(now: UInt64, _ policy: BreakerPolicy) -> Verdict {
         guard !refuses(now: now) else { return .refuse }
         if state == .closed { return .pass }
-        state = .halfOpen(until: now &+ policy.open)
+        state = .halfOpen(until: now &+ policy.pause.wholeNanoseconds)
         return .probe
     }
 
@@ -77,12 +77,13 @@ package struct CircuitBreaker: Sendable, Equatable {
         case .closed:
             failures.append(now)
             if failures.count > policy.failures { failures.removeFirst(failures.count - policy.failures) }
-            // Loops read the clock before they get here, and so the times may be out of order.
-            guard failures.count == policy.failures, let first = failures.min(), now < first + policy.window
+            // Loops read the clock before they get here, and may come in another order.
+            guard failures.count == policy.failures, let first = failures.min(),
+                now < first + policy.window.wholeNanoseconds
             else { return false }
         }
         failures = []
-        state = .open(until: now &+ policy.open)
+        state = .open(until: now &+ policy.pause.wholeNanoseconds)
         return true
     }
 

@@ -248,7 +248,13 @@ package final class Resilience: Sendable {
         }
         guard hasOpened else { return }
         openings.wrappingAdd(1, ordering: .relaxed)
-        onReport(.breakerOpened(origin: origin, failures: isProbe ? 1 : policy.failures, duration: policy.open))
+        onReport(
+            .breakerOpened(
+                origin: origin,
+                failures: isProbe ? 1 : policy.failures,
+                duration: policy.pause.wholeNanoseconds
+            )
+        )
     }
 
     func probeWasGivenUp(_ origin: String) {

@@ -58,20 +58,24 @@ package enum RetryDecision: Sendable, Equatable {
     /// The answer, or the error, is final.
     case final
 
-    /// Decides about an attempt.
+    /// The one place that decides about retries: of fetches, of demo answers, of a program's calls and tasks.
     /// - Parameters:
-    ///   - retry: the number of the possible retry, 1 for the first.
-    ///   - hasSentBody: whether content of the request has been read that cannot be read again.
-    ///   - now: the time in Unix seconds, for a Retry-After that is a date.
-    ///   - draw: a number from 0 to 1 for the jitter.
+    ///   - retry: the number of the retry that it would be, 1 for the first: that of the attempt that has ended.
+    ///   - path: the path of the request without its query, or the name of what failed, for the program's condition.
+    ///   - hasSentBody: content of the request has been read, and cannot be read again.
+    ///   - now: Unix seconds, for a Retry-After that is a date.
+    ///   - draw: 0 to 1, for the jitter.
+    ///   - mayAsk: whether another attempt may be made now; asked before the program is.
     package static func decide(
         _ end: AttemptEnd,
         _ policy: RetryPolicy,
         retry: Int,
         method: Method,
+        path: @autoclosure () -> String = "",
         hasSentBody: Bool,
         now: Int64,
-        draw: Double
+        draw: Double,
+        mayAsk: () -> Bool = { true }
     ) -> RetryDecision {
         guard retry <= policy.count, !hasSentBody, let cause = end.cause, policy.causes.contains(cause),
             // The origin may have acted on the request (RFC 9110 section 9.2.2).
@@ -79,8 +83,20 @@ package enum RetryDecision: Sendable, Equatable {
         else { return .final }
         var wait = policy.wait(beforeRetry: retry, draw: draw)
         if case .head(_, let value?) = end, let asked = nanoseconds(value, now: now) {
-            guard asked <= policy.maxRetryAfter else { return .final }
+            guard asked <= policy.longestRetryAfter.wholeNanoseconds else { return .final }
             wait = max(wait, asked)
+        }
+        guard mayAsk() else { return .final }
+        if let shouldRetry = policy.shouldRetry {
+            let attempt = RetryPolicy.FailedAttempt(
+                number: retry,
+                method: method.name,
+                path: path(),
+                cause: cause,
+                status: end.status,
+                detail: end.text
+            )
+            guard shouldRetry(attempt) else { return .final }
         }
         return .retry(after: wait)
     }

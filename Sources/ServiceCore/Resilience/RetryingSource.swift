@@ -1,6 +1,6 @@
 // Repeats a failed fetch behind the shared fetch, so that all who wait for the fetch wait for its attempts together.
 
-package import Content
+import Content
 package import DownloadCore
 package import EventLoop
 import HTTPWire
@@ -16,37 +16,32 @@ package final class RetryingSource: FetchSource {
     private let resilience: Resilience
     private let clock: WallClock
     private let mayAsk: () -> Bool
-    private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
     private let onRefusal: (() -> Void)?
 
     /// Makes a source.
     /// - Parameters:
-    ///   - expect: the expected content of a body, if the policy repeats other content.
-    ///   - resilience: the service's budget, counters and log.
-    ///   - clock: the clock for a Retry-After that is a date.
-    ///   - mayAsk: returns whether another attempt may be made; false while the daemon is offline, or the origin's
-    ///     breaker is open.
-    ///   - shouldRetry: called for a failure that the policy repeats, with the number of the attempt, 1 for the first;
-    ///     false makes the failure final. Nil to repeat all.
-    ///   - onRefusal: called on the loop before a failure is passed on that would have been repeated, if the budget is
-    ///     used up.
+    ///   - expect: what a body must be, where the policy repeats what is something else.
+    ///   - resilience: of the service: its budget, its counters and its log.
+    ///   - clock: for a Retry-After that is a date.
+    ///   - mayAsk: whether another attempt may be made now; not while the daemon is offline, or the
+    ///     origin's breaker is open.
+    ///   - onRefusal: called on the loop where the budget has no attempt left for a failure that would have been
+    ///     repeated, before it is passed on.
     package init(
         _ source: any FetchSource,
         _ policy: RetryPolicy,
-        expect: ContentExpectation = .any,
+        expect: ContentExpectation = .anything,
         resilience: Resilience,
         clock: WallClock,
         mayAsk: @escaping () -> Bool = { true },
-        shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)? = nil,
         onRefusal: (() -> Void)? = nil
     ) {
         self.source = source
         self.policy = policy
-        self.expect = policy.causes.contains(.content) ? expect : .any
+        self.expect = policy.causes.contains(.content) ? expect : .anything
         self.resilience = resilience
         self.clock = clock
         self.mayAsk = mayAsk
-        self.shouldRetry = shouldRetry
         self.onRefusal = onRefusal
     }
 
@@ -64,7 +59,6 @@ package final class RetryingSource: FetchSource {
             resilience,
             clock,
             mayAsk,
-            shouldRetry,
             onRefusal,
             sink: sink
         )
@@ -117,7 +111,6 @@ private final class RetryingFetch: PassingFetch {
     private let resilience: Resilience
     private let clock: WallClock
     private let mayAsk: () -> Bool
-    private let shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?
     private let onRefusal: (() -> Void)?
     /// The result of the last attempt, in case no other one follows the wait.
     private var lastEnd = ""
@@ -140,7 +133,6 @@ private final class RetryingFetch: PassingFetch {
         _ resilience: Resilience,
         _ clock: WallClock,
         _ mayAsk: @escaping () -> Bool,
-        _ shouldRetry: ((AttemptEnd, FetchRequest, Int) -> Bool)?,
         _ onRefusal: (() -> Void)?,
         sink: any FetchSink
     ) {
@@ -151,7 +143,6 @@ private final class RetryingFetch: PassingFetch {
         self.resilience = resilience
         self.clock = clock
         self.mayAsk = mayAsk
-        self.shouldRetry = shouldRetry
         self.onRefusal = onRefusal
         self.sink = sink
     }
@@ -171,14 +162,23 @@ private final class RetryingFetch: PassingFetch {
             policy,
             retry: retries + 1,
             method: request.method,
-            path: request.path,
+            // A query may hold secrets.
+            path: String(request.path.prefix { $0 != "?" }),
             hasSentBody: body.map { !$0.canBeRepeated } ?? false,
-            now: clock.now()
-        ) {
-            mayAsk() && shouldRetry?(end, request, retries + 1) ?? true
-        }
-        guard case .retry(let wait) = verdict else {
-            guard verdict == .unaffordable else { return false }
+            now: clock.now(),
+            draw: policy.jitter == 0 ? 0 : .random(in: 0...1),
+            mayAsk: mayAsk
+        )
+        guard case .retry(let wait) = decision else { return false }
+        guard
+            resilience.takeRetry(
+                policy,
+                method: request.method,
+                path: request.path,
+                attempts: retries + 1,
+                why: end.text
+            )
+        else {
             isRefused = true
             onRefusal?()
             return false
@@ -286,7 +286,7 @@ private final class RetryingFetch: PassingFetch {
             handle = nil
             return failed.cancel()
         }
-        guard expect != .any, head.status == 200 || head.status == 203, request.method != .head else {
+        guard expect != .anything, head.status == 200 || head.status == 203, request.method != .head else {
             return pass(head, framing)
         }
         let inspection = ContentInspection(expect, head.fields, limit: Self.held)

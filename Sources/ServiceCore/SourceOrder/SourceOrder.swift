@@ -113,7 +113,7 @@ extension RequestPlan {
             plan.policies.retry = RetryPolicy()
             plan.phases?.placeholder = nil
         }
-        if !sources.contains(.stale) { plan.policy.gone = .pass }
+        if !sources.contains(.stale) { plan.policy.gone = .fail }
         if sources != [.fallback] { plan.phases?.fallback = nil }
         if sources == [.recording] { plan.replay() }
         return plan

@@ -58,7 +58,7 @@ import Testing
     ) throws {
         let rig = try SeedRig()
         try rig.write("ResourceInfos.plist", try list(format))
-        let dates = try rig.open(.docker).dates
+        let dates = try rig.open(.hashed).dates
         #expect(dates.lastModified("file") == 1_400_000_000)
         for name in entries.keys where name != "file" { #expect(dates.lastModified(name) == nil, "\(name)") }
     }

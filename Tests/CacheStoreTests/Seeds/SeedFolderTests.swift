@@ -34,7 +34,7 @@ final class SeedRig: Sendable {
         try FileManager.default.createSymbolicLink(atPath: "\(folder.path)/\(name)", withDestinationPath: target)
     }
 
-    func open(_ layout: SeedLayout = .url, _ mode: SeedMode = .pinned, at path: String? = nil) throws -> SeedFolder {
+    func open(_ layout: SeedLayout = .url, _ mode: SeedUse = .pinned, at path: String? = nil) throws -> SeedFolder {
         try SeedFolder(path: path ?? folder.path, layout: layout, mode: mode, pool: pool) { [self] trouble in
             troubles.withLock { $0.append(trouble) }
         }
@@ -228,7 +228,7 @@ final class SeedRig: Sendable {
                 try PropertyListSerialization.data(fromPropertyList: dates, format: format, options: 0)
             )
         }
-        let seed = try rig.open(.docker)
+        let seed = try rig.open(.hashed)
         #expect(seed.count == 1)
         let found = try #require(try await rig.find(seed, Self.url))
         #expect(found.text == "jpeg")
@@ -241,10 +241,10 @@ final class SeedRig: Sendable {
     @Test func `without lists the dates are unknown, and a broken list is told`() async throws {
         let rig = try SeedRig()
         try rig.write(Self.name, "jpeg")
-        let imported = try #require(try await rig.find(rig.open(.docker, .import), Self.url))
+        let imported = try #require(try await rig.find(rig.open(.hashed, .imported), Self.url))
         #expect(!imported.head.fields.contains(.lastModified) && !imported.head.fields.contains(.etag))
         try rig.write("ResourceInfos.plist", "no list")
-        let error = #expect(throws: SeedError.self) { try rig.open(.docker) }
+        let error = #expect(throws: SeedError.self) { try rig.open(.hashed) }
         #expect(error.map { "\($0)".contains("ResourceInfos.plist is not a property list") } == true)
     }
 }

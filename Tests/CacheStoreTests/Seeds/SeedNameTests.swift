@@ -28,7 +28,7 @@ import Testing
         "http://a/b?\(String(repeating: "x", count: 5000))", "/etc/passwd", "../etc/passwd", "file:///etc/passwd", "",
         "http://", "http:///x", "http://~a/x",
     ]) func `no name leads anywhere else`(_ url: String) {
-        let names = SeedNames.candidates(url, .url) + SeedNames.candidates(url, .docker) + [SeedNames.hashed(url, 3)]
+        let names = SeedNames.candidates(url, .url) + SeedNames.candidates(url, .hashed) + [SeedNames.hashed(url, 3)]
         for name in names {
             let parts = name.split(separator: "/", omittingEmptySubsequences: false)
             #expect(parts.allSatisfy { !$0.isEmpty && $0 != "." && $0 != ".." && $0.utf8.count <= 255 }, "\(name)")
@@ -64,11 +64,11 @@ import Testing
             "653ca195caf9f8c3870eea1a2144d72f_spanish-village-street-1445758.jpg"
         ),
     ]) func `the old library's names`(_ url: String, _ name: String) {
-        #expect(SeedNames.candidates(url, .docker).first == name)
+        #expect(SeedNames.candidates(url, .hashed).first == name)
     }
 
     @Test func `the old library's names of URLs with escapes`() throws {
-        let names = SeedNames.candidates("http://a/b%20c/d%20e.png?x=1", .docker)
+        let names = SeedNames.candidates("http://a/b%20c/d%20e.png?x=1", .hashed)
         let encoded = try #require(ContentDigest.md5.hex("http:/a/b%20c".utf8))
         let raw = try #require(ContentDigest.md5.hex("http:/a/b c".utf8))
         #expect(
@@ -76,8 +76,8 @@ import Testing
                 "\(encoded)_d%2520e.png?x=1", "\(encoded)_d%20e.png?x=1", "\(raw)_d%20e.png?x=1", "\(raw)_d e.png?x=1",
             ]
         )
-        #expect(SeedNames.candidates("http:", .docker).isEmpty)
-        #expect(SeedNames.candidates("http://a/\(String(repeating: "x", count: 240))", .docker).isEmpty)
+        #expect(SeedNames.candidates("http:", .hashed).isEmpty)
+        #expect(SeedNames.candidates("http://a/\(String(repeating: "x", count: 240))", .hashed).isEmpty)
     }
 
     @Test func `the URLs behind readable names`() {

@@ -483,7 +483,7 @@ struct BatchTests {
             _ = await rig.get("/a")
             rig.clock.advance(seconds: 100)
             for (revalidate, line) in [
-                (RevalidateMethod.head, "/a done check=valid size=5"), (.never, "/a queued check=sized size=5"),
+                (ValidationMethod.head, "/a done check=valid size=5"), (.never, "/a queued check=sized size=5"),
             ] {
                 let runner = rig.runner(Batch([BatchItem(url: "/a")]), policy: CachePolicy(revalidate: revalidate))
                 await rig.check(runner)

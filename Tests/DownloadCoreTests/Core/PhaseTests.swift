@@ -32,7 +32,7 @@ extension Rig {
         _ fields: [(String, String)] = [],
         timeout: UInt64 = 1_000_000,
         policy: CachePolicy = CachePolicy(),
-        onClientAbort: ClientAbort = .finish
+        onClientAbort: AbandonmentPolicy = .finish
     ) -> CacheRequest {
         var ask = ask(path, method: method, fields, policy: policy)
         ask.phases = PhasePlan(placeholder: loading, placeholderDelay: timeout)
@@ -53,9 +53,9 @@ extension Rig {
 struct PlaceholderTests {
     @Test(
         "the placeholder answers, may be kept by nobody, and the fetch goes on for the next, whatever becomes of clients",
-        arguments: [ClientAbort.finish, .abort, .finishIf(0.5)]
+        arguments: [AbandonmentPolicy.finish, .abort, .finishBeyond(0.5)]
     )
-    func goesOn(_ policy: ClientAbort) async throws {
+    func goesOn(_ policy: AbandonmentPolicy) async throws {
         try await withRig(disk: true) { rig in
             let head = Valve()
             let bytes = Pattern.bytes(0..<600_000)

@@ -19,7 +19,7 @@ import Testing
         try rig.folder.write("\(name)/origin.test/a", text)
         let fields = "{ \"fields\": [[\"ETag\", \"\\\"e\\\"\"], [\"Cache-Control\", \"max-age=100000\"]] }"
         try rig.folder.write("\(name)/origin.test/a.head.json", head ?? fields)
-        return try SeedFolder(path: rig.folder.file(name), mode: .import, pool: rig.pool)
+        return try SeedFolder(path: rig.folder.file(name), mode: .imported, pool: rig.pool)
     }
 
     private static let lasting = "\"fields\": [[\"Cache-Control\", \"max-age=1000\"]]"
@@ -102,7 +102,7 @@ import Testing
             ]
             let list = try PropertyListSerialization.data(fromPropertyList: dates, format: .binary, options: 0)
             try rig.folder.write("old/DownloadManagerExpirationDates.plist", Array(list))
-            let seed = try SeedFolder(path: rig.folder.file("old"), layout: .docker, mode: .import, pool: rig.pool)
+            let seed = try SeedFolder(path: rig.folder.file("old"), layout: .hashed, mode: .imported, pool: rig.pool)
             let ask = with(seed, rig.ask(policy: CachePolicy(mode: mode)))
             let fresh = await rig.get(ask)
             #expect(fresh.text == "old" && fresh.cache.hasPrefix("hit; ttl=3600"), "\(fresh.cache)")

@@ -136,10 +136,10 @@ struct CookieTests {
 
     @Test(
         "the Set-Cookie of a check is for the client whose request asked, however it is checked",
-        arguments: [RevalidateMethod.head, .conditional],
+        arguments: [ValidationMethod.head, .conditional],
         [SetCookiePolicy.strict, .strip, .explicit]
     )
-    func cookiesOfAnOwnCheck(_ method: RevalidateMethod, _ rule: SetCookiePolicy) async throws {
+    func cookiesOfAnOwnCheck(_ method: ValidationMethod, _ rule: SetCookiePolicy) async throws {
         try await withRig { rig in
             let policy = CachePolicy(revalidate: method, setCookie: rule)
             rig.origin.answers { _ in .whole(200, fresh) }

@@ -175,7 +175,7 @@ struct SuccessTests {
     }
 
     /// A folder with a seed for `/a`.
-    private static func seed(_ rig: Rig, _ body: [UInt8], _ mode: SeedMode, told: Monitor<[String]>) throws
+    private static func seed(_ rig: Rig, _ body: [UInt8], _ mode: SeedUse, told: Monitor<[String]>) throws
         -> SeedFolder
     {
         let folder = rig.folder.file("seed")
@@ -224,7 +224,7 @@ struct SuccessTests {
     func imports() async throws {
         for (body, isImported) in [(Coded.html, false), (Coded.json, true)] {
             try await withRig { rig in
-                let seed = try Self.seed(rig, body, .import, told: Monitor([]))
+                let seed = try Self.seed(rig, body, .imported, told: Monitor([]))
                 rig.origin.answers { _ in .whole(200, [("Cache-Control", "no-store")]) }
                 var ask = Self.ask(rig, PhasePlan(expect: .json), mode: .library)
                 ask.seed = seed

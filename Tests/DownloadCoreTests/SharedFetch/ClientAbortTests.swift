@@ -11,14 +11,19 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct ClientAbortTests {
-    private static func ask(_ rig: Rig, _ policy: ClientAbort, _ fields: [(String, String)] = []) -> CacheRequest {
+    private static func ask(_ rig: Rig, _ policy: AbandonmentPolicy, _ fields: [(String, String)] = []) -> CacheRequest
+    {
         var ask = rig.ask("/a", fields)
         ask.onClientAbort = policy
         return ask
     }
 
-    @Test("nobody waits for the head any more", arguments: [ClientAbort.finish, .abort, .finishIf(0.01)], [1, 2, 3])
-    func beforeTheHead(_ policy: ClientAbort, _ count: Int) async throws {
+    @Test(
+        "nobody waits for the head any more",
+        arguments: [AbandonmentPolicy.finish, .abort, .finishBeyond(0.01)],
+        [1, 2, 3]
+    )
+    func beforeTheHead(_ policy: AbandonmentPolicy, _ count: Int) async throws {
         try await withRig(loops: 2) { rig in
             let head = Valve()
             rig.origin.answers { _ in .whole(head: head) }
@@ -50,9 +55,10 @@ struct ClientAbortTests {
     @Test("nobody reads the body any more", arguments: [false, true], [100, 3_000_000])
     func inTheBody(_ disk: Bool, _ size: Int) async throws {
         let half = size / 2
-        let cases: [(ClientAbort, Bool, Bool)] = [
-            (.finish, true, true), (.abort, true, false), (.finishIf(0.4), true, true), (.finishIf(0.6), true, false),
-            (.finishIf(0.4), false, false), (.finishIf(1), true, false),
+        let cases: [(AbandonmentPolicy, Bool, Bool)] = [
+            (.finish, true, true), (.abort, true, false), (.finishBeyond(0.4), true, true),
+            (.finishBeyond(0.6), true, false),
+            (.finishBeyond(0.4), false, false), (.finishBeyond(1), true, false),
         ]
         for (policy, isLengthKnown, goesOn) in cases {
             try await withRig(disk: disk) { rig in
@@ -156,8 +162,8 @@ struct ClientAbortTests {
         }
     }
 
-    @Test("a part that nobody reads any more", arguments: [ClientAbort.finish, .abort])
-    func part(_ policy: ClientAbort) async throws {
+    @Test("a part that nobody reads any more", arguments: [AbandonmentPolicy.finish, .abort])
+    func part(_ policy: AbandonmentPolicy) async throws {
         try await withRig { rig in
             let tail = Valve()
             let bytes = Pattern.bytes(0..<100_000)

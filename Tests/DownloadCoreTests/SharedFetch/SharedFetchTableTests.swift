@@ -15,7 +15,7 @@ struct SharedFetchTableTests {
         var all: [SharedFetchState.Actions] { actions.withLock { $0 } }
     }
 
-    private static func ask(_ rig: Rig, _ abort: ClientAbort = .abort, waiters: Int = 9) -> CacheRequest {
+    private static func ask(_ rig: Rig, _ abort: AbandonmentPolicy = .abort, waiters: Int = 9) -> CacheRequest {
         var ask = rig.ask(collapse: CollapseLimits(waiters: waiters))
         ask.onClientAbort = abort
         return ask

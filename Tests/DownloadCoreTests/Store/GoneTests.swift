@@ -48,7 +48,7 @@ struct GoneTests {
 
     @Test("gone: evict hands the answer on, and the copy goes from both tiers", arguments: modes)
     func evict(_ mode: CacheMode, _ status: Int) async throws {
-        let policy = CachePolicy(mode: mode, gone: .evict)
+        let policy = CachePolicy(mode: mode, gone: .remove)
         try await withStale(policy: policy, disk: true) { rig in
             rig.origin.answers { $0.method == .head ? .headOnly(status, []) : .whole(status, [], Array("gone".utf8)) }
             #expect(await rig.get("/a", policy: policy).status == status)
@@ -61,7 +61,7 @@ struct GoneTests {
 
     @Test("gone: serve-stale answers with the copy, and asks again after check_pause", arguments: modes)
     func serveStale(_ mode: CacheMode, _ status: Int) async throws {
-        let policy = CachePolicy(mode: mode, checkPause: 300, gone: .serveStale)
+        let policy = CachePolicy(mode: mode, checkPause: 300, gone: .useStored)
         try await withStale(policy: policy) { rig in
             rig.origin.answers { $0.method == .head ? .headOnly(status, []) : .whole(status, [], Array("gone".utf8)) }
             let got = await rig.get("/a", policy: policy)
@@ -76,7 +76,7 @@ struct GoneTests {
 
     @Test("gone: serve-stale does not overrule must-revalidate")
     func mustRevalidate() async throws {
-        let policy = CachePolicy(gone: .serveStale)
+        let policy = CachePolicy(gone: .useStored)
         try await withStale([("Cache-Control", "max-age=6000, must-revalidate"), ("ETag", "\"1\"")], policy: policy) {
             rig in
             rig.origin.answers { $0.method == .head ? .headOnly(404, []) : .whole(404, [], Array("gone".utf8)) }

@@ -11,7 +11,7 @@ import Testing
 import Upstream
 
 private let fields = [("Cache-Control", "max-age=6000"), ("ETag", "\"1\"")]
-private let auto = CachePolicy(revalidate: .auto)
+private let auto = CachePolicy(revalidate: .automatic)
 private let long = [UInt8](repeating: 1, count: 100_000)
 
 /// What an origin does with checks.
@@ -77,10 +77,10 @@ struct HabitTests {
 
     @Test(
         "what the client sees is the same, whichever way is chosen",
-        arguments: [RevalidateMethod.head, .conditional, .auto],
+        arguments: [ValidationMethod.head, .conditional, .automatic],
         [true, false]
     )
-    func sameForTheClient(_ method: RevalidateMethod, _ isLong: Bool) async throws {
+    func sameForTheClient(_ method: ValidationMethod, _ isLong: Bool) async throws {
         let policy = CachePolicy(revalidate: method, checkPause: 0)
         try await withRig(disk: true) { rig in
             let body = isLong ? long : Array("hello".utf8)
@@ -156,8 +156,8 @@ enum BrokenHead: Sendable, CaseIterable, CustomTestStringConvertible {
 private let ways: [(CachePolicy, String)] = [
     (CachePolicy(checkPause: 300), "max-age=100"), (CachePolicy(checkPause: 300), "max-age=100, must-revalidate"),
     (CachePolicy(mode: .library, ttl: 100, checkPause: 300), "no-cache"),
-    (CachePolicy(revalidate: .auto, checkPause: 300), "max-age=100"),
-    (CachePolicy(checkPause: 300, gone: .serveStale), "max-age=100"),
+    (CachePolicy(revalidate: .automatic, checkPause: 300), "max-age=100"),
+    (CachePolicy(checkPause: 300, gone: .useStored), "max-age=100"),
 ]
 
 @Suite(.timeLimit(.minutes(5)))
@@ -208,7 +208,7 @@ struct BrokenHeadTests {
             #expect(rig.origin.methods == "GET HEAD GET GET")
             rig.clock.advance(seconds: 200)
             // What is known to answer 304 is asked by nothing else with `auto`.
-            let kind: Revalidation.Kind = policy.revalidate == .auto ? .conditional : .head
+            let kind: Revalidation.Kind = policy.revalidate == .automatic ? .conditional : .head
             #expect(await rig.explain(rig.ask(policy: policy)).rules.check?.kind == kind)
             #expect(await rig.get("/a", policy: policy).cache == good)
             #expect(rig.origin.methods == (kind == .head ? "GET HEAD GET GET HEAD GET" : "GET HEAD GET GET GET"))

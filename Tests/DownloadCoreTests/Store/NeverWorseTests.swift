@@ -93,7 +93,7 @@ struct ClientsHeadTests {
 
     @Test("with gone: evict, too: only a GET that says so removes it")
     func gone() async throws {
-        let policy = CachePolicy(checkPause: 0, gone: .evict)
+        let policy = CachePolicy(checkPause: 0, gone: .remove)
         try await withCopy(tagged, policy) { rig in
             rig.origin.answers { $0.method == .head ? .headOnly(410, []) : .whole(410, [], Array("gone".utf8)) }
             #expect(await rig.get(rig.ask(method: .head, [reload], policy: policy)).status == 410)

@@ -94,9 +94,9 @@ struct DroppedTests {
         arguments: [
             ("max-age=6000", true), ("max-age=6000, must-revalidate", false), ("max-age=6000, no-cache", false),
         ],
-        [RevalidateMethod.head, .conditional, .never]
+        [ValidationMethod.head, .conditional, .never]
     )
-    func head(_ allowed: (control: String, isAllowed: Bool), _ method: RevalidateMethod) async throws {
+    func head(_ allowed: (control: String, isAllowed: Bool), _ method: ValidationMethod) async throws {
         let (control, isAllowed) = allowed
         try await withRig { rig in
             rig.origin.answers { _ in .whole(200, [("Cache-Control", control), ("ETag", "\"1\"")]) }

@@ -130,9 +130,9 @@ struct VariantTests {
 
     @Test(
         "a 304 about nothing that is stored updates nothing, and the resource is fetched without conditions",
-        arguments: [RevalidateMethod.head, .conditional]
+        arguments: [ValidationMethod.head, .conditional]
     )
-    func foreign(_ method: RevalidateMethod) async throws {
+    func foreign(_ method: ValidationMethod) async throws {
         try await withRig(disk: true) { rig in
             rig.origin.answers { _ in .whole(200, [fresh, ("ETag", "\"1\"")]) }
             let policy = CachePolicy(revalidate: method)

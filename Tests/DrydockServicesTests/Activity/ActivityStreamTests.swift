@@ -29,7 +29,7 @@ import Testing
         let clock = ManualClock()
         let queue = WorkQueue(clock: clock)
         let error = DownloadError.origin(OriginFailure(kind: .timeout, detail: ""))
-        let task = queue.add(Work<Void>(retry: .docker(count: 1)) { throw error })
+        let task = queue.add(Work<Void>(retry: .steady(count: 1)) { throw error })
         try await clock.waitForSleepers(1)
         #expect(queue.runningCount == 0 && queue.activity.count == 1)
         task.cancel()

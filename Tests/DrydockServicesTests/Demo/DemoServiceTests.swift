@@ -30,7 +30,7 @@ private struct GetUser: Resource {
         _ endpoints: [DemoTransport.Endpoint],
         files: URL? = nil,
         told: Told? = nil,
-        retry: DownloadConfiguration.Retry = .never
+        retry: RetryPolicy = .never
     ) throws -> (ServiceManager, DemoTransport, ScriptedTransport) {
         let live = ScriptedTransport()
         let base = URL(string: "https://api.test")
@@ -99,7 +99,7 @@ private struct GetUser: Resource {
         var user = Self.user
         user.failure = DemoTransport.Failure(chance: 0.3)
         user.seed = 42
-        let retry = DownloadConfiguration.Retry(count: 9, delay: .zero, budget: 1)
+        let retry = RetryPolicy(count: 9, delay: .zero, budget: 1)
         let (manager, _, live) = try Self.manager([user], told: told, retry: retry)
         for _ in 0..<20 { #expect(try await manager.call(GetUser()).model.name == "Ada") }
         let starts = told.all.count { $0.hasPrefix("start") }

@@ -298,14 +298,14 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         var endpoint = Self.user
         endpoint.failure = .init(chance: 0.5)
         let demo = try DemoTransport([endpoint], files: files, seed: try #require(seed(of: [true, true, false])))
-        let loader = ServiceManager(transport: demo, base: URL(string: "http://demo.test"))
-        let task = WorkQueue().add(Work(aUser, from: loader, retry: .mm(count: 5)))
+        let loader = ResourceLoader(transport: demo, base: URL(string: "http://demo.test"))
+        let task = TaskQueue().add(Work(aUser, from: loader, retry: .immediate(count: 5)))
         #expect(try await task.value.model.name == "Ada")
         #expect(task.state.attempts == 3)
         demo.restart()
         // Docker's rule repeats only what brought no answer.
-        let other = WorkQueue().add(Work(aUser, from: loader, retry: .docker(count: 5)))
-        await #expect(throws: WorkError.self) { try await other.value }
+        let other = TaskQueue().add(Work(aUser, from: loader, retry: .steady(count: 5)))
+        await #expect(throws: TaskQueueError.self) { try await other.value }
         #expect(other.state.attempts == 1)
         _ = folder
     }

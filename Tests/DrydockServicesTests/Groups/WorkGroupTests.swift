@@ -123,7 +123,7 @@ import Testing
         let (clock, journal) = (ManualClock(), Journal())
         let error = DownloadError.origin(OriginFailure(kind: .timeout, detail: ""))
         let works = [
-            Work(retry: .docker(count: 1)) {
+            Work(retry: .steady(count: 1)) {
                 journal.note("first")
                 if journal.all.count == 1 { throw error }
             },

@@ -124,7 +124,7 @@ import Testing
         let clock = ManualClock()
         let ends = Mutex<[UInt64: Int]>([:])
         let (manager, transport) = makeServices(clock: clock) { configuration in
-            configuration.retry = .mm(count: 2)
+            configuration.retry = .immediate(count: 2)
             configuration.hooks.shouldStart = { _ in
                 await Task.yield()
                 return nil
@@ -184,7 +184,7 @@ import Testing
         } _: { transport, origin in
             var configuration = ServiceManager.Configuration()
             configuration.base = origin.url("")
-            configuration.retry = .mm(count: 3)
+            configuration.retry = .immediate(count: 3)
             let manager = ServiceManager(transport: transport, configuration: configuration)
             let policy = ServicePolicy(parksWithoutResponse: true)
             let calls = (0..<200).map { number in

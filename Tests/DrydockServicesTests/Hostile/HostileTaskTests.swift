@@ -85,8 +85,8 @@ import Testing
         let queue = WorkQueue(maximumRunning: 4)
         let ends = Counter()
         let counting = Task { for await _ in queue.ends() { ends.add() } }
-        let retry = DownloadConfiguration.Retry(count: 3, delay: .milliseconds(1), causes: [.content])
-        struct Again: Error {}
+        let retry = RetryPolicy(count: 3, delay: .milliseconds(1), causes: [.content])
+        struct Again: RetryableError { var retryCause: RetryCause? { .content } }
         let tasks = (0..<400).map { number in
             var work = Work<Int>("\(number)", priority: number % 3 == 0 ? .high : .low, retry: retry) {
                 await Task.yield()

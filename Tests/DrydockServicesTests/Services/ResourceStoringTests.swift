@@ -164,7 +164,7 @@ enum Asker: String, CaseIterable, Sendable {
 
     @Test func aPostOfAServiceIsEndedByItsRequest() async throws {
         let gate = Gate()
-        try await withManager(configure: { $0.leaving = .abort }) { _ in
+        try await withManager(configure: { $0.abandonment = .abort }) { _ in
             OriginReply([.wait(gate)])
         } _: { manager, origin async throws in
             let url = origin.url()

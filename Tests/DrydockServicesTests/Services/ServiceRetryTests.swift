@@ -18,7 +18,7 @@ import struct ServiceCore.RetryBudget
 @Suite struct ServiceRetryTests {
     @Test func eachRetryIsAStart() async throws {
         let (told, clock) = (Told(), ManualClock())
-        let (manager, transport) = makeServices(told, clock: clock) { $0.retry = .docker(count: 2) }
+        let (manager, transport) = makeServices(told, clock: clock) { $0.retry = .steady(count: 2) }
         let noResponse = await ScriptedAnswer.noResponse
         transport.answer(.get, "/hello", with: noResponse, noResponse, .text("hi"))
         let call = manager.start(Greeting())
@@ -39,7 +39,7 @@ import struct ServiceCore.RetryBudget
 
     @Test func theLastFailureIsTheResult() async throws {
         let clock = ManualClock()
-        let (manager, transport) = makeServices(clock: clock) { $0.retry = .mm(count: 2) }
+        let (manager, transport) = makeServices(clock: clock) { $0.retry = .immediate(count: 2) }
         transport.answer(.get, "/hello", with: .text("no", status: .badRequest))
         let error = await serviceError { () throws(ServiceError) in try await manager.call(Greeting()) }
         #expect(error?.result?.head.status == .badRequest)
@@ -47,21 +47,21 @@ import struct ServiceCore.RetryBudget
     }
 
     @Test func aStatusIsNoReasonForDocker() async throws {
-        let (manager, transport) = makeServices { $0.retry = .docker(count: 2) }
+        let (manager, transport) = makeServices { $0.retry = .steady(count: 2) }
         transport.answer(.get, "/hello", with: .text("no", status: .serviceUnavailable))
         let error = await serviceError { () throws(ServiceError) in try await manager.call(Greeting()) }
         #expect(error?.name == "status" && transport.requests.count == 1)
     }
 
     @Test func aServiceHasRulesOfItsOwn() async throws {
-        let (manager, transport) = makeServices { $0.retry = .mm(count: 5) }
+        let (manager, transport) = makeServices { $0.retry = .immediate(count: 5) }
         transport.answer(nil, "/hello", with: .text("no", status: .serviceUnavailable))
         _ = await serviceError { () throws(ServiceError) in
-            try await manager.call(Greeting(policy: ServicePolicy(retry: .mm(count: 1))))
+            try await manager.call(Greeting(policy: ServicePolicy(retry: .immediate(count: 1))))
         }
         #expect(transport.requests.count == 2)
         _ = await serviceError { () throws(ServiceError) in
-            try await manager.call(Greeting(policy: ServicePolicy(retry: .mm(count: 1)), options: .init(retry: .never)))
+            try await manager.call(Greeting(policy: ServicePolicy(retry: .immediate(count: 1)), options: .init(retry: .never)))
         }
         #expect(transport.requests.count == 3)
         let once = RequestBody.once(AsyncStream<Data> { $0.finish() })
@@ -79,7 +79,7 @@ import struct ServiceCore.RetryBudget
     }
 
     @Test func retriesHaveABudget() async throws {
-        var retry = DownloadConfiguration.Retry.mm(count: 100)
+        var retry = RetryPolicy.immediate(count: 100)
         retry.budget = 0
         let (manager, transport) = makeServices { $0.retry = retry }
         transport.answer(.get, "/hello", with: .text("no", status: .serviceUnavailable))
@@ -92,7 +92,7 @@ import struct ServiceCore.RetryBudget
 
     @Test(arguments: [HTTPRequest.Method.get, .post, .patch, .put, .delete])
     func aPresetHasNoBudgetAndThatOfMMRepeatsEveryMethod(method: HTTPRequest.Method) async throws {
-        let (manager, transport) = makeServices { $0.retry = .mm(count: 60) }
+        let (manager, transport) = makeServices { $0.retry = .immediate(count: 60) }
         transport.answer(method, "/hello", with: .text("no", status: .serviceUnavailable))
         let error = await serviceError { () throws(ServiceError) in try await manager.call(Greeting(method: method)) }
         #expect(error?.description == "https://api.test/hello answered 503")
@@ -105,7 +105,7 @@ import struct ServiceCore.RetryBudget
         let transport = ScriptedTransport()
         transport.answerAll { _ in answer }
         var configuration = ServiceManager.Configuration()
-        configuration.retry = .mm(count: 100)
+        configuration.retry = .immediate(count: 100)
         configuration.retry.budget = 0
         let manager = ServiceManager(
             transport: transport,
@@ -133,7 +133,7 @@ import struct ServiceCore.RetryBudget
 
     @Test func whatIsCancelledWhileItWaitsIsNotMadeAgain() async throws {
         let clock = ManualClock()
-        let (manager, transport) = makeServices(clock: clock) { $0.retry = .docker(count: 2) }
+        let (manager, transport) = makeServices(clock: clock) { $0.retry = .steady(count: 2) }
         transport.answer(.get, "/hello", with: await .noResponse)
         let call = manager.start(Greeting())
         try await clock.waitForSleepers(1)
@@ -221,7 +221,7 @@ import struct ServiceCore.RetryBudget
     struct ParkingCase: Sendable, CustomTestStringConvertible {
         let method: HTTPRequest.Method
         let error: DownloadError
-        var methods = DownloadConfiguration.Retry.Methods.idempotent
+        var methods = RetryMethods.idempotent
         let isKept: Bool
 
         init(_ method: HTTPRequest.Method, _ kind: OriginFailure.Kind, isKept: Bool) {
@@ -252,7 +252,7 @@ import struct ServiceCore.RetryBudget
         let (manager, transport) = makeServices()
         transport.answer(nil, "/hello", with: .failure(kept.error))
         var policy = parking
-        policy.retry = DownloadConfiguration.Retry(methods: kept.methods)
+        policy.retry = RetryPolicy(methods: kept.methods)
         let body: RequestBody? = kept.method == .get ? nil : .data(Data("1".utf8))
         let call = manager.start(Greeting(method: kept.method, body: body, policy: policy))
         if kept.isKept {
@@ -304,7 +304,7 @@ import struct ServiceCore.RetryBudget
     @Test("A budget that makes no sense is brought to the nearer end", arguments: [Double.nan, -5, 7])
     func budget(_ budget: Double) async throws {
         let (manager, transport) = makeServices {
-            $0.retry = DownloadConfiguration.Retry(
+            $0.retry = RetryPolicy(
                 count: 1,
                 delay: .zero,
                 jitter: budget,

@@ -219,7 +219,7 @@ import Testing
 
     @Test func callsOfAnOwnerOverADownloadManager() async throws {
         let gate = Gate()
-        try await withManager(configure: { $0.leaving = .abort }) { request in
+        try await withManager(configure: { $0.abandonment = .abort }) { request in
             OriginReply([.wait(gate)]).then(.answer(to: request, "late"))
         } _: { transport, origin async throws in
             var configuration = ServiceManager.Configuration()
@@ -348,7 +348,7 @@ import Testing
 
     @Test func aCancelledTransferEndsAtTheOrigin() async throws {
         let gate = Gate()
-        try await withManager(configure: { $0.leaving = .abort }) { request in
+        try await withManager(configure: { $0.abandonment = .abort }) { request in
             _ = gate.wait()
             return .answer(to: request, "late")
         } _: { transport, origin in

@@ -27,7 +27,7 @@ import Testing
             failure: nil
         )
         let attempts = Monitor(0)
-        let users = Work("users", retry: .mm(count: 1)) {
+        let users = Work("users", retry: .immediate(count: 1)) {
             if attempts.next == 1 { throw failed }
         }
         try await queue.run(users)
@@ -63,7 +63,7 @@ import Testing
         let (clock, work) = (ManualClock(), ManualClock())
         let queue = WorkQueue(maximumRunning: 0, clock: clock)
         let task = queue.add(
-            Work(retry: .docker(count: 1)) {
+            Work(retry: .steady(count: 1)) {
                 try await work.sleep(for: .seconds(1))
                 if work.now.offset < .seconds(2) { throw Self.timeout }
             }
@@ -106,8 +106,8 @@ import Testing
     }
 
     @Test func whoIsSlowHearsTheEndAllTheSame() async throws {
-        let queue = WorkQueue(clock: ManualClock())
-        let retry = DownloadConfiguration.Retry(count: 9, delay: .zero)
+        let queue = TaskQueue(clock: ManualClock())
+        let retry = RetryPolicy(count: 9, delay: .zero)
         let task = queue.add(Work<Void>(retry: retry) { throw Self.timeout })
         var states = task.states.makeAsyncIterator()
         _ = await states.next(isolation: nil)

@@ -32,22 +32,11 @@ private final class Failing: Sendable {
     }
 }
 
-/// An error of a program's own, to which it gives this cause.
-private struct Own: Error {
-    var cause: DownloadConfiguration.Retry.Cause?
-}
-
-extension Work {
-    /// The same work, with the causes of ``Own``.
-    fileprivate func withOwnCauses() -> Self {
-        var work = self
-        work.retryCause = { ($0 as? Own)?.cause }
-        return work
-    }
+private struct Own: RetryableError {
+    var retryCause: RetryCause?
 }
 
 @Suite struct TaskRetryTests {
-    private typealias Retry = DownloadConfiguration.Retry
 
     private static let timeout = origin(.timeout)
 
@@ -65,15 +54,15 @@ extension Work {
 
     @Test func aTaskIsTriedUntilItSucceeds() async throws {
         let failing = Failing([Self.timeout, ServiceError.transport(Self.origin(.unreachable)), Self.timeout])
-        let task = WorkQueue().add(Work("a", retry: .mm(count: 3)) { try failing.run() })
+        let task = TaskQueue().add(Work("a", retry: .immediate(count: 3)) { try failing.run() })
         #expect(try await task.value == 4)
         #expect(task.state.phase == .done && task.state.attempts == 4)
     }
 
     @Test func theCountIsThatOfTheAttemptsAfterTheFirst() async throws {
         let failing = Failing(Array(repeating: Self.timeout, count: 10))
-        let task = WorkQueue().add(Work(retry: .mm(count: 2)) { try failing.run() })
-        await #expect(throws: WorkError.self) { try await task.value }
+        let task = TaskQueue().add(Work(retry: .immediate(count: 2)) { try failing.run() })
+        await #expect(throws: TaskQueueError.self) { try await task.value }
         #expect(failing.count == 3)
         #expect(task.state.phase == .failed && task.state.attempts == 3)
         #expect(task.state.error as? DownloadError == Self.timeout)
@@ -90,10 +79,10 @@ extension Work {
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var error: any Error
-        var retry: DownloadConfiguration.Retry
+        var retry: RetryPolicy
         var isRepeated: Bool
 
-        init(_ name: String, _ error: any Error, _ retry: DownloadConfiguration.Retry, _ isRepeated: Bool) {
+        init(_ name: String, _ error: any Error, _ retry: RetryPolicy, _ isRepeated: Bool) {
             (testDescription, self.error, self.retry, self.isRepeated) = (name, error, retry, isRepeated)
         }
     }
@@ -102,27 +91,27 @@ extension Work {
     private static let failed = status(.internalServerError)
 
     static let cases: [Case] = [
-        Case("network, docker", origin(.unreachable), .docker(count: 1), true),
-        Case("no host, docker", origin(.unknownHost), .docker(count: 1), true),
-        Case("cut short, docker", origin(.cutShort), .docker(count: 1), true),
-        Case("timeout, docker", timeout, .docker(count: 1), true),
-        Case("status, docker", DownloadError.unacceptableStatus(failed), .docker(count: 1), false),
-        Case("no model, docker", ServiceError.mapping(Broken(), failed), .docker(count: 1), false),
-        Case("network, mm", origin(.unreachable), .mm(count: 1), true),
-        Case("status, mm", DownloadError.unacceptableStatus(failed), .mm(count: 1), true),
-        Case("status of a service, mm", ServiceError.status(failed, failure: nil), .mm(count: 1), true),
-        Case("no model, mm", ServiceError.mapping(Broken(), failed), .mm(count: 1), true),
-        Case("not decoded, mm", decoding, .mm(count: 1), true),
-        Case("an error of the program's, mm", Broken(), .mm(count: 1), false),
-        Case("one that says so", Own(cause: .status(503)), .mm(count: 1), true),
-        Case("one that is like a timeout", Own(cause: .timeout), .docker(count: 1), true),
-        Case("one that is like no connection", Own(cause: .connect), .docker(count: 1), true),
-        Case("one that is like a parse error", Own(cause: .content), .docker(count: 1), false),
-        Case("one that says the contrary", Own(cause: nil), .mm(count: 1), false),
-        Case("a certificate, mm", origin(.untrusted), .mm(count: 1), false),
-        Case("an origin that is left alone, mm", origin(.leftAlone), .mm(count: 1), false),
-        Case("no request, mm", DownloadError.invalidRequest("no"), .mm(count: 1), false),
-        Case("no request of a service, mm", ServiceError.invalidRequest("no"), .mm(count: 1), false),
+        Case("network, docker", origin(.unreachable), .steady(count: 1), true),
+        Case("no host, docker", origin(.unknownHost), .steady(count: 1), true),
+        Case("cut short, docker", origin(.cutShort), .steady(count: 1), true),
+        Case("timeout, docker", timeout, .steady(count: 1), true),
+        Case("status, docker", DownloadError.unacceptableStatus(failed), .steady(count: 1), false),
+        Case("no model, docker", ServiceError.mapping(Broken(), failed), .steady(count: 1), false),
+        Case("network, mm", origin(.unreachable), .immediate(count: 1), true),
+        Case("status, mm", DownloadError.unacceptableStatus(failed), .immediate(count: 1), true),
+        Case("status of a service, mm", ServiceError.status(failed, failure: nil), .immediate(count: 1), true),
+        Case("no model, mm", ServiceError.mapping(Broken(), failed), .immediate(count: 1), true),
+        Case("not decoded, mm", decoding, .immediate(count: 1), true),
+        Case("an error of the program's, mm", Broken(), .immediate(count: 1), false),
+        Case("one that says so", Own(retryCause: .status(503)), .immediate(count: 1), true),
+        Case("one that is like a timeout", Own(retryCause: .timeout), .steady(count: 1), true),
+        Case("one that is like no connection", Own(retryCause: .connect), .steady(count: 1), true),
+        Case("one that is like a parse error", Own(retryCause: .content), .steady(count: 1), false),
+        Case("one that says the contrary", Own(retryCause: nil), .immediate(count: 1), false),
+        Case("a certificate, mm", origin(.untrusted), .immediate(count: 1), false),
+        Case("an origin that is left alone, mm", origin(.leftAlone), .immediate(count: 1), false),
+        Case("no request, mm", DownloadError.invalidRequest("no"), .immediate(count: 1), false),
+        Case("no request of a service, mm", ServiceError.invalidRequest("no"), .immediate(count: 1), false),
     ]
 
     @Test(arguments: cases) func whatIsRepeated(_ one: Case) async throws {
@@ -158,23 +147,25 @@ extension Work {
     }
 
     @Test func whatAnOriginMayHaveActedOnIsRepeatedWhereThatIsAllowed() async throws {
-        for (methods, runs) in [(Retry.Methods.idempotent, 1), (.any, 2)] {
+        for (methods, runs) in [(RetryMethods.idempotent, 1), (.any, 2)] {
             let failing = Failing([Self.timeout])
-            let retry = Retry(count: 1, delay: .zero, methods: methods)
-            let task = WorkQueue().add(Work("post", retry: retry, method: .post) { try failing.run() })
+            let retry = RetryPolicy(count: 1, delay: .zero, methods: methods)
+            let task = TaskQueue().add(Work("post", retry: retry, method: .post) { try failing.run() })
             _ = try? await task.value
             #expect(failing.count == runs)
         }
         // Nothing of it was sent.
         let failing = Failing([Self.origin(.unreachable)])
-        _ = try await WorkQueue().run(Work(retry: Retry(count: 1, delay: .zero), method: .post) { try failing.run() })
+        _ = try await TaskQueue().run(
+            Work(retry: RetryPolicy(count: 1, delay: .zero), method: .post) { try failing.run() }
+        )
         #expect(failing.count == 2)
     }
 
     @Test func aPredicateMayRefuseAndSeesWhatHappened() async throws {
-        let seen = Mutex<[Retry.FailedAttempt]>([])
+        let seen = Mutex<[RetryPolicy.FailedAttempt]>([])
         let failing = Failing(Array(repeating: DownloadError.unacceptableStatus(Self.failed), count: 5))
-        var retry = Retry.mm(count: 4)
+        var retry = RetryPolicy.immediate(count: 4)
         retry.shouldRetry = { attempt in
             seen.withLock { $0.append(attempt) }
             return attempt.number < 2
@@ -191,8 +182,8 @@ extension Work {
     @Test func theWaitsGrow() async throws {
         let clock = ManualClock()
         let failing = Failing(Array(repeating: Self.timeout, count: 3))
-        let retry = Retry(count: 3, delay: .seconds(1), backoff: 3, jitter: 0)
-        let task = WorkQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
+        let retry = RetryPolicy(count: 3, delay: .seconds(1), backoff: 3, jitter: 0)
+        let task = TaskQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
         for (attempt, seconds) in [1, 3, 9].enumerated() {
             try await clock.waitForSleepers(1)
             #expect(task.state.attempts == attempt + 1)
@@ -206,8 +197,8 @@ extension Work {
 
     @Test func jitterMakesAWaitShorterAndNeverLonger() async throws {
         let clock = ManualClock()
-        let retry = Retry(count: 1, delay: .seconds(10), jitter: 0.5)
-        let queue = WorkQueue(clock: clock)
+        let retry = RetryPolicy(count: 1, delay: .seconds(10), jitter: 0.5)
+        let queue = TaskQueue(clock: clock)
         let tasks = (0..<8).map { _ in
             let failing = Failing([Self.timeout])
             return queue.add(Work(retry: retry) { try failing.run() })
@@ -227,8 +218,8 @@ extension Work {
         let error = ServiceError.status(Self.status(.serviceUnavailable, fields), failure: nil)
         for (longest, waits) in [(Duration.seconds(10), true), (.seconds(5), false)] {
             let failing = Failing([error])
-            let retry = Retry(count: 1, delay: .seconds(1), longestRetryAfter: longest)
-            let task = WorkQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
+            let retry = RetryPolicy(count: 1, delay: .seconds(1), longestRetryAfter: longest)
+            let task = TaskQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
             if waits {
                 try await clock.waitForSleepers(1)
                 #expect(task.state.retryDelay == .seconds(7))
@@ -245,7 +236,7 @@ extension Work {
         var runs = 0
         for _ in 0..<12 {
             let failing = Failing([Self.timeout])
-            var retry = Retry.mm(count: 1)
+            var retry = RetryPolicy.immediate(count: 1)
             retry.budget = 0
             _ = try? await queue.run(Work(retry: retry) { try failing.run() })
             runs += failing.count
@@ -257,15 +248,15 @@ extension Work {
 
     @Test func aPresetHasNoBudget() async throws {
         let failing = Failing(Array(repeating: Self.timeout, count: 60))
-        let queue = WorkQueue(clock: ManualClock())
-        #expect(try await queue.run(Work(retry: .mm(count: 60), method: .post) { try failing.run() }) == 61)
+        let queue = TaskQueue(clock: ManualClock())
+        #expect(try await queue.run(Work(retry: .immediate(count: 60), method: .post) { try failing.run() }) == 61)
         #expect(queue.statistics.retries == 60 && queue.statistics.refusedRetries == 0)
     }
 
     @Test func aBudgetThatIsUsedUpIsNamed() async throws {
         let (metrics, log) = (TestMetrics(), RecordedLog())
-        let queue = WorkQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
-        var retry = Retry.mm(count: 100)
+        let queue = TaskQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
+        var retry = RetryPolicy.immediate(count: 100)
         retry.budget = 0
         for (count, error) in [
             Self.timeout as any Error, ServiceError.transport(Self.timeout), Own(cause: .connect),
@@ -293,7 +284,7 @@ extension Work {
         let queue = WorkQueue(maximumRunning: 1, clock: clock)
         let (failing, work) = (Failing([Self.timeout]), ManualClock())
         let first = queue.add(
-            Work(retry: .docker(count: 1)) {
+            Work(retry: .steady(count: 1)) {
                 journal.note("first")
                 return try failing.run()
             }
@@ -323,8 +314,8 @@ extension Work {
     @Test func whoIsCancelledWhileItWaitsIsNotTriedAgain() async throws {
         let clock = ManualClock()
         let failing = Failing([Self.timeout])
-        let queue = WorkQueue(clock: clock)
-        let task = queue.add(Work(retry: .docker(count: 5)) { try failing.run() })
+        let queue = TaskQueue(clock: clock)
+        let task = queue.add(Work(retry: .steady(count: 5)) { try failing.run() })
         try await clock.waitForSleepers(1)
         task.cancel()
         let error = await #expect(throws: WorkError.self) { try await task.value }

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test func whatIsSetIsSent() async throws {
-        for (storage, expected) in [(CookieStorage.none, "none"), (.memory, "a=1")] {
+        for (storage, expected) in [(CookieSettings.none, "none"), (.memory, "a=1")] {
             try await withManager {
                 $0.cookies = storage
             } _: { request in
@@ -68,11 +68,11 @@ import Testing
         }
     }
 
-    @Test("Which answers to requests with cookies are stored", arguments: CookieRule.allCases, ["", "max-age=600"])
-    func withCookies(rule: CookieRule, control: String) async throws {
+    @Test("Which answers to requests with cookies are stored", arguments: CookiePolicy.allCases, ["", "max-age=600"])
+    func withCookies(rule: CookiePolicy, control: String) async throws {
         try await withManager {
             $0.cookies = .memory
-            $0.storesWithCookies = rule
+            $0.cookies.requestCookie = rule
         } _: { request in
             .answer(to: request, fields: control.isEmpty ? [] : [("Cache-Control", control)], "text")
         } _: { manager, origin async throws in
@@ -89,12 +89,12 @@ import Testing
 
     @Test(
         "Which answers that set cookies are stored, and with what",
-        arguments: SetCookieRule.allCases,
+        arguments: SetCookiePolicy.allCases,
         ["", "max-age=600", "public, max-age=600"]
     )
-    func settingCookies(rule: SetCookieRule, control: String) async throws {
+    func settingCookies(rule: SetCookiePolicy, control: String) async throws {
         try await withManager {
-            $0.setCookie = rule
+            $0.cookies.setCookie = rule
         } _: { request in
             let lifetime = control.isEmpty ? [] : [("Cache-Control", control)]
             return .answer(to: request, fields: lifetime + [("Set-Cookie", "a=1")], "text")

@@ -211,7 +211,7 @@ import Testing
     @Test func whoHasLeftDoesNotWaitForTheProgram() async throws {
         let (asked, gate) = (Counter(), Gate())
         try await withManager {
-            $0.leaving = .abort
+            $0.abandonment = .abort
             $0.credentials = [
                 Self.name: .asking { _ in
                     asked.add()

@@ -123,7 +123,7 @@ import Testing
         let other = Origin(try ScriptedOrigin { .answer(to: $0, "free") })
         try await withManager {
             $0.maximumFetches = 1
-            $0.leaving = .abort
+            $0.abandonment = .abort
             $0.credentials = [
                 "http://127.0.0.1": .asking { _ in
                     asked.add()

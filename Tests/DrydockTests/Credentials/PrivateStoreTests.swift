@@ -119,7 +119,7 @@ import Testing
         configuration.credentials = [
             "http://127.0.0.1": .bearer("carl-secret"), "a.test": .basic(user: "a", password: "b"),
         ]
-        configuration.keys.fields = [.authorization]
+        configuration.keyFields = [.authorization]
         configuration.cookies = .memory
         #expect(!"\(configuration)".contains("carl-secret"))
         var dumped = ""
@@ -228,7 +228,7 @@ import Testing
     @Test func whoIsCancelledIsTheOneThatAsks() async throws {
         let gate = Gate()
         try await withManager {
-            $0.leaving = .abort
+            $0.abandonment = .abort
         } _: { request in
             OriginReply([.wait(gate)]).then(Self.reply(request))
         } _: { manager, origin async throws in

@@ -355,7 +355,7 @@ import Testing
     @Test func codedResponsesAreCheckedByTheirTags() async throws {
         try await withManager {
             $0.lifetime = .zero
-            $0.check = .conditional
+            $0.validation = .conditional
         } _: { request in
             let fields = [("ETag", "\"1\""), ("Vary", "Accept-Encoding"), ("Content-Encoding", "gzip")]
             if request.field("If-None-Match") == "\"1\"" { return OriginReply([OriginReply.head(304, fields: fields)]) }

@@ -59,13 +59,13 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadConfiguration.Check.head, "HEAD", "fwd=stale; fwd-status=200; ttl=+; detail=revalidated"),
+        (ValidationMethod.head, "HEAD", "fwd=stale; fwd-status=200; ttl=+; detail=revalidated"),
         (.conditional, "GET", "fwd=stale; fwd-status=304; ttl=+; detail=revalidated"),
-    ]) func confirmed(check: DownloadConfiguration.Check, method: String, status: String) async throws {
+    ]) func confirmed(check: ValidationMethod, method: String, status: String) async throws {
         let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
-            $0.check = check
+            $0.validation = check
         } _: {
             resource.reply($0)
         } _: { manager, origin in
@@ -257,7 +257,7 @@ import Testing
             $0.maximumFetches = 1
             $0.timeouts.firstByte = .milliseconds(200)
             // An origin that answers at once, on a busy machine, may pass it in its turn: then it has another one.
-            $0.retry = DownloadConfiguration.Retry(count: 1000, delay: .zero, causes: [.timeout], budget: 1)
+            $0.retry = RetryPolicy(count: 1000, delay: .zero, causes: [.timeout], budget: 1)
         } _: { request in
             if request.target == "/first" { gate.wait() }
             return .answer(to: request, "hello")

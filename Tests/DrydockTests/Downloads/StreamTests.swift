@@ -90,11 +90,11 @@ import Testing
         }
     }
 
-    @Test(arguments: [(DownloadConfiguration.Leaving.finish, true), (.abort, false)])
-    func whoLetsGoOfABodyLeaves(leaving: DownloadConfiguration.Leaving, isKept: Bool) async throws {
+    @Test(arguments: [(AbandonmentPolicy.finish, true), (.abort, false)])
+    func whoLetsGoOfABodyLeaves(leaving: AbandonmentPolicy, isKept: Bool) async throws {
         let gate = Gate()
         try await withManager {
-            $0.leaving = leaving
+            $0.abandonment = leaving
         } _: { _ in
             OriginReply([
                 OriginReply.head(200, fields: [("Content-Length", "200")]), .pattern(100, from: 0), .wait(gate),

@@ -75,7 +75,7 @@ import Testing
         try await withManager {
             $0.memory = nil
             $0.maximumFetches = 2
-            $0.leaving = .abort
+            $0.abandonment = .abort
         } _: { request in
             request.target == "/small" ? .answer(to: request, "small") : .pattern(size)
         } _: { manager, origin async throws in
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test func whoLeavesTheEventsEarlyLeavesNothingBehind() async throws {
-        try await withManager(configure: { $0.leaving = .abort }) { _ in
+        try await withManager(configure: { $0.abandonment = .abort }) { _ in
             .pattern(1 << 20)
         } _: { manager, origin async throws in
             for stop in 0..<12 {
@@ -192,16 +192,16 @@ import Testing
             $0.maximumRedirects = number
             $0.lifetime = .seconds(Int64(max(number, -1_000_000)))
             $0.lifetimes = [200: .seconds(-5)]
-            $0.retry = DownloadConfiguration.Retry(
+            $0.retry = RetryPolicy(
                 count: number,
                 delay: .seconds(-1),
                 backoff: number,
                 jitter: .nan,
                 budget: .nan
             )
-            $0.breaker = DownloadConfiguration.Breaker(failures: number, window: .seconds(-1), open: .seconds(-1))
+            $0.breaker = BreakerPolicy(failures: number, window: .seconds(-1), open: .seconds(-1))
             $0.memory = DownloadConfiguration.MemoryLimits(size: number, count: number, maximumEntrySize: number)
-            $0.leaving = .finishBeyond(.nan)
+            $0.abandonment = .finishBeyond(.nan)
         } _: {
             .answer(to: $0, "hello")
         } _: { manager, origin async throws in

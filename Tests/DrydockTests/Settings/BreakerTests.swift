@@ -9,7 +9,7 @@ import Testing
 @Suite struct BreakerTests {
     @Test func anOriginThatFailsIsNotAsked() async throws {
         try await withManager {
-            $0.breaker = .init(failures: 2, window: .seconds(600), open: .seconds(600))
+            $0.breaker = .init(failures: 2, window: .seconds(600), pause: .seconds(600))
         } _: {
             .answer(503, to: $0, "away")
         } _: { manager, origin async throws in
@@ -29,7 +29,7 @@ import Testing
     @Test func oneRequestFindsOutWhetherItIsBack() async throws {
         let isAway = Monitor(true)
         try await withManager {
-            $0.breaker = .init(failures: 1, window: .seconds(600), open: .milliseconds(20))
+            $0.breaker = .init(failures: 1, window: .seconds(600), pause: .milliseconds(20))
         } _: {
             isAway.read { $0 } ? .answer(503, to: $0, "away") : .answer(to: $0, "back")
         } _: { manager, origin async throws in
@@ -45,7 +45,7 @@ import Testing
         try await withManager {
             $0.lifetime = .zero
             $0.checkPause = .zero
-            $0.breaker = .init(failures: 1, window: .seconds(600), open: .seconds(600))
+            $0.breaker = .init(failures: 1, window: .seconds(600), pause: .seconds(600))
         } _: {
             $0.target == "/away" ? .answer(503, to: $0, "away") : resource.reply($0)
         } _: { manager, origin async throws in
@@ -61,7 +61,7 @@ import Testing
 
     @Test func nothingIsRepeatedWhileItIsLeftAlone() async throws {
         try await withManager {
-            $0.breaker = .init(failures: 2, window: .seconds(600), open: .seconds(600))
+            $0.breaker = .init(failures: 2, window: .seconds(600), pause: .seconds(600))
             $0.retry = .init(count: 5, delay: .zero)
         } _: {
             .answer(503, to: $0, "away")

@@ -224,7 +224,7 @@ import Testing
     @Test func whoHasLeftDoesNotWaitForTheProgram() async throws {
         let (asked, gate) = (Counter(), Gate())
         try await withOrigin {
-            $0.leaving = .abort
+            $0.abandonment = .abort
             $0.tls.onChallenge = { _ in
                 asked.add()
                 _ = await eventually { gate.isOpened }

@@ -153,12 +153,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadOptions.Expectation.image, "<!doctype html>", false), (.image, "GIF89a and so on", true),
+        (ContentExpectation.image, "<!doctype html>", false), (.image, "GIF89a and so on", true),
         (.json, "{\"a\": [1]}", true), (.json, "{\"a\": [1}", false), (.jsonObject, "[1]", false),
         (.jsonArray, "[1]", true),
         (.propertyList, "hello", false), (.anything, "<!doctype html>", true),
     ]) func whatIsNotExpectedIsNotKept(
-        expectation: DownloadOptions.Expectation,
+        expectation: ContentExpectation,
         body: String,
         isKept: Bool
     ) async throws {
@@ -175,13 +175,13 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadConfiguration.Leaving.finish, true), (.abort, false), (.finishBeyond(0.4), true),
+        (AbandonmentPolicy.finish, true), (.abort, false), (.finishBeyond(0.4), true),
         (.finishBeyond(0.6), false),
     ])
-    func whatNobodyWaitsForAnyMore(leaving: DownloadConfiguration.Leaving, isKept: Bool) async throws {
+    func whatNobodyWaitsForAnyMore(leaving: AbandonmentPolicy, isKept: Bool) async throws {
         let gate = Gate()
         try await withManager {
-            $0.leaving = leaving
+            $0.abandonment = leaving
         } _: { _ in
             OriginReply([
                 OriginReply.head(200, fields: [("Content-Length", "200")]), .pattern(100, from: 0), .wait(gate),

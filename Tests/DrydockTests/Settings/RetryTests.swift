@@ -14,10 +14,9 @@ import struct ServiceCore.RetryBudget
 @testable import Drydock
 
 @Suite struct RetryTests {
-    typealias Retry = DownloadConfiguration.Retry
 
     /// At once, so that no test waits.
-    private static func quick(_ count: Int) -> Retry { Retry(count: count, delay: .zero) }
+    private static func quick(_ count: Int) -> RetryPolicy { RetryPolicy(count: count, delay: .zero) }
 
     /// Fails so many times, and then answers.
     private static func failing(
@@ -82,7 +81,7 @@ import struct ServiceCore.RetryBudget
     }
 
     @Test func aPredicateMayRefuseAndSeesWhatHappened() async throws {
-        let seen = Monitor<[Retry.FailedAttempt]>([])
+        let seen = Monitor<[RetryPolicy.FailedAttempt]>([])
         try await withManager {
             $0.retry = Self.quick(5)
             $0.retry.shouldRetry = { attempt in
@@ -119,12 +118,12 @@ import struct ServiceCore.RetryBudget
     }
 
     @Test func aPredicateSeesConnectionsStatusesAndContents() async throws {
-        let causes = Monitor<[Retry.Cause]>([])
+        let causes = Monitor<[RetryCause]>([])
         let replies = Monitor<[OriginReply]>([
             .cut, .answer(500, "broken"), .answer("no JSON at all"), .answer("{\"a\": 1}"),
         ])
         try await withManager {
-            $0.retry = Retry.mm(count: 3)
+            $0.retry = RetryPolicy.immediate(count: 3)
             $0.retry.shouldRetry = { attempt in
                 causes.update { $0.append(attempt.cause) }
                 return true
@@ -154,7 +153,7 @@ import struct ServiceCore.RetryBudget
     }
 
     @Test func presetOfDocker() async throws {
-        var retry = Retry.docker(count: 2)
+        var retry = RetryPolicy.steady(count: 2)
         #expect(retry.delay == .seconds(3))
         #expect(retry.backoff == 1)
         #expect(retry.jitter == 0)
@@ -176,9 +175,9 @@ import struct ServiceCore.RetryBudget
     }
 
     @Test func presetOfMM() async throws {
-        let retry = Retry.mm(count: 20)
+        let retry = RetryPolicy.immediate(count: 20)
         #expect(retry.delay == .zero && retry.backoff == 1 && retry.jitter == 0)
-        #expect(retry.causes == Retry.Cause.all)
+        #expect(retry.causes == RetryCause.all)
         #expect(retry.methods == .any && retry.budget == nil)
         try await withManager {
             $0.retry = retry
@@ -202,7 +201,7 @@ import struct ServiceCore.RetryBudget
         let origin = Origin(try ScriptedOrigin { $0.target == "/cut" ? .cut : .answer(503, to: $0, "away") })
         var configuration = DownloadConfiguration()
         configuration.disk = nil
-        configuration.retry = .mm(count: 100)
+        configuration.retry = .immediate(count: 100)
         configuration.retry.budget = 0
         let manager = DownloadManager(
             configuration: configuration,
@@ -223,7 +222,7 @@ import struct ServiceCore.RetryBudget
     @Test func theWaitIsKept() async throws {
         let clock = ContinuousClock()
         try await withManager {
-            $0.retry = Retry(count: 2, delay: .milliseconds(100), backoff: 2, jitter: 0)
+            $0.retry = RetryPolicy(count: 2, delay: .milliseconds(100), backoff: 2, jitter: 0)
         } _: {
             .answer(503, to: $0, "away")
         } _: { manager, origin async throws in
@@ -248,8 +247,8 @@ import struct ServiceCore.RetryBudget
         let hasFailed = Monitor(false)
         try await withManager {
             $0.maximumFetches = 1
-            $0.leaving = .abort
-            $0.retry = Retry(count: 1, delay: .seconds(600), longestRetryAfter: .seconds(600)) { _ in
+            $0.abandonment = .abort
+            $0.retry = RetryPolicy(count: 1, delay: .seconds(600), longestRetryAfter: .seconds(600)) { _ in
                 hasFailed.update { $0 = true }
                 return true
             }
@@ -271,7 +270,7 @@ import struct ServiceCore.RetryBudget
         let hasFailed = Monitor(false)
         let origin = Origin(try ScriptedOrigin { .answer(503, to: $0, "away") })
         let manager = makeManager {
-            $0.retry = Retry(count: 1, delay: .seconds(86_400)) { _ in
+            $0.retry = RetryPolicy(count: 1, delay: .seconds(86_400)) { _ in
                 hasFailed.update { $0 = true }
                 return true
             }
@@ -287,7 +286,7 @@ import struct ServiceCore.RetryBudget
     @Test func manyWaitForTheSameAttempts() async throws {
         let reply = Self.failing(1) { .answer(503, to: $0, "away") }
         try await withManager {
-            $0.retry = Retry(count: 2, delay: .milliseconds(20))
+            $0.retry = RetryPolicy(count: 2, delay: .milliseconds(20))
         } _: {
             reply($0)
         } _: { manager, origin async throws in
@@ -299,10 +298,10 @@ import struct ServiceCore.RetryBudget
         }
     }
 
-    @Test(arguments: [(Retry.Methods.idempotent, 1), (.any, 2)])
-    func aPostIsRepeatedOnlyWhereThatIsWanted(methods: Retry.Methods, count: Int) async throws {
+    @Test(arguments: [(RetryMethods.idempotent, 1), (.any, 2)])
+    func aPostIsRepeatedOnlyWhereThatIsWanted(methods: RetryMethods, count: Int) async throws {
         try await withManager {
-            $0.retry = Retry(count: 1, delay: .zero, methods: methods)
+            $0.retry = RetryPolicy(count: 1, delay: .zero, methods: methods)
         } _: {
             $0.body == Array("question".utf8) ? .cut : .answer(400, to: $0, "not the question")
         } _: { manager, origin async throws in
@@ -316,11 +315,11 @@ import struct ServiceCore.RetryBudget
     }
 
     @Test func settingsAreEqualToTheirCopies() {
-        let one = Retry(count: 1) { _ in true }
+        let one = RetryPolicy(count: 1) { _ in true }
         var other = one
         #expect(one == other)
         other.shouldRetry = { _ in true }
         #expect(one != other)
-        #expect(Retry(count: 1) == Retry(count: 1))
+        #expect(RetryPolicy(count: 1) == RetryPolicy(count: 1))
     }
 }

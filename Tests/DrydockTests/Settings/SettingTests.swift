@@ -71,7 +71,7 @@ import Testing
 
     @Test func queryItemsMayBeIgnored() async throws {
         try await withManager {
-            $0.keys.ignoredQueryItems = ["utm_*", "session"]
+            $0.ignoredQueryItems = ["utm_*", "session"]
         } _: {
             .answer(to: $0, "there")
         } _: { manager, origin async throws in
@@ -92,7 +92,7 @@ import Testing
 
     @Test func fieldsMayEnterTheKey() async throws {
         try await withManager(onDisk: true) {
-            $0.keys.fields = [.init("X-Tenant")].compactMap { $0 }
+            $0.keyFields = [.init("X-Tenant")].compactMap { $0 }
         } _: {
             .answer(to: $0, $0.field("x-tenant") ?? "nobody")
         } _: { manager, origin async throws in

@@ -72,7 +72,7 @@ private final class Lines: Sendable {
         let lines = Lines()
         var configuration = DownloadConfiguration()
         configuration.disk = nil
-        configuration.leaving = .abort
+        configuration.abandonment = .abort
         let origin = Origin(
             try ScriptedOrigin { request in
                 let head = OriginReply.head(200, fields: [("Content-Length", "100")])

@@ -142,12 +142,12 @@ import Testing
     @Test(
         "Who waits is dropped, and the transfer goes on and is stored, whatever leaving says",
         arguments: ["head", "body"],
-        [DownloadConfiguration.Leaving.finish, .abort]
+        [AbandonmentPolicy.finish, .abort]
     )
-    func dropped(_ moment: String, leaving: DownloadConfiguration.Leaving) async throws {
+    func dropped(_ moment: String, leaving: AbandonmentPolicy) async throws {
         let (head, body) = (Gate(), Gate())
         try await withManager {
-            $0.leaving = leaving
+            $0.abandonment = leaving
         } _: { _ in
             OriginReply([.wait(head)]).then(Self.halting(body))
         } _: { manager, origin in
@@ -183,7 +183,7 @@ import Testing
     func droppedSilently() async throws {
         let gate = Gate()
         try await withManager {
-            $0.leaving = .abort
+            $0.abandonment = .abort
         } _: { _ in
             Self.halting(gate)
         } _: { manager, origin in

@@ -14,8 +14,8 @@ import Testing
 
     private func seeds(
         _ folder: TemporaryFolder,
-        _ layout: DownloadConfiguration.Seeds.Layout = .url,
-        _ use: DownloadConfiguration.Seeds.Use = .pinned
+        _ layout: SeedLayout = .url,
+        _ use: SeedUse = .pinned
     ) -> DownloadConfiguration.Seeds {
         DownloadConfiguration.Seeds(folder: URL(filePath: folder.path), layout: layout, use: use)
     }
@@ -203,10 +203,10 @@ import Testing
     @Test(
         "A new seed answers once the folder is looked at again",
         arguments: [
-            DownloadConfiguration.Seeds.Use.pinned, .imported,
+            SeedUse.pinned, .imported,
         ]
     )
-    func lookingAgain(use: DownloadConfiguration.Seeds.Use) async throws {
+    func lookingAgain(use: SeedUse) async throws {
         let folder = try TemporaryFolder("drydock-seeds")
         let origin = Origin(try ScriptedOrigin { .answer(500, to: $0, "out of order") })
         let manager = makeManager { $0.seeds = seeds(folder, .url, use) }
@@ -256,7 +256,7 @@ import Testing
     @Test("Files with Docker's names answer in place") func dockerInPlace() async throws {
         let origin = Origin(try ScriptedOrigin { .answer(500, to: $0, "out of order") })
         let folder = try dockerFolder(origin, expires: nil)
-        let manager = makeManager { $0.seeds = seeds(folder, .docker) }
+        let manager = makeManager { $0.seeds = seeds(folder, .hashed) }
         let result = try await manager.download(origin.url("/images/a.png"))
         #expect(result.text == "an old picture")
         #expect(result.outcome == .seeded)
@@ -275,7 +275,7 @@ import Testing
             try ScriptedOrigin { .answer(to: $0, fields: [("Last-Modified", Self.modified)], "an old picture") }
         )
         let folder = try dockerFolder(origin, expires: isFresh ? Date(timeIntervalSinceNow: 3600) : nil)
-        let manager = makeManager { if moment == "opening" { $0.seeds = seeds(folder, .docker, .imported) } }
+        let manager = makeManager { if moment == "opening" { $0.seeds = seeds(folder, .hashed, .imported) } }
         if moment == "later" {
             let parent = try #require(URL(string: origin.server.url + "/images"))
             let unknown = try await manager.store.importSeeds(from: URL(filePath: folder.path))

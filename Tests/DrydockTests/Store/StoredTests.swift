@@ -82,7 +82,7 @@ import Testing
         let resource = ChangingResource()
         try await withManager {
             $0.lifetime = .zero
-            $0.check = .never
+            $0.validation = .never
         } _: {
             resource.reply($0)
         } _: { manager, origin in
@@ -265,12 +265,12 @@ import Testing
     }
 
     @Test(arguments: [
-        (DownloadConfiguration.Gone.fail, "404", "stale"), (.useStored, "version 1", "stale"), (.remove, "404", "absent"),
-    ]) func goneResources(gone: DownloadConfiguration.Gone, first: String, then state: String) async throws {
+        (MissingRule.fail, "404", "stale"), (.useStored, "version 1", "stale"), (.remove, "404", "absent"),
+    ]) func goneResources(gone: MissingRule, first: String, then state: String) async throws {
         let (resource, isGone) = (ChangingResource(), Monitor(false))
         try await withManager {
             $0.lifetime = .zero
-            $0.gone = gone
+            $0.missing = gone
         } _: { request in
             isGone.read { $0 } ? .answer(404, to: request, "none") : resource.reply(request)
         } _: { manager, origin in

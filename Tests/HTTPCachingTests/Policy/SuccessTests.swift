@@ -19,7 +19,7 @@ struct SuccessTests {
     )
     func words(_ word: String, _ range: ClosedRange<Int>?) { #expect(StatusSet.range(word) == range) }
 
-    private static func policy(_ words: String..., gone: GonePolicy = .pass) -> CachePolicy {
+    private static func policy(_ words: String..., gone: MissingRule = .fail) -> CachePolicy {
         var policy = CachePolicy(ttl: 60, ttlByStatus: [404: 60], gone: gone)
         if !words.isEmpty { policy.success = StatusSet(words.compactMap(StatusSet.range)) }
         return policy

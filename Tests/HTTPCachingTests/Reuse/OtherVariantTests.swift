@@ -159,7 +159,7 @@ import Testing
         #expect(other() == nil)
         variant.status = 404
         #expect(other() != nil, "it is what the origin has said")
-        policy.gone = .serveStale
+        policy.gone = .useStored
         #expect(other() == nil)
     }
 

@@ -13,14 +13,16 @@ struct CheckChoiceTests {
             (.never, .unknown, .unknown, 1, nil), (.conditional, .unknown, .refused, 1 << 30, .conditional),
             (.conditional, .refused, .unknown, 1, .conditional), (.head, .unknown, .honoured, 1, .head),
             (.head, .honoured, .unknown, nil, .head), (.head, .refused, .refused, 1 << 30, .conditional),
-            (.auto, .unknown, .unknown, 16384, .conditional), (.auto, .unknown, .unknown, 16385, .head),
-            (.auto, .unknown, .unknown, nil, .head), (.auto, .honoured, .refused, 16385, .head),
-            (.auto, .honoured, .refused, 16384, .conditional), (.auto, .honoured, .honoured, 1 << 30, .conditional),
-            (.auto, .refused, .refused, 1 << 30, .conditional), (.auto, .refused, .unknown, nil, .conditional),
-        ] as [(RevalidateMethod, OriginCapabilities.Support, OriginCapabilities.Support, Int64?, Revalidation.Kind?)]
+            (.automatic, .unknown, .unknown, 16384, .conditional), (.automatic, .unknown, .unknown, 16385, .head),
+            (.automatic, .unknown, .unknown, nil, .head), (.automatic, .honoured, .refused, 16385, .head),
+            (.automatic, .honoured, .refused, 16384, .conditional),
+            (.automatic, .honoured, .honoured, 1 << 30, .conditional),
+            (.automatic, .refused, .refused, 1 << 30, .conditional),
+            (.automatic, .refused, .unknown, nil, .conditional),
+        ] as [(ValidationMethod, OriginCapabilities.Support, OriginCapabilities.Support, Int64?, Revalidation.Kind?)]
     )
     func choice(
-        method: RevalidateMethod,
+        method: ValidationMethod,
         head: OriginCapabilities.Support,
         conditional: OriginCapabilities.Support,
         length: Int64?,

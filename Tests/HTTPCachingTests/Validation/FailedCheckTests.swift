@@ -17,9 +17,9 @@ struct FailedCheckTests {
             (standard, 404, false), (standard, 410, false), (standard, 302, false), (library, nil, true),
             (library, 503, true), (library, 429, true), (library, 401, true), (library, 404, false),
             (library, 410, false), (library, 302, false), (library, 200, false),
-            (CachePolicy(gone: .serveStale), 404, true), (CachePolicy(gone: .serveStale), 410, true),
-            (CachePolicy(gone: .serveStale), 403, false), (CachePolicy(gone: .evict), 404, false),
-            (CachePolicy(mode: .library, gone: .serveStale), 410, true),
+            (CachePolicy(gone: .useStored), 404, true), (CachePolicy(gone: .useStored), 410, true),
+            (CachePolicy(gone: .useStored), 403, false), (CachePolicy(gone: .remove), 404, false),
+            (CachePolicy(mode: .library, gone: .useStored), 410, true),
         ] as [(CachePolicy, Int?, Bool)]
     )
     func failures(policy: CachePolicy, status: Int?, isAllowed: Bool) {

@@ -10,13 +10,13 @@ struct ComparisonCase: Sendable, CustomTestStringConvertible {
     var answer: [(String, String)]
     /// Nil: unchanged.
     var expected: HeadChange?
-    var rules: [CompareRule]
+    var rules: [ComparisonRule]
 
     init(
         _ before: [(String, String)],
         _ answer: [(String, String)],
         _ expected: HeadChange?,
-        _ rules: [CompareRule] = CompareRule.allCases
+        _ rules: [ComparisonRule] = ComparisonRule.allCases
     ) {
         self.before = before
         self.answer = answer
@@ -112,11 +112,11 @@ struct LibraryCheckTests {
             ([tag, modified], .conditional, nil, [("If-None-Match", "\"a\"")], .conditional),
             ([modified], .conditional, nil, [("If-Modified-Since", date(-1000))], .conditional),
             ([], .conditional, nil, [], nil), ([tag], .never, nil, [], nil), ([tag], .never, "no-cache", [], nil),
-        ] as [([(String, String)], RevalidateMethod, String?, [(String, String)], Revalidation.Kind?)]
+        ] as [([(String, String)], ValidationMethod, String?, [(String, String)], Revalidation.Kind?)]
     )
     func asking(
         fields: [(String, String)],
-        method: RevalidateMethod,
+        method: ValidationMethod,
         wish: String?,
         conditions: [(String, String)],
         kind: Revalidation.Kind?
@@ -131,7 +131,7 @@ struct LibraryCheckTests {
 
     @Test("the conditions of a GET after a HEAD that is refused follow compare, too")
     func fallback() {
-        func ask(_ rules: [CompareRule]) -> Revalidation? {
+        func ask(_ rules: [ComparisonRule]) -> Revalidation? {
             Caching.revalidation(
                 request: request(),
                 stored: stored([Self.tag, Self.modified]),

@@ -29,15 +29,15 @@ struct RevalidationTests {
     @Test(
         "RFC 9111 4.3.5: HEAD where the policy says so; a conditional GET for no-cache, reloads and where forced",
         arguments: [
-            ("max-age=60", nil, RevalidateMethod.head, false, Revalidation.Kind.head),
+            ("max-age=60", nil, ValidationMethod.head, false, Revalidation.Kind.head),
             ("max-age=60", nil, .head, true, .conditional), ("max-age=60", nil, .conditional, false, .conditional),
             ("max-age=60", nil, .never, false, nil), ("no-cache", nil, .head, false, .conditional),
             ("max-age=60", "no-cache", .head, false, .conditional),
             ("max-age=60", "max-age=0", .head, false, .conditional),
             ("max-age=60", "max-age=1", .head, false, .head),
-        ] as [(String, String?, RevalidateMethod, Bool, Revalidation.Kind?)]
+        ] as [(String, String?, ValidationMethod, Bool, Revalidation.Kind?)]
     )
-    func kind(directives: String, wish: String?, method: RevalidateMethod, force: Bool, expected: Revalidation.Kind?) {
+    func kind(directives: String, wish: String?, method: ValidationMethod, force: Bool, expected: Revalidation.Kind?) {
         let revalidation = Caching.revalidation(
             request: request(.get, wish.map { [("Cache-Control", $0)] } ?? []),
             stored: stored([("Cache-Control", directives), Self.tag]),

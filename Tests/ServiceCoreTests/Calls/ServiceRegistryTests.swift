@@ -41,7 +41,7 @@ struct ServiceRegistryTests {
             }
         }
         let resilience = registry.runtime(for: plan("a")).resilience
-        let policy = BreakerPolicy(failures: 1, window: 1_000, open: 1_000)
+        let policy = BreakerPolicy(failures: 1, window: .nanoseconds(1_000), pause: .nanoseconds(1_000))
         for number in 0..<200_000 {
             let origin = "http://\(number).test"
             resilience.failed(origin, isProbe: false, policy)

@@ -12,7 +12,7 @@ import Upstream
 @testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct CallEventTests {
-    private static let three = RetryPolicy(count: 3, delay: 1_000_000, backoff: 1, jitter: 0)
+    private static let three = RetryPolicy(count: 3, delay: .nanoseconds(1_000_000), backoff: 1, jitter: 0)
 
     /// What a reader has heard so far, but for the state of a service that was idle.
     private final class Listener: Sendable {

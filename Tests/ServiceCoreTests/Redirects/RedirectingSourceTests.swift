@@ -89,7 +89,7 @@ struct RedirectingSourceTests {
     private static func error(
         _ method: HTTPWire.Method,
         _ turns: [PlayedSource.Turn],
-        retry: RetryPolicy = RetryPolicy(count: 2, delay: 0, jitter: 0)
+        retry: RetryPolicy = RetryPolicy(count: 2, delay: .zero, jitter: 0)
     ) async throws -> (error: FetchError?, asked: [String]) {
         let loop = try EventLoop.start()
         defer { loop.stop() }

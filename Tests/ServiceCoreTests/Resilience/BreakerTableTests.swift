@@ -7,7 +7,7 @@ import Testing
 @testable import ServiceCore
 
 @Suite struct BreakerTableTests {
-    private let policy = BreakerPolicy(failures: 1, window: 1_000, open: 1_000)
+    private let policy = BreakerPolicy(failures: 1, window: .nanoseconds(1_000), pause: .nanoseconds(1_000))
 
     @Test("origins beyond the table are asked as if there were no breaker, and come in when others are done")
     func bounded() {

@@ -6,7 +6,7 @@ import Testing
 @testable import ServiceCore
 
 struct CircuitBreakerTests {
-    private let policy = BreakerPolicy(failures: 3, window: 100, open: 50)
+    private let policy = BreakerPolicy(failures: 3, window: .nanoseconds(100), pause: .nanoseconds(50))
 
     private func opened(at now: UInt64 = 10) -> CircuitBreaker {
         var breaker = CircuitBreaker()

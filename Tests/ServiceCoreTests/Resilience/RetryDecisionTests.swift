@@ -9,7 +9,7 @@ import Upstream
 @testable import ServiceCore
 
 struct RetryDecisionTests {
-    private static let policy = RetryPolicy(count: 3, delay: 1_000_000_000, backoff: 2, jitter: 0)
+    private static let policy = RetryPolicy(count: 3, delay: .nanoseconds(1_000_000_000), backoff: 2, jitter: 0)
 
     private func decide(
         _ end: AttemptEnd,
@@ -110,7 +110,7 @@ struct RetryDecisionTests {
 
     @Test func contentIsRepeatedWhereThePolicySaysSo() {
         #expect(decide(.content("is empty")) == .final)
-        let policy = RetryPolicy(count: 1, delay: 0, jitter: 0, causes: [.content])
+        let policy = RetryPolicy(count: 1, delay: .zero, jitter: 0, causes: [.content])
         #expect(decide(.content("is empty"), policy) == .retry(after: 0))
         #expect(decide(Self.failed(.truncated), policy) == .final)
         #expect(decide(.head(status: 503, retryAfter: nil), policy) == .final)

@@ -13,7 +13,7 @@ import Upstream
 
 @Suite(.timeLimit(.minutes(5)))
 struct RetryingSourceTests {
-    private static let three = RetryPolicy(count: 3, delay: 1_000_000, backoff: 1, jitter: 0)
+    private static let three = RetryPolicy(count: 3, delay: .nanoseconds(1_000_000), backoff: 1, jitter: 0)
 
     /// Answers 503 so many times, and then 200.
     private static func failing(_ times: Int) -> ScriptedOrigin.Handler {
@@ -94,7 +94,7 @@ struct RetryingSourceTests {
     @Test("between two attempts the slot is another's, and the retry queues behind those who wait")
     func slots() async throws {
         let limits = AdmissionLimits(concurrent: 1, queueLength: 5, wait: 600_000_000_000)
-        let policy = RetryPolicy(count: 1, delay: 1_000_000, backoff: 1, jitter: 0)
+        let policy = RetryPolicy(count: 1, delay: .nanoseconds(1_000_000), backoff: 1, jitter: 0)
         let (fails, gate) = (Gate(), Gate())
         defer {
             fails.open()
@@ -123,7 +123,10 @@ struct RetryingSourceTests {
 
     @Test("what is cancelled between two attempts is not repeated")
     func cancelled() async throws {
-        let rig = try await OriginRig(retry: RetryPolicy(count: 3, delay: 60_000_000_000, jitter: 0), Self.failing(100))
+        let rig = try await OriginRig(
+            retry: RetryPolicy(count: 3, delay: .nanoseconds(60_000_000_000), jitter: 0),
+            Self.failing(100)
+        )
         let heard = try await rig.start("/a").value.get()
         #expect(await eventually { rig.runtime.resilience.retryCount == 1 })
         await rig.cancelAll()
@@ -155,7 +158,7 @@ struct RetryingSourceTests {
 
     @Test("an error says that the budget has kept it from being repeated", arguments: [0.0, nil])
     func refusedError(_ budget: Double?) async throws {
-        let policy = RetryPolicy(count: 12, delay: 0, jitter: 0, budget: budget)
+        let policy = RetryPolicy(count: 12, delay: .zero, jitter: 0, budget: budget)
         let rig = try await OriginRig(retry: policy) { _ in OriginReply([.cut]) }
         let error = try await rig.get("/a").error
         let isTold = error?.description.contains("; it was not repeated: \(RetryBudget.refusal)") == true
@@ -167,7 +170,7 @@ struct RetryingSourceTests {
 
     @Test("a body that is not what the route expects is fetched again before a byte of it is passed on")
     func unexpected() async throws {
-        let policy = RetryPolicy(count: 2, delay: 0, jitter: 0, causes: [.content])
+        let policy = RetryPolicy(count: 2, delay: .zero, jitter: 0, causes: [.content])
         let bodies = Monitor(["<html>", "{\"a\": ", "{\"a\": 1}"])
         let rig = try await OriginRig(retry: policy, expect: .jsonObject) { _ in
             .answer(bodies.update { $0.isEmpty ? "[]" : $0.removeFirst() })
@@ -184,7 +187,7 @@ struct RetryingSourceTests {
 
     @Test("a body that is cut while it is looked at is fetched again, one that nobody can look into is not")
     func cut() async throws {
-        let policy = RetryPolicy(count: 2, delay: 0, jitter: 0, causes: [.content])
+        let policy = RetryPolicy(count: 2, delay: .zero, jitter: 0, causes: [.content])
         let count = Monitor(0)
         let rig = try await OriginRig(retry: policy, expect: .json) { request in
             if request.target == "/zstd" { return .answer("[]", fields: [("Content-Encoding", "zstd")]) }
@@ -221,7 +224,7 @@ struct RetryingSourceTests {
 
     @Test("a body that is larger than what is held comes whole, once")
     func large() async throws {
-        let policy = RetryPolicy(count: 2, delay: 0, jitter: 0, causes: [.content])
+        let policy = RetryPolicy(count: 2, delay: .zero, jitter: 0, causes: [.content])
         let text = "[" + String(repeating: "1,", count: 1_500_000) + "1]"
         let rig = try await OriginRig(retry: policy, expect: .json) { _ in .answer(text) }
         let heard = try await rig.get("/a")
@@ -233,7 +236,11 @@ struct RetryingSourceTests {
 
 @Suite(.timeLimit(.minutes(5)))
 struct BreakerTests {
-    private static let policy = BreakerPolicy(failures: 3, window: 60_000_000_000, open: 5_000_000_000)
+    private static let policy = BreakerPolicy(
+        failures: 3,
+        window: .nanoseconds(60_000_000_000),
+        pause: .nanoseconds(5_000_000_000)
+    )
 
     @Test("after failures in a row nobody asks the origin, until one request has probed it")
     func opensAndCloses() async throws {

@@ -58,7 +58,7 @@ private struct Way {
     ) async throws -> Way {
         var configuration = DownloadConfiguration()
         configuration.disk = nil
-        configuration.leaving = .abort
+        configuration.abandonment = .abort
         let manager = DownloadManager(configuration: configuration)
         try await manager.open()
         return Way(
