@@ -181,7 +181,10 @@ import Testing
         #expect(end == .exited(0))
         #expect(lines == ["Ada lives in x (downloaded)", "Ada lives in x (stillValid)"])
         let said = folder.text("errors")
-        #expect(said.contains("nothing is kept on disk") && said.contains("DownloadConfiguration.disk.folder"), "\(said)")
+        #expect(
+            said.contains("nothing is kept on disk") && said.contains("DownloadConfiguration.disk.folder"),
+            "\(said)"
+        )
         #expect(origin.requests() == 1)
     }
 

@@ -37,7 +37,7 @@ import Tracing
         try await manager.expireAll()
         for try await _ in manager.events(for: origin.url(), options: .init(yieldsStaleFirst: true)) {}
         resource.isFailing = true
-        _ = await failure { try await manager.download(origin.url(), options: .init(bypassesStore: true)) }
+        _ = await failure { try await manager.download(origin.url(), options: .init(cachePolicy: .bypass)) }
         await manager.close()
         #expect(count(.downloaded) == 2 && count(.stillValid) == 3 && count(.confirmed) == 1)
         #expect(metrics.counterTotal(label: "drydock_downloads_total") == 6)

@@ -63,7 +63,7 @@ package func giveTurns(_ count: Int, to manager: DownloadManager) async throws -
             return .answer(to: request, "a turn")
         }
     )
-    let options = DownloadOptions(bypassesStore: true)
+    let options = DownloadOptions(cachePolicy: .bypass)
     for _ in 0..<count { _ = try await manager.download(other.url(), options: options) }
     return fewest.read { $0 }
 }

@@ -69,6 +69,13 @@ package struct Batch: Sendable, Equatable, Codable {
     /// The first item of the list that has failed.
     package var firstError: BatchEntry? { entries.first { $0.state == .failed } }
 
+    /// Cancels a batch that has not begun, with all its items.
+    package mutating func cancel() {
+        guard state == .queued else { return }
+        for index in entries.indices where entries[index].state == .queued { entries[index].state = .cancelled }
+        state = .cancelled
+    }
+
     /// Queues again the items that were being downloaded when the process ended.
     /// - Returns: whether anything was under way.
     package mutating func resume() -> Bool {

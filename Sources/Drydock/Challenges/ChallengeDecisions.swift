@@ -131,10 +131,10 @@ extension ChallengeDecisions.Terms {
 public struct TLSChallenge: Sendable, Hashable {
     /// Why it is asked.
     public enum Reason: Sendable, Hashable {
-        /// The certificate, or that of an authority behind it, has expired, in seconds since 1970.
-        case expired(since: Int64)
-        /// It is not valid yet, in seconds since 1970.
-        case notYetValid(before: Int64)
+        /// The certificate, or that of an authority behind it, has expired.
+        case expired
+        /// It is not valid yet.
+        case notYetValid
         /// It was issued by an authority that is not trusted, or by itself.
         case unknownAuthority
         /// It is for another name.
@@ -158,14 +158,14 @@ public struct TLSChallenge: Sendable, Hashable {
     }
 
     /// Scheme, host and port, such as `https://example.com:8443`.
-    public var origin: String
+    public let origin: String
     /// Why it is asked.
-    public var reason: Reason
+    public let reason: Reason
     /// What is wrong, in words.
-    public var detail: String
+    public let detail: String
     /// The certificates that the origin has shown, as DER, its own first.
-    public var certificates: [Data]
+    public let certificates: [Data]
     /// The origin's public key as ``DownloadConfiguration/TLS/pins`` has it: `sha256//` and the Base64 of the digest of
     /// its SubjectPublicKeyInfo.
-    public var pin: String
+    public let pin: String
 }

@@ -126,8 +126,8 @@ extension TLSChallenge {
 extension TLSChallenge.Reason {
     fileprivate init(_ reason: CertificateChallenge.Reason) {
         switch reason {
-        case .expired(let time): self = .expired(since: time)
-        case .notYetValid(let time): self = .notYetValid(before: time)
+        case .expired: self = .expired
+        case .notYetValid: self = .notYetValid
         case .unknownAuthority: self = .unknownAuthority
         case .otherName: self = .otherName
         case .other: self = .otherwise

@@ -22,7 +22,7 @@ public struct DownloadConfiguration: Sendable, Hashable {
     public var overridesOrigin = false
     /// Names of query items that are no part of what a stored response is found by, such as `utm_*`: `*` stands for
     /// anything, and names are compared as they are sent. The origin gets such items only where nothing may be stored
-    /// (``DownloadOptions/bypassesStore``). None by default.
+    /// (``DownloadOptions/CachePolicy/bypass``). None by default.
     public var ignoredQueryItems: [String] = []
     /// Fields of the request by whose values a stored response is found, besides its URL, for an origin that answers by
     /// them without saying so in Vary; none by default.
@@ -55,8 +55,8 @@ public struct DownloadConfiguration: Sendable, Hashable {
     /// without, `https` is meant. Of names that match an origin, the one that says the most counts. A request with an
     /// `Authorization` of its own is sent as it is, and no other origin gets them after a redirect. None by default.
     public var credentials: [String: CredentialSource] = [:]
-    /// Whether cookies that origins set are sent to them again, where they are kept, and what is stored of answers with cookies. ``CookieSettings/none`` by
-    /// default.
+    /// Whether cookies that origins set are sent to them again, where they are kept, and what is stored of answers with
+    /// cookies. ``CookieSettings/none`` by default.
     public var cookies = CookieSettings.none
     /// What may be kept in memory; nil keeps nothing there. 64 MiB by default.
     public var memory: MemoryLimits? = MemoryLimits()

@@ -27,8 +27,8 @@ extension DownloadRequest {
             key: key,
             request: request,
             originFields: sent,
-            path: options.bypassesStore ? path : keys.path(path),
-            policy: configuration.policy(options),
+            path: bypassesStore ? path : keys.path(path),
+            policy: configuration.policy(options, isStoring: !bypassesStore),
             headFormatID: headFormatID,
             collapse: CollapseLimits(wait: 600_000_000_000, waiters: 1_000_000),
             // A program gets the answer: no head is ever written to a socket.
@@ -48,9 +48,9 @@ extension DownloadRequest {
 
 extension DownloadConfiguration {
     /// The policy that the caching rules follow for one download.
-    fileprivate func policy(_ options: DownloadOptions) -> CachePolicy {
+    fileprivate func policy(_ options: DownloadOptions, isStoring: Bool) -> CachePolicy {
         var policy = CachePolicy(
-            mode: options.bypassesStore ? .none : mode(of: options).cacheMode,
+            mode: isStoring ? mode(of: options).cacheMode : .none,
             ttl: (options.lifetime ?? lifetime).wholeSeconds,
             ttlByStatus: lifetimes(for: options).mapValues(\.wholeSeconds),
             overrideOrigin: overridesOrigin && options.mode == nil,

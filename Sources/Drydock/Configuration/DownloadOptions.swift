@@ -24,15 +24,8 @@ public struct DownloadOptions: Sendable, Hashable {
     public var lifetimes: [Int: Duration]?
     /// Looks into ``DownloadConfiguration/seeds`` first, if there are any. True by default.
     public var usesSeeds: Bool
-    /// Asks the origin, whatever is stored and however valid it is. What comes is stored in the place of the stored
-    /// response, which stays until the new one is whole. False by default.
-    public var forcesDownload: Bool
-    /// Answers from what is stored, or not at all: the origin is never asked, neither for a size nor behind the answer,
-    /// and with ``bypassesStore`` only a seed can answer. False by default.
-    public var onlyStored: Bool
-    /// Leaves what is stored alone: nothing is looked up in memory or on disk, and nothing is kept; seeds are looked up
-    /// all the same. False by default.
-    public var bypassesStore: Bool
+    /// How what is stored is used; ``CachePolicy/useStored`` by default.
+    public var cachePolicy: CachePolicy
     /// Events begin with the stored response when that is no longer valid, while it is checked. False by default; a
     /// download without events knows only its final result.
     public var yieldsStaleFirst: Bool
@@ -57,9 +50,7 @@ public struct DownloadOptions: Sendable, Hashable {
     public init(
         lifetime: Duration? = nil,
         usesSeeds: Bool = true,
-        forcesDownload: Bool = false,
-        onlyStored: Bool = false,
-        bypassesStore: Bool = false,
+        cachePolicy: CachePolicy = .useStored,
         yieldsStaleFirst: Bool = false,
         expectation: ContentExpectation = .anything,
         lifetimes: [Int: Duration]? = nil,
@@ -81,9 +72,7 @@ public struct DownloadOptions: Sendable, Hashable {
         self.priority = priority
         self.lifetime = lifetime
         self.usesSeeds = usesSeeds
-        self.forcesDownload = forcesDownload
-        self.onlyStored = onlyStored
-        self.bypassesStore = bypassesStore
+        self.cachePolicy = cachePolicy
         self.yieldsStaleFirst = yieldsStaleFirst
         self.expectation = expectation
     }
@@ -100,6 +89,21 @@ extension DownloadOptions {
         }
         if methods == nil { options.methods = [.get] }
         return options
+    }
+
+    /// How a download uses what is stored.
+    public enum CachePolicy: Sendable, Hashable, CaseIterable {
+        /// What is stored and valid is the answer; else the origin is asked.
+        case useStored
+        /// The origin is asked, whatever is stored and however valid it is. What comes is stored in the place of the
+        /// stored response, which stays until the new one is whole.
+        case reload
+        /// What is stored is the answer, or there is none: the origin is never asked, neither for a size nor behind the
+        /// answer.
+        case storedOnly
+        /// What is stored is left alone: nothing is looked up in memory or on disk, and nothing is kept; seeds are
+        /// looked up all the same.
+        case bypass
     }
 
     /// Who comes first where downloads wait for one another. Of five in a row at most four pass over those of a lower

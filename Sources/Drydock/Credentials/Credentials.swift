@@ -57,8 +57,7 @@ extension Credentials: CustomStringConvertible, CustomDebugStringConvertible, Cu
 /// Where the credentials for an origin come from: they are known, or the program is asked when the origin refuses a
 /// request with 401.
 public struct CredentialSource: Sendable, Hashable {
-    /// Answers what is shown from now on; nil shows nothing else than before.
-    public typealias Handler = @Sendable (AuthenticationChallenge) async -> Credentials?
+    typealias Handler = @Sendable (AuthenticationChallenge) async -> Credentials?
 
     /// What is shown until the program says otherwise.
     let known: Credentials?
@@ -95,9 +94,12 @@ public struct CredentialSource: Sendable, Hashable {
     /// requests wait for the closure's answer, and the closure must not wait for them.
     /// - Parameters:
     ///   - first: what is shown before anybody was asked; nothing by default.
-    ///   - handler: asked, in a task of its own. Downloads that wait for an answer which never comes end when they are
+    ///   - handler: answers what is shown from now on, nil for nothing else than before; asked in a task of its own. Downloads that wait for an answer which never comes end when they are
     ///     cancelled, or the manager closes.
-    public static func asking(first: Credentials? = nil, _ handler: @escaping Handler) -> Self {
+    public static func asking(
+        first: Credentials? = nil,
+        _ handler: @escaping @Sendable (AuthenticationChallenge) async -> Credentials?
+    ) -> Self {
         Self(first, Identified(handler))
     }
 }

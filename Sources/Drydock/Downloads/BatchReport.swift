@@ -41,7 +41,7 @@ extension DownloadBatch {
     }
 
     /// Where a batch is.
-    public enum State: String, Sendable, Hashable, CaseIterable {
+    public enum State: Sendable, Hashable, CaseIterable {
         /// Nothing has been asked for.
         case queued
         /// Sizes are being looked for.
@@ -198,7 +198,7 @@ extension DownloadBatch.Entry {
         size = entry.size
         received = entry.received
         status = entry.status
-        reason = entry.reason.map { FetchError.told(toProgram: $0) }
+        reason = entry.reason.map { ProgramWords.told($0) }
         duplicateOf = entry.duplicateOf
         switch entry.outcome {
         case .seed: (outcome, isStored) = (.seeded, true)

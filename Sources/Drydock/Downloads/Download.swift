@@ -15,7 +15,7 @@ import Synchronization
 /// It goes on when nobody holds it; one that is suspended then is cancelled. Any thread may use it.
 public final class Download: Sendable {
     /// Where a download is.
-    public enum State: String, Sendable, Hashable, CaseIterable {
+    public enum State: Sendable, Hashable, CaseIterable {
         /// It waits for its turn or for its origin, or bytes come.
         case running
         /// It was suspended.

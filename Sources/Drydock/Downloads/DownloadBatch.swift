@@ -16,7 +16,7 @@ import Synchronization
 /// empty batch is done at once.
 ///
 /// ```swift
-/// let batch = try await manager.batch(urls.map { DownloadBatch.Item($0) })
+/// let batch = manager.batch(urls.map { DownloadBatch.Item($0) })
 /// print(try await batch.size().progress.bytes)
 /// let report = try await batch.run()
 /// for failure in report.failures { print(failure.item.request, failure.reason ?? "") }
@@ -24,38 +24,63 @@ import Synchronization
 public final class DownloadBatch: Sendable {
     /// What was asked for, in the order given.
     public let items: [Item]
-    private let runner: BatchRunner
-    private let loop: EventLoop
+    private let questions: BatchQuestions
     private let sessions: DownloadSessions
-    private let followers: BatchFollowers
+    private let followers = BatchFollowers()
+    private let way: Mutex<Way>
+    /// Opens the manager where it is not open.
+    private let engine: @Sendable () async throws(DownloadError) -> DownloadEngine
+
+    private enum Way {
+        /// Nothing has been asked for, and the manager may not be open.
+        case waiting(Batch)
+        case begun(BatchRunner, EventLoop)
+    }
 
     init(
         _ items: [Item],
         options: BatchOptions,
-        engine: DownloadEngine,
-        sessions: DownloadSessions
-    ) throws(DownloadError) {
+        _ configuration: DownloadConfiguration,
+        _ sessions: DownloadSessions,
+        engine: @escaping @Sendable () async throws(DownloadError) -> DownloadEngine
+    ) {
         self.items = items
         self.sessions = sessions
-        loop = engine.chooseLoop()
-        let questions = BatchQuestions(items, engine)
-        let followers = BatchFollowers()
-        self.followers = followers
-        let box = WeakRunner()
-        runner = BatchRunner(
-            Batch(questions.items, options: options),
-            core: engine.core,
-            accepted: engine.configuration.acceptedStatuses,
-            resolve: { item, loop throws(BatchRefusal) in try questions.route(item, on: loop) },
-            observe: { _ in
-                if let runner = box.runner { followers.tell(Progress(runner.progress)) }
-            },
-            files: BatchFiles(anywhereWith: engine.files, isDecoded: questions.isDecoded),
-            // Who asks for sizes waits for all of them before anything is downloaded.
-            sizePriority: .client
-        )
-        box.set(runner)
+        self.engine = engine
+        questions = BatchQuestions(items, configuration)
+        way = Mutex(.waiting(Batch(questions.items, options: options)))
+    }
+
+    /// What downloads the items, on the loop that it always has.
+    /// - Throws: `DownloadError.unavailable`, `.closed`.
+    private func begun() async throws(DownloadError) -> (BatchRunner, EventLoop) {
+        let engine = try await engine()
         if sessions.isClosed { throw .closed }
+        let (questions, followers) = (questions, followers)
+        return way.withLock { way in
+            let batch: Batch
+            switch way {
+            case .begun(let runner, let loop): return (runner, loop)
+            case .waiting(let waiting): batch = waiting
+            }
+            let loop = engine.chooseLoop()
+            let box = WeakRunner()
+            let runner = BatchRunner(
+                batch,
+                core: engine.core,
+                accepted: engine.configuration.acceptedStatuses,
+                resolve: { item, loop throws(BatchRefusal) in try questions.route(item, engine, on: loop) },
+                observe: { _ in
+                    if let runner = box.runner { followers.tell(Progress(runner.progress)) }
+                },
+                files: BatchFiles(anywhereWith: engine.files, isDecoded: questions.isDecoded),
+                // Who asks for sizes waits for all of them before anything is downloaded.
+                sizePriority: .client
+            )
+            box.set(runner)
+            way = .begun(runner, loop)
+            return (runner, loop)
+        }
     }
 
     // MARK: - Running
@@ -91,17 +116,28 @@ public final class DownloadBatch: Sendable {
     }
 
     /// Cancels what is under way and what waits. What is stored stays as it is.
-    public func cancel() { runner.cancel() }
+    public func cancel() {
+        let runner = way.withLock { way -> BatchRunner? in
+            switch way {
+            case .begun(let runner, _): return runner
+            case .waiting(var batch):
+                batch.cancel()
+                way = .waiting(batch)
+                return nil
+            }
+        }
+        if let runner { runner.cancel() } else { followers.tell(progress) }
+    }
 
     private func work(
         _ body: @escaping @Sendable (BatchRunner, isolated EventLoop) async -> Void
     ) async throws(DownloadError) -> Report {
         if Task.isCancelled { throw .cancelled }
+        let (runner, loop) = try await begun()
         try sessions.begin()
         defer { sessions.end() }
         try sessions.add(self)
         defer { sessions.remove(self) }
-        let runner = runner
         await withTaskCancellationHandler {
             await loop.perform { loop in await body(runner, loop) }
         } onCancel: {
@@ -114,11 +150,20 @@ public final class DownloadBatch: Sendable {
     // MARK: - Looking
 
     /// How far it is.
-    public var progress: Progress { Progress(runner.progress) }
+    public var progress: Progress {
+        switch way.withLock({ $0 }) {
+        case .waiting(let batch): Progress((batch.state, batch.totals))
+        case .begun(let runner, _): Progress(runner.progress)
+        }
+    }
 
     /// What each item has come to so far.
     public var report: Report {
-        let batch = runner.batch
+        let batch =
+            switch way.withLock({ $0 }) {
+            case .waiting(let batch): batch
+            case .begun(let runner, _): runner.batch
+            }
         return Report(
             progress: Progress((batch.state, batch.totals)),
             entries: zip(items, batch.entries).map { Entry($0, $1) }
@@ -201,9 +246,8 @@ struct BatchQuestions: Sendable {
     let items: [BatchItem]
     /// What is asked for each kind of item, by its number.
     private let questions: [Result<DownloadRequest, DownloadError>]
-    private let engine: DownloadEngine
 
-    init(_ items: [DownloadBatch.Item], _ engine: DownloadEngine) {
+    init(_ items: [DownloadBatch.Item], _ configuration: DownloadConfiguration) {
         var kinds: [DownloadBatch.Item: Int] = [:]
         var questions: [Result<DownloadRequest, DownloadError>] = []
         self.items = items.map { item in
@@ -213,22 +257,21 @@ struct BatchQuestions: Sendable {
             let kind = kinds[plain] ?? questions.count
             if kind == questions.count {
                 kinds[plain] = kind
-                questions.append(Self.question(plain, engine.configuration))
+                questions.append(Self.question(plain, configuration))
             }
             return BatchItem(
                 url: item.text,
                 method: item.request.method.rawValue,
                 fields: item.request.headerFields.map { BatchItem.Field($0.name.rawName, $0.value) },
                 body: item.body.map { Array($0) },
-                force: item.options.forcesDownload,
+                force: item.options.cachePolicy == .reload,
                 seed: item.options.usesSeeds,
-                store: !item.options.bypassesStore,
+                store: item.options.cachePolicy != .bypass,
                 file: plain.file == nil ? item.file?.path(percentEncoded: false) : nil,
                 kind: kind
             )
         }
         self.questions = questions
-        self.engine = engine
     }
 
     /// - Parameter item: with a file only where nothing can be written to it.
@@ -264,7 +307,11 @@ struct BatchQuestions: Sendable {
     }
 
     /// - Throws: `BatchRefusal`: what cannot be asked for, or that the manager has been closed.
-    func route(_ item: BatchItem, on loop: isolated EventLoop) throws(BatchRefusal) -> BatchRoute {
+    func route(
+        _ item: BatchItem,
+        _ engine: DownloadEngine,
+        on loop: isolated EventLoop
+    ) throws(BatchRefusal) -> BatchRoute {
         guard let kind = item.kind, questions.indices.contains(kind) else {
             throw BatchRefusal("'\(item.url)' is not of this batch")
         }
@@ -274,7 +321,7 @@ struct BatchQuestions: Sendable {
             var ask = question.ask(engine.configuration, seed: engine.seed)
             // Else the batch says how urgent its downloads are.
             if question.options.priority == nil { ask.urgency = nil }
-            guard let source = engine.source(for: question, ask.policy, on: loop) else {
+            guard let source = engine.source(of: question, ask.policy, on: loop) else {
                 throw BatchRefusal(DownloadError.closed.description)
             }
             return .store(ask, source)

@@ -115,7 +115,7 @@ final class DownloadEngine: Sendable {
                 throw error
             }
         } catch {
-            throw .unavailable("the download manager cannot be opened: \(error)")
+            throw .unavailable(ProgramWords.told("the download manager cannot be opened: \(error)"))
         }
     }
 
@@ -306,7 +306,7 @@ final class DownloadEngine: Sendable {
         _ onRefusal: @escaping () -> Void,
         on loop: isolated EventLoop
     ) -> (any FetchSource)? {
-        guard let source = source(for: question, policy, onRefusal: onRefusal, on: loop) else { return nil }
+        guard let source = source(of: question, policy, onRefusal: onRefusal, on: loop) else { return nil }
         return meter.map { MeteredSource(source, $0) } ?? source
     }
 }
@@ -320,13 +320,13 @@ extension DownloadEngine {
     ///   - onRefusal: told where the budget of retries had none left for it.
     /// - Returns: nil where the engine has ended.
     func source(
-        for question: DownloadRequest,
+        of question: DownloadRequest,
         _ policy: CachePolicy,
         onRefusal: (() -> Void)? = nil,
         on loop: isolated EventLoop
     ) -> (any FetchSource)? {
         guard let client = client(on: loop) else { return nil }
-        if question.options.onlyStored { return UnaskedSource() }
+        if question.isStoredOnly { return UnaskedSource() }
         var source = redirecting(question, policy, client)
         if let types = question.types {
             let owner = question.origin.root + question.path.prefix { $0 != "?" }

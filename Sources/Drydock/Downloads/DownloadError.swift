@@ -55,16 +55,16 @@ public enum DownloadError: Error, Sendable, Hashable {
 /// How an origin failed.
 public struct OriginFailure: Sendable, Hashable {
     /// What kind of failure it is.
-    public enum Kind: String, Sendable, Hashable, CaseIterable {
+    public enum Kind: Sendable, Hashable, CaseIterable {
         /// The host has no address, or no name server could be asked for it.
         case unknownHost
         /// Nothing listens there, or no way leads there.
         case unreachable
         /// The origin's certificate does not verify, TLS failed, or a file of the TLS settings cannot be used.
         case untrusted
-        /// One of ``DownloadConfiguration/Timeouts`` passed.
+        /// One of ``DownloadConfiguration/timeouts`` passed.
         case timeout
-        /// It has failed several times in a row, and is not asked for a while (``BreakerPolicy``).
+        /// It has failed several times in a row, and is not asked for a while (``DownloadConfiguration/breaker``).
         case leftAlone
         /// The connection ended before all had come: nothing of it passes as complete, and none of it is lost where the
         /// origin sends ranges.
@@ -115,8 +115,8 @@ extension DownloadError {
         switch error {
         case .cancelled, .stopped: self = .cancelled
         case .onlyIfCached(let text), .unrecorded(let text), .unanswered(let text): self = .notStored(text)
-        case .offline: self = .notStored(error.toldToProgram)
-        case .notAdmitted(let text), .parkExpired(let text): self = .busy(text)
+        case .offline: self = .notStored(ProgramWords.told(error.description))
+        case .notAdmitted(let text), .parkExpired(let text): self = .busy(ProgramWords.told(text))
         case .unavailable(let text, seconds: _): self = .origin(OriginFailure(kind: .leftAlone, detail: text))
         case .upstream(let error): self = Self(error)
         case .inner, .redirect, .mapping, .type:
@@ -141,7 +141,7 @@ extension DownloadError {
         case .protocolViolation, .unexpectedStatus: kind = .protocolViolation
         case .internal: kind = .local
         }
-        self = .origin(OriginFailure(kind: kind, detail: error.detail))
+        self = .origin(OriginFailure(kind: kind, detail: ProgramWords.told(error.detail)))
     }
 
     /// The error for a body that ended before its last byte.
@@ -156,14 +156,31 @@ extension DownloadError {
     }
 }
 
-extension FetchError {
-    /// What happened and what to do, for a program.
-    var toldToProgram: String { Self.told(toProgram: description) }
+// MARK: - The words of programs
 
-    /// A text of the modules below, which advise the operators of daemons.
-    static func told(toProgram text: String) -> String {
-        guard text.hasSuffix(offlineAdvice) else { return text }
-        return text.dropLast(offlineAdvice.count)
-            + "and the manager is offline, so that nobody is asked; set its isOffline to false to end that"
+/// The texts of the modules below, which advise the operators of daemons, as a program needs them: with the settings of a
+/// manager in the place of the keys of a configuration file.
+enum ProgramWords {
+    private static let offlineAdvice =
+        "and the manager is offline, so that nobody is asked; set its isOffline to false to end that"
+
+    private static let settings = [
+        (
+            "in use by another daemon: stop it, or set cache.disk.path",
+            "in use by another process: end it, or set DownloadConfiguration.disk.folder"
+        ),
+        ("raise timeout.first_byte", "raise DownloadConfiguration.timeouts.firstByte"),
+        ("raise timeout.", "raise DownloadConfiguration.timeouts."),
+        ("raise max_concurrent or max_queue.length,", "raise DownloadConfiguration.maximumFetches,"),
+        ("raise max_concurrent or max_queue.wait,", "raise DownloadConfiguration.maximumFetches,"),
+    ]
+
+    static func told(_ text: String) -> String {
+        if text.hasSuffix(FetchError.offlineAdvice) {
+            return text.dropLast(FetchError.offlineAdvice.count) + offlineAdvice
+        }
+        var text = text
+        for (word, setting) in settings where text.contains(word) { text = text.replacing(word, with: setting) }
+        return text
     }
 }

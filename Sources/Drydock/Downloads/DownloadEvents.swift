@@ -3,15 +3,11 @@
 import FoundationEssentials
 import HTTPTypes
 
-/// What happens in the course of a download, as it happens. Each iteration is a download of its own, which begins with
+/// The events of ``DownloadManager/events(for:to:options:)``. Each iteration is a download of its own, which begins with
 /// the first event that is asked for.
-///
-/// Whoever stops iterating, or cancels the task that does, leaves the download: others that wait for the same resource
-/// do not notice, and what can be stored is stored all the same. A program that is slow to ask for the next event holds
-/// nobody up but itself, unless the body can be stored nowhere.
-public struct DownloadEvents: AsyncSequence, Sendable {
-    public typealias Element = DownloadEvent
-    public typealias Failure = DownloadError
+struct DownloadEvents: AsyncSequence, Sendable {
+    typealias Element = DownloadEvent
+    typealias Failure = DownloadError
 
     private let manager: DownloadManager
     private let question: Result<DownloadRequest, DownloadError>
@@ -33,7 +29,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
     var sessions: DownloadSessions { manager.sessions }
 
     /// Begins a download of its own.
-    public func makeAsyncIterator() -> AsyncIterator {
+    func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(manager: manager, question: question, file: file)
     }
 
@@ -46,7 +42,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
     }
 
     /// One download under way.
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    struct AsyncIterator: AsyncIteratorProtocol {
         private enum Step {
             case first
             case asking
@@ -79,7 +75,7 @@ public struct DownloadEvents: AsyncSequence, Sendable {
         /// - Returns: nil after the result, and where ``DownloadManager/cancelAll(silently:)``
         ///   ended the download silently.
         /// - Throws: `DownloadError`; nothing comes after it.
-        public mutating func next(
+        mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(DownloadError) -> DownloadEvent? {
             do throws(DownloadError) {

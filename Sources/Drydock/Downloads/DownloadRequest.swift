@@ -22,6 +22,7 @@ package struct DownloadRequest: Sendable {
         let body: RequestBody?
         let isPassed: Bool
         let isDecoded: Bool
+        let bypassesStore: Bool
         let options: DownloadOptions
         let keys: KeyRules
         let types: ExpectedTypes?
@@ -37,6 +38,7 @@ package struct DownloadRequest: Sendable {
             _ body: RequestBody?,
             isPassed: Bool,
             isDecoded: Bool,
+            bypassesStore: Bool,
             _ options: DownloadOptions,
             _ keys: KeyRules,
             _ types: ExpectedTypes?,
@@ -44,7 +46,8 @@ package struct DownloadRequest: Sendable {
         ) {
             (self.url, self.origin, self.path, self.method) = (url, origin, path, method)
             (self.fields, self.content, self.body) = (fields, content, body)
-            (self.isPassed, self.isDecoded, self.options) = (isPassed, isDecoded, options)
+            (self.isPassed, self.isDecoded) = (isPassed, isDecoded)
+            (self.bypassesStore, self.options) = (bypassesStore, options)
             (self.keys, self.types, self.scope) = (keys, types, scope)
         }
     }
@@ -67,6 +70,10 @@ package struct DownloadRequest: Sendable {
     var isPassed: Bool { contents.isPassed }
     /// Coded bytes are decoded before the program gets them.
     var isDecoded: Bool { contents.isDecoded }
+    /// Nothing is looked up in memory or on disk, and nothing is kept.
+    var bypassesStore: Bool { contents.bypassesStore }
+    /// The origin is never asked.
+    var isStoredOnly: Bool { options.cachePolicy == .storedOnly }
     var options: DownloadOptions { contents.options }
     /// The manager's, of what makes two requests one.
     var keys: KeyRules { contents.keys }
@@ -122,7 +129,7 @@ package struct DownloadRequest: Sendable {
 
     /// Whether what is stored, and no longer valid, is of use: the origin is asked behind it, and would not have been
     /// asked in any case.
-    var mayUseStale: Bool { !options.forcesDownload && !options.bypassesStore && !options.onlyStored && !isPassed }
+    var mayUseStale: Bool { options.cachePolicy == .useStored && !bypassesStore && !isPassed }
 
     /// - Throws: `DownloadError.invalidRequest`.
     init(_ url: URL, _ configuration: DownloadConfiguration, _ options: DownloadOptions)
@@ -173,8 +180,7 @@ package struct DownloadRequest: Sendable {
         options: DownloadOptions
     ) throws(DownloadError) {
         let (origin, path) = try Self.place(text)
-        var options = options
-        if content == nil, let methods = options.methods, !methods.contains(.get) { options.bypassesStore = true }
+        let isNoQuestion = content == nil && options.methods?.contains(.get) == false
         let types = try Self.types(options.acceptedContentTypes ?? configuration.acceptedContentTypes, text)
         var fields = Fields()
         for field in own { fields.append(field.name.rawName, field.latin1Value) }
@@ -188,8 +194,8 @@ package struct DownloadRequest: Sendable {
         if content != nil { for field in [KnownField.range, .expect] { fields.remove(field) } }
         let isDecoded = configuration.decodesContent && !fields.contains(.acceptEncoding) && !fields.contains(.range)
         if isDecoded { fields.append(.acceptEncoding, Self.codings) }
-        if options.forcesDownload { fields.appendMember(.cacheControl, "no-cache") }
-        if options.onlyStored { fields.appendMember(.cacheControl, "only-if-cached") }
+        if options.cachePolicy == .reload { fields.appendMember(.cacheControl, "no-cache") }
+        if options.cachePolicy == .storedOnly { fields.appendMember(.cacheControl, "only-if-cached") }
         contents = Contents(
             url,
             origin,
@@ -200,6 +206,7 @@ package struct DownloadRequest: Sendable {
             body,
             isPassed: body != nil || method != .get && method != .head,
             isDecoded: isDecoded,
+            bypassesStore: isNoQuestion || options.cachePolicy == .bypass,
             options,
             configuration.keys,
             types,

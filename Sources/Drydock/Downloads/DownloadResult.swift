@@ -106,7 +106,7 @@ public enum DownloadOutcome: String, Sendable, Hashable, CaseIterable, Codable {
     case confirmed
     /// Stored and no longer valid; the origin could not be asked, or did not answer as it should: `fwd=stale;
     /// detail=stale-if-error`, or `hit; detail=check-pause` for a while after that. Or it was not to be asked
-    /// (``DownloadOptions/onlyStored``): `hit; detail=unrefreshed`.
+    /// (``DownloadOptions/CachePolicy/storedOnly``): `hit; detail=unrefreshed`.
     case checkFailed
     /// It came from the origin, just now: `fwd=uri-miss; fwd-status=200; stored`, or `fwd=stale; …; detail=replaced`.
     case downloaded

@@ -27,7 +27,9 @@ extension DownloadManager {
     ///   - url: `http` or `https`; a fragment is left out.
     ///   - options: what a download of it would want otherwise than the manager has it.
     /// - Throws: `DownloadError.invalidRequest`, `.unavailable`, `.closed`, `.cancelled`.
-    public func state(of url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError) -> StoredState {
+    public func state(of url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError)
+        -> StoredState
+    {
         let session = try await begin(try DownloadRequest(url, configuration, options))
         return try await session.storedState()
     }

@@ -46,8 +46,9 @@ extension DownloadManager: Transport {
     }
 
     /// The stored response to a request where there is one that is no longer valid. No origin is asked. Nil, too, where the
-    /// request does not go by what is stored (``DownloadOptions/forcesDownload``,
-    /// ``DownloadOptions/bypassesStore``), or would be answered with it (``DownloadOptions/onlyStored``).
+    /// request does not go by what is stored (``DownloadOptions/CachePolicy/reload``,
+    /// ``DownloadOptions/CachePolicy/bypass``), or would be answered with it
+    /// (``DownloadOptions/CachePolicy/storedOnly``).
     public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
         let question = try question(request)
         guard question.mayUseStale else { return nil }
@@ -76,7 +77,9 @@ extension DownloadManager: Transport {
     ///   - options: what this download wants otherwise than the manager has it.
     /// - Returns: the head, and the body, which can be read once. Neither has a limit: what is not asked for is not read.
     /// - Throws: `DownloadError`; ``DownloadError/unacceptableStatus(_:)`` as a download.
-    public func stream(_ url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError) -> TransportResponse {
+    public func stream(_ url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError)
+        -> TransportResponse
+    {
         let session = try await begin(try DownloadRequest(url, configuration, options))
         let response = try session.response(try await session.ask())
         guard configuration.acceptedStatuses.contains(response.head.status.code) else {

@@ -85,7 +85,9 @@ public final class DownloadManager: Sendable {
     ///   - options: what this download wants otherwise than the manager has it.
     /// - Returns: the resource, with its body in ``DownloadResult/data``.
     /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
-    public func download(_ url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError) -> DownloadResult {
+    public func download(_ url: URL, options: DownloadOptions = DownloadOptions()) async throws(DownloadError)
+        -> DownloadResult
+    {
         try await result(of: try question(url, options))
     }
 
@@ -137,17 +139,45 @@ public final class DownloadManager: Sendable {
         to file: URL,
         options: DownloadOptions = DownloadOptions()
     ) async throws(DownloadError) -> DownloadResult {
-        try await result(of: events(for: url, to: file, options: options.withoutStale))
+        try await result(of: course(of: url, to: file, options.withoutStale))
     }
 
-    /// A download as it happens: its head, its progress, and its result. It begins when the first event is asked for.
+    /// Downloads what a request asks for into a file, as ``download(_:to:options:)`` does for a URL, or copies it there
+    /// from what is stored; ``download(_:body:options:)`` says which requests there are.
+    /// - Parameters:
+    ///   - request: of any method but CONNECT and HEAD, with a scheme and an authority.
+    ///   - body: its content; none by default.
+    ///   - file: a file URL.
+    ///   - options: what this download wants otherwise than the manager has it.
+    /// - Returns: the resource; ``DownloadResult/data`` is empty.
+    /// - Throws: `DownloadError`; ``DownloadError/cancelled`` as soon as the task is cancelled.
+    @discardableResult
+    public func download(
+        _ request: HTTPRequest,
+        body: RequestBody? = nil,
+        to file: URL,
+        options: DownloadOptions = DownloadOptions()
+    ) async throws(DownloadError) -> DownloadResult {
+        try await result(of: course(of: request, body, to: file, options.withoutStale))
+    }
+
+    /// A download as it happens: its head, its progress, and its result. Each iteration is a download of its own, which
+    /// begins with the first event that is asked for.
+    ///
+    /// Whoever stops iterating, or cancels the task that does, leaves the download: others that wait for the same
+    /// resource do not notice, and what can be stored is stored all the same. A program that is slow to ask for the next
+    /// event holds nobody up but itself, unless the body can be stored nowhere. A download that ``cancelAll(silently:)``
+    /// ends silently has no result, and no error.
     /// - Parameters:
     ///   - url: `http` or `https`; a fragment is left out.
     ///   - file: where the body goes, by a file URL; nil, the default, puts it into ``DownloadResult/data``.
     ///   - options: what this download wants otherwise than the manager has it.
-    public func events(for url: URL, to file: URL? = nil, options: DownloadOptions = DownloadOptions()) -> DownloadEvents {
-        let question = Result { () throws(DownloadError) in try DownloadRequest(url, configuration, options) }
-        return DownloadEvents(self, question, to: file)
+    public func events(
+        for url: URL,
+        to file: URL? = nil,
+        options: DownloadOptions = DownloadOptions()
+    ) -> some AsyncSequence<DownloadEvent, DownloadError> & Sendable {
+        course(of: url, to: file, options)
     }
 
     /// As ``events(for:to:options:)``, of what a request asks for. With a body they begin with what of it is sent.
@@ -156,6 +186,20 @@ public final class DownloadManager: Sendable {
         body: RequestBody? = nil,
         to file: URL? = nil,
         options: DownloadOptions = DownloadOptions()
+    ) -> some AsyncSequence<DownloadEvent, DownloadError> & Sendable {
+        course(of: request, body, to: file, options)
+    }
+
+    private func course(of url: URL, to file: URL?, _ options: DownloadOptions) -> DownloadEvents {
+        let question = Result { () throws(DownloadError) in try DownloadRequest(url, configuration, options) }
+        return DownloadEvents(self, question, to: file)
+    }
+
+    private func course(
+        of request: HTTPRequest,
+        _ body: RequestBody?,
+        to file: URL?,
+        _ options: DownloadOptions
     ) -> DownloadEvents {
         let question = Result { () throws(DownloadError) in
             try DownloadRequest(request, body: body, configuration, options)
@@ -190,7 +234,7 @@ public final class DownloadManager: Sendable {
     ///   - file: where the body goes, by a file URL; nil, the default, puts it into ``DownloadResult/data``.
     ///   - options: what this download wants otherwise than the manager has it.
     public func start(_ url: URL, to file: URL? = nil, options: DownloadOptions = DownloadOptions()) -> Download {
-        Download(events(for: url, to: file, options: options))
+        Download(course(of: url, to: file, options))
     }
 
     /// As ``start(_:to:options:)``, of what a request asks for.
@@ -200,7 +244,7 @@ public final class DownloadManager: Sendable {
         to file: URL? = nil,
         options: DownloadOptions = DownloadOptions()
     ) -> Download {
-        Download(events(for: request, body: body, to: file, options: options))
+        Download(course(of: request, body, to: file, options))
     }
 
     private func result(of events: DownloadEvents) async throws(DownloadError) -> DownloadResult {
@@ -217,14 +261,16 @@ public final class DownloadManager: Sendable {
     ///   - items: what is to be downloaded, in the order in which it is begun.
     ///   - concurrency: items at a time, at least 1: with 1 they come one after the other. 10 by default.
     ///   - onFailure: what happens to the others when one fails; they go on by default.
-    /// - Throws: `DownloadError.unavailable`, `.closed`; what cannot be asked for is an item that fails.
+    /// - Returns: the batch; what cannot be asked for is an item that fails.
     public func batch(
         _ items: [DownloadBatch.Item],
         concurrency: Int = 10,
         onFailure: BatchFailurePolicy = .continue
-    ) async throws(DownloadError) -> DownloadBatch {
+    ) -> DownloadBatch {
         let options = BatchOptions(concurrency: concurrency, onError: onFailure)
-        return try DownloadBatch(items, options: options, engine: try await engine(), sessions: sessions)
+        return DownloadBatch(items, options: options, configuration, sessions) { [self] () throws(DownloadError) in
+            try await engine()
+        }
     }
 
     // MARK: - Ending

@@ -20,9 +20,14 @@ public struct ResponseStore: Sendable {
 
     // MARK: - What there is
 
-    /// What is stored, in the order of URLs. Seeds that are used in their folder are not in it.
+    /// What is stored, in the order of URLs. Seeds that are used in their folder are not in it. Each iteration looks
+    /// anew, page by page: what is stored or goes meanwhile may be in it or not. It fails with
+    /// `DownloadError.invalidRequest` for a selection that names no URL, `.unavailable`, `.closed`, and
+    /// ``DownloadError/cancelled`` when the task is cancelled.
     /// - Parameter selection: which stored responses; all by default.
-    public func responses(_ selection: StoredSelection = .all) -> StoredResponses {
+    public func responses(
+        _ selection: StoredSelection = .all
+    ) -> some AsyncSequence<StoredResponse, DownloadError> & Sendable {
         StoredResponses { after throws(DownloadError) in try await page(selection, after: after) }
     }
 
@@ -165,7 +170,7 @@ public struct ResponseStore: Sendable {
         return try await copy(try DownloadRequest(request, body: content, configuration, Self.storedOnly), to: file)
     }
 
-    private static let storedOnly = DownloadOptions(onlyStored: true)
+    private static let storedOnly = DownloadOptions(cachePolicy: .storedOnly)
 
     private func copy(_ question: DownloadRequest, to file: URL) async throws(DownloadError) -> DownloadResult {
         let session = try DownloadSession(question, try await engine(), sessions, isObserved: false)
@@ -276,7 +281,9 @@ extension ResponseStore {
             let seeds = try await opened(on: files) { () throws(SeedError) in
                 var used = SeedLayout.url
                 if let layout { used = layout } else { used = try SeedFolder.layout(of: path) }
-                return try SeedFolder(path: path, layout: used, mode: .imported, pool: files) { logger.warning("\($0)") }
+                return try SeedFolder(path: path, layout: used, mode: .imported, pool: files) {
+                    logger.warning("\($0)")
+                }
             }
             let copies = await SeedCopies(
                 of: seeds,

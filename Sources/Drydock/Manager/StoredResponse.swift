@@ -9,14 +9,6 @@ package import HTTPWire
 
 /// A response that is stored, without its body.
 public struct StoredResponse: Sendable, Hashable {
-    /// Where a response is stored.
-    public enum Place: String, Sendable, Hashable, CaseIterable {
-        /// In memory.
-        case memory
-        /// In the folder of ``DownloadConfiguration/disk``.
-        case disk
-    }
-
     /// Its URL.
     public var url: URL
     /// What the response is found by besides its URL, such as the digest of the content of a POST; mostly nothing.
@@ -27,8 +19,10 @@ public struct StoredResponse: Sendable, Hashable {
     public var head: HTTPResponse
     /// Bytes of the body; nil where nobody knows.
     public var size: Int64?
-    /// Where it is, the fastest first.
-    public var places: [Place]
+    /// Whether it is in memory.
+    public var isInMemory: Bool
+    /// Whether it is in the folder of ``DownloadConfiguration/disk``.
+    public var isOnDisk: Bool
     /// When it came, or was last confirmed and brought up to date, in whole seconds.
     public var storedAt: Date
     /// When the origin last said that it is current, in whole seconds.
@@ -62,7 +56,8 @@ extension StoredResponse {
             headerFields: HTTPFields(stored.fields)
         )
         size = listed.length
-        places = listed.tiers.compactMap { Place(rawValue: $0.rawValue) }
+        isInMemory = listed.tiers.contains(.memory)
+        isOnDisk = listed.tiers.contains(.disk)
         storedAt = Date(timeIntervalSince1970: Double(stored.responseTime))
         confirmedAt = Date(timeIntervalSince1970: Double(stored.validatedAt))
         lastModified = stored.fields.first(.lastModified).flatMap { HTTPDate.parse($0, now: now) }
@@ -76,9 +71,9 @@ extension StoredResponse {
 
 /// Stored responses in the order of their URLs. Each iteration looks anew, page by page: what is stored or goes
 /// meanwhile may be in it or not.
-public struct StoredResponses: AsyncSequence, Sendable {
-    public typealias Element = StoredResponse
-    public typealias Failure = DownloadError
+struct StoredResponses: AsyncSequence, Sendable {
+    typealias Element = StoredResponse
+    typealias Failure = DownloadError
 
     typealias Page =
         @Sendable (_ after: String?) async throws(DownloadError) -> (
@@ -90,10 +85,10 @@ public struct StoredResponses: AsyncSequence, Sendable {
     init(_ page: @escaping Page) { self.page = page }
 
     /// Begins with the first URL.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(page: page) }
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(page: page) }
 
     /// One way through what is stored.
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let page: Page
         private var found: ArraySlice<StoredResponse> = []
         private var after: String?
@@ -104,7 +99,7 @@ public struct StoredResponses: AsyncSequence, Sendable {
         /// The next stored response; nil behind the last one.
         /// - Throws: `DownloadError.invalidRequest` for a selection that names no URL, `.unavailable`, `.closed`;
         ///   ``DownloadError/cancelled`` when the task is cancelled.
-        public mutating func next(
+        mutating func next(
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(DownloadError) -> StoredResponse? {
             while found.isEmpty, !isOver {

@@ -37,9 +37,7 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
         public init() {}
     }
 
-    /// Called when a value has gone because there was no room for it, after it has gone, on the thread that needed the
-    /// room, or, where the system is short of memory, on one of the library's. The cache may be used from within it. Values that the program removes or replaces itself are not told of.
-    public typealias EvictionHandler = @Sendable (_ key: Key, _ value: Value) -> Void
+    private typealias EvictionHandler = @Sendable (_ key: Key, _ value: Value) -> Void
 
     private struct State {
         var table = MemoryCacheTable<Key, Value>()
@@ -64,19 +62,26 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     ///     as 0. No limit by default.
     ///   - countLimit: how many values there may be; below 0 counts as 0. No limit by default.
     ///   - givesWayUnderPressure: whether values go by themselves while the system is short of memory; true by default.
-    ///   - onEviction: called for each value that goes for want of room. Nobody is told by default.
+    ///   - onEviction: called when a value has gone because there was no room for it, after it has gone, on the thread
+    ///     that needed the room, or, where the system is short of memory, on one of the library's. The cache may be used
+    ///     from within it. Values that the program removes or replaces itself are not told of. Nobody is told by default.
     public convenience init(
         costLimit: Int = .max,
         countLimit: Int = .max,
         givesWayUnderPressure: Bool = true,
-        onEviction: EvictionHandler? = nil
+        onEviction: (@Sendable (_ key: Key, _ value: Value) -> Void)? = nil
     ) {
         let watcher = givesWayUnderPressure ? MemoryWatcher.shared : nil
         self.init(costLimit: costLimit, countLimit: countLimit, watcher: watcher, onEviction: onEviction)
     }
 
     /// - Parameter watcher: says when the system is short of memory; nil: nobody does.
-    init(costLimit: Int, countLimit: Int, watcher: MemoryWatcher?, onEviction: EvictionHandler?) {
+    init(
+        costLimit: Int,
+        countLimit: Int,
+        watcher: MemoryWatcher?,
+        onEviction: (@Sendable (_ key: Key, _ value: Value) -> Void)?
+    ) {
         state = Mutex(State(costLimit: max(0, costLimit), countLimit: max(0, countLimit)))
         self.onEviction = onEviction
         guard let watcher else { return }

@@ -92,7 +92,7 @@ extension DownloadError {
         case .invalidRequest: "invalidRequest"
         case .closed: "closed"
         case .unavailable: "unavailable"
-        case .origin(let failure): failure.kind.rawValue
+        case .origin(let failure): "\(failure.kind)"
         case .unacceptableStatus(let result): String(result.head.status.code)
         case .notStored: "notStored"
         case .busy: "busy"

@@ -14,36 +14,28 @@ import ServiceCore
 /// ```
 public struct MultipartForm: Sendable {
     /// One part: a field of the form, or a file.
-    public struct Part: Sendable {
-        /// The name of the field. Quotes and line ends are encoded as browsers do.
-        public var name: String
-        /// The name of the file; nil, the default, is a part without one.
-        public var filename: String?
-        /// Its content. Its ``RequestBody/contentType`` is that of the part; without one a part with a filename is
-        /// `application/octet-stream`, and any other is text.
-        public var body: RequestBody
-
-        /// A part of this name and content.
-        public init(name: String, filename: String? = nil, body: RequestBody) {
-            self.name = name
-            self.filename = filename
-            self.body = body
-        }
+    struct Part: Sendable {
+        let name: String
+        /// The name of the file; nil is a part without one.
+        let filename: String?
+        /// The content, whose media type is that of the part.
+        let body: RequestBody
     }
 
     /// What is sent, in this order.
-    public var parts: [Part]
+    private(set) var parts: [Part] = []
 
-    /// A form of these parts; none by default.
-    public init(_ parts: [Part] = []) { self.parts = parts }
+    /// A form without parts.
+    public init() {}
 
     /// Adds a field with a text.
     public mutating func append(_ value: String, name: String) { append(.data(Data(value.utf8)), name: name) }
 
-    /// Adds a part with a content.
+    /// Adds a part with a content: a field of the form, or a file.
     /// - Parameters:
-    ///   - body: such as `.data(bytes, contentType: "image/png")`, or `.file(url)`.
-    ///   - name: of the field.
+    ///   - body: such as `.data(bytes, contentType: "image/png")`, or `.file(url)`. Its ``RequestBody/contentType`` is
+    ///     that of the part; without one a part with a filename is `application/octet-stream`, and any other is text.
+    ///   - name: of the field. Quotes and line ends are encoded as browsers do.
     ///   - filename: nil, the default, is that of the file where the content is one, else none.
     public mutating func append(_ body: RequestBody, name: String, filename: String? = nil) {
         var filename = filename

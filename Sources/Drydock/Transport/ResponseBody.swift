@@ -70,24 +70,24 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
 extension ResponseBody {
     /// The bytes one by one, read on where an earlier iteration of the body stopped.
-    public var bytes: Bytes { Bytes(body: self) }
+    public var bytes: some AsyncSequence<UInt8, DownloadError> & Sendable { Bytes(body: self) }
 
     /// The lines, without the LF or CR LF that ends each; the last one may have none. Bytes that are no UTF-8 become
     /// U+FFFD. A line is held as a whole, however long it is.
-    public var lines: Lines { Lines(body: self) }
+    public var lines: some AsyncSequence<String, DownloadError> & Sendable { Lines(body: self) }
 
     /// The bytes of a body, one by one.
-    public struct Bytes: AsyncSequence, Sendable {
-        public typealias Element = UInt8
-        public typealias Failure = DownloadError
+    fileprivate struct Bytes: AsyncSequence, Sendable {
+        typealias Element = UInt8
+        typealias Failure = DownloadError
 
-        fileprivate let body: ResponseBody
+        let body: ResponseBody
 
         /// Goes on with the next piece of the body; what an earlier iterator had of a piece is not read again.
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(pieces: body.makeAsyncIterator()) }
+        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(pieces: body.makeAsyncIterator()) }
 
         /// The bytes of a body under way.
-        public struct AsyncIterator: AsyncIteratorProtocol {
+        struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate var pieces: ResponseBody.AsyncIterator
             private var piece = Data()
             private var position = 0
@@ -95,7 +95,7 @@ extension ResponseBody {
             fileprivate init(pieces: ResponseBody.AsyncIterator) { self.pieces = pieces }
 
             /// The next byte; nil at the end.
-            public mutating func next(
+            mutating func next(
                 isolation actor: isolated (any Actor)? = #isolation
             ) async throws(DownloadError) -> UInt8? {
                 while position == piece.endIndex {
@@ -109,17 +109,17 @@ extension ResponseBody {
     }
 
     /// The lines of a body.
-    public struct Lines: AsyncSequence, Sendable {
-        public typealias Element = String
-        public typealias Failure = DownloadError
+    fileprivate struct Lines: AsyncSequence, Sendable {
+        typealias Element = String
+        typealias Failure = DownloadError
 
-        fileprivate let body: ResponseBody
+        let body: ResponseBody
 
         /// Goes on with the next piece of the body; what an earlier iterator had of a piece is not read again.
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(pieces: body.makeAsyncIterator()) }
+        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(pieces: body.makeAsyncIterator()) }
 
         /// The lines of a body under way.
-        public struct AsyncIterator: AsyncIteratorProtocol {
+        struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate var pieces: ResponseBody.AsyncIterator
             private var piece = Data()
             /// What of the piece has not been read.
@@ -130,7 +130,7 @@ extension ResponseBody {
             fileprivate init(pieces: ResponseBody.AsyncIterator) { self.pieces = pieces }
 
             /// The next line; nil at the end.
-            public mutating func next(
+            mutating func next(
                 isolation actor: isolated (any Actor)? = #isolation
             ) async throws(DownloadError) -> String? {
                 while !isOver {

@@ -5,21 +5,44 @@ public import HTTPTypes
 
 /// Carries requests, and brings their responses.
 ///
-/// ``DownloadManager`` is one, with a cache and origins behind it. A program's tests have one that is scripted.
+/// ``DownloadManager`` is one, with a cache and origins behind it. A program's tests have one that is scripted. A transport
+/// that passes requests on names the one behind it as its ``base``, which does what it does not do itself:
+///
+/// ```swift
+/// struct SignedTransport: Transport {
+///     let base: (any Transport)?
+///
+///     func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
+///         guard let base else { throw .notStored("there is nobody to ask") }
+///         var request = request
+///         request.head.headerFields[.authorization] = "Bearer token"
+///         return try await base.send(request)
+///     }
+/// }
+/// ```
 public protocol Transport: Sendable {
+    /// The transport that requests are passed on to; nil, the default, for one that carries them itself.
+    var base: (any Transport)? { get }
+
     /// Sends a request. It returns as soon as the head of the response has come, whatever its status.
     /// - Throws: `DownloadError`: the request cannot be sent, or no response came.
     func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse
 
     /// The stored response to a request where there is one that is no longer valid, for those who want to show it while
     /// ``send(_:)`` checks it. No origin is asked.
-    /// - Returns: nil where nothing is stored, or what is stored is valid; as a transport without a cache does.
+    /// - Returns: nil where nothing is stored, or what is stored is valid; as a transport without a cache does. By
+    ///   default what the ``base`` answers.
     func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse?
 }
 
 extension Transport {
-    /// By default nil: there is no cache.
-    public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? { nil }
+    /// By default nil: requests are passed on to nobody.
+    public var base: (any Transport)? { nil }
+
+    /// By default what the ``base`` answers; nil without one, which has no cache.
+    public func staleResponse(to request: TransportRequest) async throws(DownloadError) -> TransportResponse? {
+        try await base?.staleResponse(to: request)
+    }
 }
 
 /// A request as a transport takes it.

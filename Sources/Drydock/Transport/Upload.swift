@@ -200,7 +200,7 @@ extension DownloadRequest {
         _ configuration: DownloadConfiguration,
         _ options: DownloadOptions
     ) -> [UInt8]? {
-        guard request.method == .post, !options.bypassesStore,
+        guard request.method == .post, options.cachePolicy != .bypass,
             configuration.storedMethods(for: options).contains(.post)
         else { return nil }
         let conditions: [HTTPField.Name] = [

@@ -107,11 +107,12 @@ final class ServiceRun<R: Resource>: Sendable {
     private func prepare() throws(ServiceError) -> PreparedRequest {
         var request = try loader.request(for: resource)
         var options = request.options
-        switch (policy.readsStore, policy.writesStore) {
-        case (false, false): options.bypassesStore = true
-        case (false, true): options.forcesDownload = true
-        case (true, false): request.head.headerFields.append(HTTPField(name: .cacheControl, value: "no-store"))
-        case (true, true): break
+        switch policy.storing {
+        // Who wants only what is stored asks nobody, whatever may be stored.
+        case [] where options.cachePolicy != .storedOnly: options.cachePolicy = .bypass
+        case .write where options.cachePolicy != .storedOnly: options.cachePolicy = .reload
+        case .read: request.head.headerFields.append(HTTPField(name: .cacheControl, value: "no-store"))
+        default: break
         }
         if retry != nil { options.retry = .never }
         request.options = options

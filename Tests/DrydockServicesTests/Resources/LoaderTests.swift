@@ -36,7 +36,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
             #expect(origin.count("GET", "/api/a?b=1") == 1)
             let again = try await loader.load(.text, from: "/a?b=1")
             #expect(again.model == "hello" && again.outcome == .stillValid)
-            let past = try await loader.load(.text, from: "/a?b=1", options: .init(bypassesStore: true))
+            let past = try await loader.load(.text, from: "/a?b=1", options: .init(cachePolicy: .bypass))
             #expect(past.outcome == .downloaded)
             #expect(origin.server.requests() == 2)
         }
@@ -466,7 +466,7 @@ private struct UserList: DrydockServices.Resource, Hashable {
             _ = try await manager.download(origin.url())
             #expect(try await manager.staleResponse(to: request) != nil)
             let wishes: [DownloadOptions] = [
-                .init(forcesDownload: true), .init(bypassesStore: true), .init(onlyStored: true),
+                .init(cachePolicy: .reload), .init(cachePolicy: .bypass), .init(cachePolicy: .storedOnly),
             ]
             for options in wishes {
                 var request = request

@@ -61,7 +61,9 @@ import struct ServiceCore.RetryBudget
         }
         #expect(transport.requests.count == 2)
         _ = await serviceError { () throws(ServiceError) in
-            try await manager.call(Greeting(policy: ServicePolicy(retry: .immediate(count: 1)), options: .init(retry: .never)))
+            try await manager.call(
+                Greeting(policy: ServicePolicy(retry: .immediate(count: 1)), options: .init(retry: .never))
+            )
         }
         #expect(transport.requests.count == 3)
         let once = RequestBody.once(AsyncStream<Data> { $0.finish() })

@@ -143,22 +143,19 @@ import Testing
 
     @Test(
         arguments: [
-            (ServicePolicy(), false, false, nil),
-            (ServicePolicy(readsStore: false, writesStore: false), true, false, nil),
-            (ServicePolicy(readsStore: false), false, true, nil),
-            (ServicePolicy(writesStore: false), false, false, "no-store"),
-        ] as [(ServicePolicy, Bool, Bool, String?)]
+            (ServicePolicy.Storing([.read, .write]), .useStored, nil), ([], .bypass, nil), ([.write], .reload, nil),
+            ([.read], .useStored, "no-store"),
+        ] as [(ServicePolicy.Storing, DownloadOptions.CachePolicy, String?)]
     ) func aServiceSaysWhatMayBeStored(
-        policy: ServicePolicy,
-        bypasses: Bool,
-        forces: Bool,
+        storing: ServicePolicy.Storing,
+        cachePolicy: DownloadOptions.CachePolicy,
         control: String?
     ) async throws {
         let (manager, transport) = makeServices()
         transport.answerAll { _ in .text("hi") }
         try await manager.call(Greeting(policy: policy))
         let asked = try #require(transport.requests.first)
-        #expect(asked.options.bypassesStore == bypasses && asked.options.forcesDownload == forces)
+        #expect(asked.options.cachePolicy == cachePolicy)
         #expect(asked.head.headerFields[.cacheControl] == control)
     }
 

@@ -24,12 +24,12 @@ import Testing
             let items = [
                 DownloadBatch.Item(origin.url("/a"), file: file(folder, "old")),
                 DownloadBatch.Item(origin.url("/stored"), file: file(folder, "deep/er/stored")),
-                DownloadBatch.Item(origin.url("/not"), file: file(folder, "not"), options: .init(bypassesStore: true)),
+                DownloadBatch.Item(origin.url("/not"), file: file(folder, "not"), options: .init(cachePolicy: .bypass)),
                 DownloadBatch.Item(origin.url("/long"), file: file(folder, "long")),
                 // One resource goes to two files, and comes once.
                 DownloadBatch.Item(origin.url("/long"), file: file(folder, "long too")),
             ]
-            let batch = try await manager.batch(items)
+            let batch = manager.batch(items)
             #expect(try await batch.size().progress.queued == 5)
             #expect(folder.text("old") == "a text that is longer than the new one")
             let report = try await batch.run()
@@ -58,7 +58,7 @@ import Testing
                 OriginReply.head(200, fields: [("Content-Length", "12")]), OriginReply.text("half"), .cut,
             ])
         } _: { manager, origin in
-            let batch = try await manager.batch([DownloadBatch.Item(origin.url(path), file: file(folder, "a"))])
+            let batch = manager.batch([DownloadBatch.Item(origin.url(path), file: file(folder, "a"))])
             let report = try await batch.run()
             #expect(report.entries.map(\.state) == [.failed])
             #expect(!report.isComplete)
@@ -73,7 +73,7 @@ import Testing
         try await withManager {
             .answer(to: $0, "of \($0.target)")
         } _: { manager, origin in
-            let batch = try await manager.batch(
+            let batch = manager.batch(
                 [
                     DownloadBatch.Item(origin.url("/a"), file: file(folder, "one")),
                     DownloadBatch.Item(origin.url("/b"), file: file(folder, "one")),
@@ -108,7 +108,7 @@ import Testing
             .answer(to: request, "\(request.method) \(String(decoding: request.body, as: UTF8.self))")
         } _: { manager, origin in
             let post = origin.asking("/a", .post)
-            let batch = try await manager.batch([
+            let batch = manager.batch([
                 DownloadBatch.Item(post, body: Data("one".utf8), file: file(folder, "one")),
                 DownloadBatch.Item(post, body: Data("two".utf8)), DownloadBatch.Item(post, body: Data("two".utf8)),
                 DownloadBatch.Item(origin.asking("/a")),
@@ -137,8 +137,8 @@ import Testing
             $0.mode = .http
         } _: {
             .answer(to: $0, "hello")
-        } _: { manager, origin in
-            let batch = try await manager.batch([
+        } _: { manager, origin async throws in
+            let batch = manager.batch([
                 DownloadBatch.Item(origin.asking("/a"), body: Data("one".utf8))
             ])
             #expect(try await batch.run().entries.map(\.state) == [.failed])
@@ -155,10 +155,10 @@ import Testing
         } _: { manager, origin in
             _ = try await manager.download(origin.url())
             origin.server.forgetRequests()
-            let batch = try await manager.batch(
+            let batch = manager.batch(
                 [
                     DownloadBatch.Item(origin.url()), DownloadBatch.Item(origin.url(), options: .init(lifetime: .zero)),
-                    DownloadBatch.Item(origin.url(), options: .init(onlyStored: true)),
+                    DownloadBatch.Item(origin.url(), options: .init(cachePolicy: .storedOnly)),
                     DownloadBatch.Item(origin.url(), options: .init(expectation: .image)),
                     DownloadBatch.Item(origin.url()), DownloadBatch.Item(origin.url(), options: .init(lifetime: .zero)),
                 ],
@@ -179,7 +179,7 @@ import Testing
         try await withManager {
             .answer(to: $0, "<!doctype html>")
         } _: { manager, origin in
-            let batch = try await manager.batch([
+            let batch = manager.batch([
                 DownloadBatch.Item(origin.url("/a")),
                 DownloadBatch.Item(origin.url("/b"), options: .init(expectation: .image)),
             ])
@@ -201,7 +201,7 @@ import Testing
             default: .answer(to: request, "at \(request.target)")
             }
         } _: { manager, origin in
-            let batch = try await manager.batch([
+            let batch = manager.batch([
                 DownloadBatch.Item(origin.url("/from"), file: file(folder, "a")),
                 DownloadBatch.Item(origin.url("/round")),
             ])
@@ -227,7 +227,7 @@ import Testing
             let item = DownloadBatch.Item(
                 origin.url("/a"),
                 file: file(folder, "taken"),
-                options: .init(bypassesStore: true)
+                options: .init(cachePolicy: .bypass)
             )
             let report = try await manager.batch([item]).run()
             #expect(report.entries.map(\.state) == [.failed])

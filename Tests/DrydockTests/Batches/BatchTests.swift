@@ -39,7 +39,7 @@ import Testing
             list.append(
                 DownloadBatch.Item(HTTPRequest(method: .get, scheme: "ftp", authority: "origin.test", path: "/"))
             )
-            let batch = try await manager.batch(list)
+            let batch = manager.batch(list)
 
             let sized = try await batch.size()
             #expect(sized.entries.map(\.state) == [.queued, .done, .failed, .queued, .queued, .done, .failed])
@@ -82,8 +82,8 @@ import Testing
     @Test func anEmptyBatchIsDoneAtOnce() async throws {
         try await withManager {
             Self.reply($0)
-        } _: { manager, origin in
-            let batch = try await manager.batch([])
+        } _: { manager, origin async throws in
+            let batch = manager.batch([])
             #expect(try await batch.size().progress.state == .checked)
             #expect(try await batch.run().isComplete)
             #expect(batch.report.entries.isEmpty)
@@ -98,9 +98,9 @@ import Testing
                 OriginReply.head(200, fields: [("Content-Length", "100")]), .pattern(50, from: 0), .wait(gate),
             ])
             .then(OriginReply([.pattern(50, from: 50)]))
-        } _: { manager, origin in
-            let first = try await manager.batch(items(origin, ["/a", "/b"]))
-            let second = try await manager.batch(items(origin, ["/b", "/c", "/d"]))
+        } _: { manager, origin async throws in
+            let first = manager.batch(items(origin, ["/a", "/b"]))
+            let second = manager.batch(items(origin, ["/b", "/c", "/d"]))
             async let firstReport = first.run()
             async let secondReport = second.run()
             #expect(await eventually { first.progress.received == 100 && second.progress.received == 150 })
@@ -117,9 +117,9 @@ import Testing
     @Test func oneAfterTheOther() async throws {
         try await withManager {
             Self.reply($0)
-        } _: { manager, origin in
+        } _: { manager, origin async throws in
             let paths = (1...20).map { "/item/\($0)" }
-            let batch = try await manager.batch(items(origin, paths), concurrency: 1)
+            let batch = manager.batch(items(origin, paths), concurrency: 1)
             #expect(try await batch.run().isComplete)
             #expect(origin.server.log.map(\.target) == paths)
         }
@@ -130,7 +130,7 @@ import Testing
             Self.reply($0)
         } _: { manager, origin in
             let list = items(origin, ["/item/1", "/missing", "/item/2", "/item/3"])
-            let batch = try await manager.batch(list, concurrency: 1, onFailure: .stop)
+            let batch = manager.batch(list, concurrency: 1, onFailure: .stop)
             let report = try await batch.run()
             #expect(report.progress.state == .stopped)
             #expect(report.entries.map(\.state) == [.done, .failed, .queued, .queued])
@@ -146,9 +146,9 @@ import Testing
                 : OriginReply([
                     OriginReply.head(200, fields: [("Content-Length", "100")]), .pattern(50, from: 0), .hang,
                 ])
-        } _: { manager, origin in
+        } _: { manager, origin async throws in
             let list = items(origin, ["/missing", "/slow", "/waiting"])
-            let batch = try await manager.batch(list, concurrency: 2, onFailure: .cancelRest)
+            let batch = manager.batch(list, concurrency: 2, onFailure: .cancelRest)
             async let report = batch.run()
             #expect(await origin.isAsked(2))
             gate.open()
@@ -162,7 +162,7 @@ import Testing
         try await withManager { request in
             request.target == "/missing" && isThere.read { $0 } ? .pattern(30) : Self.reply(request)
         } _: { manager, origin in
-            let batch = try await manager.batch(items(origin, ["/item/1", "/missing", "/item/2"]))
+            let batch = manager.batch(items(origin, ["/item/1", "/missing", "/item/2"]))
             #expect(try await batch.run().failures.count == 1)
             isThere.update { $0 = true }
             origin.server.forgetRequests()
@@ -178,7 +178,7 @@ import Testing
         try await withManager { request in
             OriginReply([.wait(gate)]).then(Self.reply(request))
         } _: { manager, origin in
-            let batch = try await manager.batch(items(origin, ["/item/1000", "/item/2000", "/missing"]))
+            let batch = manager.batch(items(origin, ["/item/1000", "/item/2000", "/missing"]))
             let report = Task { try await batch.run() }
             #expect(await origin.isAsked(3))
             var seen: [DownloadBatch.Progress] = []
@@ -209,7 +209,7 @@ import Testing
                 OriginReply.head(200, fields: [("Content-Length", "100")]), .pattern(50, from: 0), .wait(gate),
             ])
         } _: { manager, origin in
-            let batch = try await manager.batch(items(origin, ["/a", "/b", "/c"]), concurrency: 2)
+            let batch = manager.batch(items(origin, ["/a", "/b", "/c"]), concurrency: 2)
             let task = Task { try await batch.run() }
             #expect(await origin.isAsked(2))
             task.cancel()
@@ -228,9 +228,9 @@ import Testing
         } _: { manager, origin in
             for path in ["/a", "/b", "/c"] { _ = try await manager.download(origin.url(path)) }
             origin.server.forgetRequests()
-            let batch = try await manager.batch([
+            let batch = manager.batch([
                 DownloadBatch.Item(origin.url("/a")),
-                DownloadBatch.Item(origin.url("/b"), options: .init(forcesDownload: true)),
+                DownloadBatch.Item(origin.url("/b"), options: .init(cachePolicy: .reload)),
                 DownloadBatch.Item(origin.url("/c"), options: .init(lifetime: .zero)),
             ])
             let report = try await batch.run()
@@ -241,24 +241,20 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func onlyWhatIsStored(bypassesStore: Bool) async throws {
+    @Test func onlyWhatIsStored() async throws {
         let resource = ChangingResource()
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
             for path in ["/valid", "/stale"] { _ = try await manager.download(origin.url(path)) }
             origin.server.forgetRequests()
-            let batch = try await manager.batch(
+            let batch = manager.batch(
                 [("/valid", nil), ("/stale", Duration.zero), ("/absent", nil)].map { path, lifetime in
-                    let options = DownloadOptions(
-                        lifetime: lifetime,
-                        onlyStored: true,
-                        bypassesStore: bypassesStore
-                    )
+                    let options = DownloadOptions(lifetime: lifetime, cachePolicy: .storedOnly)
                     return DownloadBatch.Item(origin.url(path), options: options)
                 }
             )
-            let states: [DownloadBatch.State] = [bypassesStore ? .failed : .done, .failed, .failed]
+            let states: [DownloadBatch.State] = [.done, .failed, .failed]
             #expect(try await batch.size().entries.map(\.state) == states)
             #expect(try await batch.retry().entries.map(\.state) == states)
             let reasons = batch.report.failures.map(\.reason)
@@ -273,7 +269,7 @@ import Testing
         } _: {
             Self.reply($0)
         } _: { manager, origin in
-            let batch = try await manager.batch(items(origin, ["/missing", "/item/5", "/no-head"]))
+            let batch = manager.batch(items(origin, ["/missing", "/item/5", "/no-head"]))
             let sized = try await batch.size()
             #expect(sized.entries.map(\.state) == [.queued, .queued, .queued])
             #expect(sized.entries.map(\.size) == [4, 5, nil])
@@ -306,7 +302,7 @@ import Testing
         (DownloadOptions(expectation: .image), "/item/5", false),
         (DownloadOptions(expectation: .json), "/item/5", false),
         (DownloadOptions(expectation: .jsonArray), "/long-json", false),
-        (DownloadOptions(bypassesStore: true), "/item/5", false),
+        (DownloadOptions(cachePolicy: .bypass), "/item/5", false),
         (DownloadOptions(), "/item/5", true),
     ]) func isCompleteWhereEveryItemIsThere(
         options: DownloadOptions,
@@ -318,7 +314,7 @@ import Testing
             guard request.target == "/long-json" else { return Self.reply(request) }
             return .answer(to: request, "[" + String(repeating: "1, ", count: 100_000) + "}")
         } _: { manager, origin in
-            let batch = try await manager.batch([
+            let batch = manager.batch([
                 DownloadBatch.Item(origin.url("/item/9")), DownloadBatch.Item(origin.url(path), options: options),
                 DownloadBatch.Item(origin.url("/item/9")),
             ])
@@ -338,12 +334,36 @@ import Testing
             Self.reply($0)
         } _: { manager, origin in
             _ = try await manager.download(origin.url("/item/1"))
-            let batch = try await manager.batch(items(origin, ["/item/1", "/item/2", "/item/1"]))
+            let batch = manager.batch(items(origin, ["/item/1", "/item/2", "/item/1"]))
             #expect(!batch.report.isComplete)
             #expect(try await !batch.size().isComplete)
             #expect(try await batch.run().isComplete)
-            let another = try await manager.batch(items(origin, ["/item/1", "/item/2"]))
+            let another = manager.batch(items(origin, ["/item/1", "/item/2"]))
             #expect(try await another.size().isComplete)
+        }
+    }
+
+    @Test func aBatchThatHasNotBegunAsksNobody() async throws {
+        try await withManager {
+            Self.reply($0)
+        } _: { manager, origin async throws in
+            let batch = manager.batch(items(origin, ["/item/1", "/item/2"]))
+            #expect(batch.progress.state == .queued && batch.progress.queued == 2)
+            #expect(batch.report.entries.map(\.state) == [.queued, .queued])
+            batch.cancel()
+            #expect(batch.progress.state == .cancelled && batch.progress.cancelled == 2)
+            var told: [DownloadBatch.State] = []
+            for await progress in batch.updates { told.append(progress.state) }
+            #expect(told == [.cancelled])
+            #expect(try await batch.run().entries.map(\.state) == [.cancelled, .cancelled])
+            #expect(origin.server.requests() == 0)
+            #expect(try await batch.retry().entries.map(\.state) == [.done, .done])
+            #expect(origin.server.requests() == 2)
+            let late = manager.batch(items(origin, ["/item/3"]))
+            await manager.close()
+            let error = await #expect(throws: DownloadError.self) { try await late.run() }
+            #expect(error == .closed)
+            #expect(origin.server.requests() == 2)
         }
     }
 
@@ -352,8 +372,8 @@ import Testing
         try await withManager { request in
             _ = gate.wait()
             return .answer(to: request, "one")
-        } _: { manager, origin in
-            let batch = try await manager.batch([DownloadBatch.Item(origin.url("/a"))])
+        } _: { manager, origin async throws in
+            let batch = manager.batch([DownloadBatch.Item(origin.url("/a"))])
             #expect(manager.downloadCount == 0)
             async let report = batch.run()
             #expect(await eventually { manager.downloadCount == 1 })

@@ -199,7 +199,7 @@ import Testing
         } _: { request in
             Self.gatekeeper("good")(request)
         } _: { manager, origin async throws in
-            let batch = try await manager.batch((0..<20).map { DownloadBatch.Item(origin.url("/\($0)")) })
+            let batch = manager.batch((0..<20).map { DownloadBatch.Item(origin.url("/\($0)")) })
             let report = try await batch.run()
             #expect(report.progress.failed == 0)
             #expect(asked.value == 1)

@@ -143,7 +143,7 @@ import Testing
                 : .answer(401, to: request, "who?")
         } _: { manager, origin async throws in
             let urls = (0..<3).map { origin.url("/\($0)") }
-            let batch = try await manager.batch(urls.map { DownloadBatch.Item($0) })
+            let batch = manager.batch(urls.map { DownloadBatch.Item($0) })
             let report = try await batch.run()
             #expect(report.progress.failed == 0)
             for url in urls { #expect(try await manager.download(url).outcome == .stillValid) }

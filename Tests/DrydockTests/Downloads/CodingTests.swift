@@ -55,11 +55,11 @@ import Testing
         let folder = try TemporaryFolder("drydock-library")
         try await withManager {
             Self.reply($0, coding)
-        } _: { manager, origin in
+        } _: { manager, origin async throws in
             // From the origin, then from the store.
             for name in ["one", "two"] {
                 let file = URL(fileURLWithPath: folder.file(name))
-                let batch = try await manager.batch([DownloadBatch.Item(origin.url(), file: file)])
+                let batch = manager.batch([DownloadBatch.Item(origin.url(), file: file)])
                 #expect(try await batch.run().isComplete)
                 #expect(try Data(contentsOf: file) == Data(Coded.json))
             }
@@ -73,7 +73,7 @@ import Testing
             .answer(to: $0, fields: [("Content-Encoding", "gzip")], body: Array(Self.coded("gzip").dropLast(9)))
         } _: { manager, origin in
             let file = URL(fileURLWithPath: folder.file("one"))
-            let batch = try await manager.batch([DownloadBatch.Item(origin.url(), file: file)])
+            let batch = manager.batch([DownloadBatch.Item(origin.url(), file: file)])
             let report = try await batch.run()
             #expect(report.entries.map(\.state) == [.failed])
             #expect(report.entries.first?.reason?.contains("Content-Encoding") == true)
@@ -85,9 +85,9 @@ import Testing
         let folder = try TemporaryFolder("drydock-library")
         try await withManager {
             .answer(to: $0, fields: [("Content-Encoding", "gzip, gzip")], body: Self.bomb)
-        } _: { manager, origin in
+        } _: { manager, origin async throws in
             let file = URL(fileURLWithPath: folder.file("one"))
-            let batch = try await manager.batch([DownloadBatch.Item(origin.url(), file: file)])
+            let batch = manager.batch([DownloadBatch.Item(origin.url(), file: file)])
             #expect(try await batch.run().isComplete)
             #expect(try Data(contentsOf: file) == Data(count: 16 << 20))
         }
@@ -97,11 +97,11 @@ import Testing
         let folder = try TemporaryFolder("drydock-library")
         try await withManager {
             Self.reply($0)
-        } _: { manager, origin in
+        } _: { manager, origin async throws in
             var request = origin.asking()
             request.headerFields[Self.own] = "gzip"
             let file = URL(fileURLWithPath: folder.file("one"))
-            let batch = try await manager.batch([DownloadBatch.Item(request, file: file)])
+            let batch = manager.batch([DownloadBatch.Item(request, file: file)])
             #expect(try await batch.run().isComplete)
             #expect(try Data(contentsOf: file) == Data(Self.coded("gzip")))
         }
@@ -116,7 +116,7 @@ import Testing
             return .answer(to: request, fields: [("Content-Encoding", "gzip")], body: body)
         } _: { manager, origin in
             // A batch without a file keeps what comes, and looks into nothing.
-            let batch = try await manager.batch([DownloadBatch.Item(origin.url())])
+            let batch = manager.batch([DownloadBatch.Item(origin.url())])
             #expect(try await batch.run().isComplete)
             isBroken.update { $0 = false }
             let file = toFile ? URL(fileURLWithPath: folder.file("one")) : nil

@@ -248,7 +248,21 @@ import Testing
         } _: { manager, origin in
             let error = await failure { try await manager.download(origin.url()) }
             #expect(error?.originKind == .timeout)
+            let text = error?.description ?? ""
+            #expect(text.contains("raise DownloadConfiguration.timeouts.firstByte"), "\(text)")
         }
+    }
+
+    @Test func aFolderThatIsInUseIsToldInTheWordsOfPrograms() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let (first, second) = (makeManager(folder), makeManager(folder))
+        try await first.open()
+        let error = await #expect(throws: DownloadError.self) { try await second.open() }
+        let text = error?.description ?? ""
+        #expect(text.contains("set DownloadConfiguration.disk.folder to another folder"), "\(text)")
+        #expect(!text.contains("cache.disk") && !text.contains("daemon"))
+        await second.close()
+        await first.close()
     }
 
     @Test func noTimeoutRunsBeforeItsTurn() async throws {

@@ -9,7 +9,7 @@ import Testing
 
 @Suite struct EventTests {
     /// What came, in few words; the lengths of pieces depend on the network and are left out.
-    private func words(_ events: DownloadEvents) async throws -> [String] {
+    private func words(_ events: some AsyncSequence<DownloadEvent, DownloadError>) async throws -> [String] {
         var words: [String] = []
         for try await event in events {
             switch event {
@@ -25,7 +25,7 @@ import Testing
     }
 
     private func expect(
-        _ events: DownloadEvents,
+        _ events: some AsyncSequence<DownloadEvent, DownloadError>,
         _ expected: [String],
         sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
@@ -158,7 +158,7 @@ import Testing
                 if case .progress = event { break }
             }
             gate.open()
-            let options = DownloadOptions(onlyStored: true)
+            let options = DownloadOptions(cachePolicy: .storedOnly)
             #expect(
                 await eventually { (try? await manager.download(origin.url(), options: options))?.data.count == 200 }
             )

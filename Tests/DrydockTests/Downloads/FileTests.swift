@@ -26,6 +26,22 @@ import Testing
         }
     }
 
+    @Test func aRequestGoesToAFile() async throws {
+        let folder = try TemporaryFolder("drydock-library")
+        let file = URL(fileURLWithPath: folder.file("answer"))
+        try await withManager {
+            .answer(to: $0, "answer to \($0.method)")
+        } _: { manager, origin in
+            for method in [HTTPRequest.Method.get, .put] {
+                let body = method == .put ? RequestBody.data(Data("content".utf8)) : nil
+                let result = try await manager.download(origin.request(method), body: body, to: file)
+                #expect(result.file == file && result.data.isEmpty)
+                #expect(readText(file.path) == "answer to \(method)")
+            }
+            #expect(origin.server.log.map(\.method) == ["GET", "PUT"])
+        }
+    }
+
     @Test func takesThePlaceOfTheOldOne() async throws {
         let folder = try TemporaryFolder("drydock-library")
         let path = try folder.write("a", "old")

@@ -131,8 +131,8 @@ import Testing
                 #expect(try hit(manager, request(url, [field: "x"])) == nil, "\(field)")
             }
             for options in [
-                DownloadOptions(lifetime: .seconds(9)), .init(usesSeeds: false), .init(forcesDownload: true),
-                .init(onlyStored: true), .init(bypassesStore: true), .init(expectation: .json),
+                DownloadOptions(lifetime: .seconds(9)), .init(usesSeeds: false), .init(cachePolicy: .reload),
+                .init(cachePolicy: .storedOnly), .init(cachePolicy: .bypass), .init(expectation: .json),
             ] {
                 #expect(try hit(manager, plain, options) == nil, "\(options)")
             }

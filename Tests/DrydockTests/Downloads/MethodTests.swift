@@ -72,7 +72,7 @@ import Testing
             .answer(to: $0, "done")
         } _: { manager, origin in
             let method = try #require(HTTPRequest.Method(rawValue: name))
-            let result = try await manager.download(origin.request(method), options: .init(bypassesStore: true))
+            let result = try await manager.download(origin.request(method), options: .init(cachePolicy: .bypass))
             #expect(result.text == "done")
             #expect(origin.server.log.map { $0.field("Content-Length") } == [length])
         }
@@ -133,7 +133,10 @@ import Testing
             _ = try await manager.download(origin.url("/other"))
             let method = try #require(HTTPRequest.Method(rawValue: name))
             // Whatever the options say: a wrong answer may not stay.
-            _ = try await manager.download(origin.request(method), options: .init(bypassesStore: name == "DELETE"))
+            _ = try await manager.download(
+                origin.request(method),
+                options: .init(cachePolicy: name == "DELETE" ? .bypass : .useStored)
+            )
             #expect(try await manager.download(origin.url("/a")).outcome == (isRemoved ? .downloaded : .stillValid))
             #expect(try await manager.download(origin.url("/other")).outcome == .stillValid)
         }
@@ -174,7 +177,7 @@ import Testing
             for _ in 0..<2 {
                 let body = RequestBody.data(Data("a".utf8))
                 _ = try await manager.download(conditional, body: body)
-                _ = try await manager.download(origin.request(.post), body: body, options: .init(bypassesStore: true))
+                _ = try await manager.download(origin.request(.post), body: body, options: .init(cachePolicy: .bypass))
                 _ = try await manager.download(origin.request(.post), body: .stream { ContentPieces(["a"]) })
             }
             #expect(origin.count("POST") == 6)
@@ -202,7 +205,7 @@ import Testing
             .answer(to: $0, "done")
         } _: { manager, origin in
             let error = await failure {
-                try await manager.download(origin.request(.delete), options: .init(onlyStored: true))
+                try await manager.download(origin.request(.delete), options: .init(cachePolicy: .storedOnly))
             }
             guard case .notStored = error else { return unexpected(error as Any) }
             #expect(origin.server.requests() == 0)

@@ -84,9 +84,8 @@ import Testing
         try await withManager {
             .answer(to: $0, "thanks")
         } _: { manager, origin in
-            let form = MultipartForm([
-                MultipartForm.Part(name: "a\"b\r\nc", filename: "d\"\ne", body: .data(Data("x".utf8)))
-            ])
+            var form = MultipartForm()
+            form.append(.data(Data("x".utf8)), name: "a\"b\r\nc", filename: "d\"\ne")
             _ = try await manager.download(origin.request(.post), body: .multipart(form))
             let asked = try #require(origin.server.log.first)
             let part = try #require(parts(asked).first)

@@ -7,13 +7,44 @@ import LibrarySupport
 import TestSupport
 import Testing
 
+/// Passes everything on, and says nothing about what is stored.
+private struct PassingTransport: Transport {
+    let base: (any Transport)?
+
+    func send(_ request: TransportRequest) async throws(DownloadError) -> TransportResponse {
+        guard let base else { throw .notStored("there is nobody to ask") }
+        return try await base.send(request)
+    }
+}
+
 @Suite struct StreamTests {
+    @Test func aTransportHandsOverWhatTheOneBehindItHas() async throws {
+        try await withManager {
+            $0.lifetime = .zero
+            $0.staleIfError = .seconds(3600)
+        } _: {
+            .answer(to: $0, "hello")
+        } _: { manager, origin in
+            let request = TransportRequest(origin.request(.get))
+            let outer = PassingTransport(base: PassingTransport(base: manager))
+            #expect(try await outer.staleResponse(to: request) == nil)
+            _ = try await outer.send(request).body.collect(upTo: 100)
+            let stale = try #require(try await outer.staleResponse(to: request))
+            #expect(try await stale.body.collect(upTo: 100) == Data("hello".utf8))
+            #expect(origin.server.requests() == 1)
+            #expect(try await PassingTransport(base: nil).staleResponse(to: request) == nil)
+        }
+    }
+
     @Test(arguments: [false, true]) func aBodyComesInPieces(bypassesStore: Bool) async throws {
         let length = 24 << 20
         try await withManager(configure: { $0.maximumBody = 1000 }) { _ in
             .pattern(length)
         } _: { manager, origin in
-            let response = try await manager.stream(origin.url(), options: .init(bypassesStore: bypassesStore))
+            let response = try await manager.stream(
+                origin.url(),
+                options: .init(cachePolicy: bypassesStore ? .bypass : .useStored)
+            )
             #expect(response.head.status == .ok)
             #expect(response.outcome == .downloaded)
             #expect(response.body.expected == Int64(length))

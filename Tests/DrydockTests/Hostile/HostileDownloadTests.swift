@@ -199,14 +199,14 @@ import Testing
                 jitter: .nan,
                 budget: .nan
             )
-            $0.breaker = BreakerPolicy(failures: number, window: .seconds(-1), open: .seconds(-1))
+            $0.breaker = BreakerPolicy(failures: number, window: .seconds(-1), pause: .seconds(-1))
             $0.memory = DownloadConfiguration.MemoryLimits(size: number, count: number, maximumEntrySize: number)
             $0.abandonment = .finishBeyond(.nan)
         } _: {
             .answer(to: $0, "hello")
         } _: { manager, origin async throws in
             for _ in 0..<3 { #expect(try await manager.download(origin.url()).text == "hello") }
-            let batch = try await manager.batch([DownloadBatch.Item(origin.url("/b"))], concurrency: number)
+            let batch = manager.batch([DownloadBatch.Item(origin.url("/b"))], concurrency: number)
             #expect(try await batch.run().progress.failed == 0)
             let options = DownloadOptions(lifetime: .seconds(-1))
             #expect(try await manager.download(origin.url(), options: options).text == "hello")

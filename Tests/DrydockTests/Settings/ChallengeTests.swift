@@ -135,7 +135,7 @@ import Testing
                 gate.open()
                 for try await text in group { #expect(text == "over TLS") }
             }
-            let options = DownloadOptions(forcesDownload: true)
+            let options = DownloadOptions(cachePolicy: .reload)
             #expect(try await manager.download(urls[0], options: options).text == "over TLS")
             let challenges = asked.read { $0 }
             #expect(challenges.count == 1)
@@ -178,13 +178,13 @@ import Testing
             }
         } _: { manager, origin async throws in
             let url = try url(origin)
-            #expect(try await manager.download(url, options: .init(bypassesStore: true)).text == "over TLS")
+            #expect(try await manager.download(url, options: .init(cachePolicy: .bypass)).text == "over TLS")
             origin.stop()
             for (name, source) in [("server.pem", other.certificate), ("server.key", other.key)] {
                 try Shell.must("cp", [source, "\(files.folder)/\(name)"])
             }
             try origin.start()
-            let error = await failure { try await manager.download(url, options: .init(bypassesStore: true)) }
+            let error = await failure { try await manager.download(url, options: .init(cachePolicy: .bypass)) }
             #expect(error?.originKind == .untrusted)
             #expect(asked.read { $0 } == pins)
         }

@@ -28,7 +28,7 @@ import Testing
         } _: { manager, origin in
             _ = try await manager.download(origin.url())
             resource.change()
-            let options = DownloadOptions(forcesDownload: true)
+            let options = DownloadOptions(cachePolicy: .reload)
             let forced = try await manager.download(origin.url(), options: options)
             #expect(forced.outcome == .downloaded)
             #expect(forced.text == "version 2")
@@ -48,7 +48,7 @@ import Testing
         } _: { manager, origin in
             _ = try await manager.download(origin.url())
             isCut.update { $0 = true }
-            let options = DownloadOptions(forcesDownload: true)
+            let options = DownloadOptions(cachePolicy: .reload)
             let error = await failure { try await manager.download(origin.url(), options: options) }
             #expect(error?.originKind == .cutShort)
             let kept = try await manager.download(origin.url())
@@ -62,7 +62,7 @@ import Testing
         try await withManager {
             resource.reply($0)
         } _: { manager, origin in
-            let options = DownloadOptions(onlyStored: true)
+            let options = DownloadOptions(cachePolicy: .storedOnly)
             let error = await failure { try await manager.download(origin.url(), options: options) }
             guard case .notStored = error else {
                 Issue.record("\(error as Any)")
@@ -76,9 +76,9 @@ import Testing
     }
 
     @Test(arguments: [
-        DownloadOptions(onlyStored: true, bypassesStore: true),
-        DownloadOptions(forcesDownload: true, onlyStored: true),
-        DownloadOptions(onlyStored: true, yieldsStaleFirst: true),
+        DownloadOptions(lifetime: .zero, cachePolicy: .storedOnly),
+        DownloadOptions(cachePolicy: .storedOnly, methods: []),
+        DownloadOptions(cachePolicy: .storedOnly, yieldsStaleFirst: true),
     ]) func whoWantsOnlyWhatIsStoredAsksNobody(options: DownloadOptions) async throws {
         let resource = ChangingResource()
         try await withManager {
@@ -110,7 +110,7 @@ import Testing
         } _: { manager, origin in
             _ = try await manager.download(origin.url())
             origin.server.forgetRequests()
-            let result = try await manager.download(origin.url(), options: .init(onlyStored: true))
+            let result = try await manager.download(origin.url(), options: .init(cachePolicy: .storedOnly))
             #expect(result.text == "version 1")
             #expect(result.outcome == .checkFailed)
             #expect(result.cacheStatus.hasPrefix("hit; ") && result.cacheStatus.hasSuffix("; detail=unrefreshed"))
@@ -125,7 +125,7 @@ import Testing
         try await withManager(onDisk: true) {
             resource.reply($0)
         } _: { manager, origin in
-            let options = DownloadOptions(bypassesStore: true)
+            let options = DownloadOptions(cachePolicy: .bypass)
             _ = try await manager.download(origin.url(), options: options)
             #expect(try await manager.download(origin.url()).cacheStatus == "fwd=uri-miss; fwd-status=200; stored")
             resource.change()

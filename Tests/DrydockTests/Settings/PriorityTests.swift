@@ -60,12 +60,12 @@ import Testing
     @Test func sizesOfABatchComeBeforeDownloadsAndItsDownloadsAfterThem() async throws {
         let order = try await order([
             { manager, origin async throws in
-                let batch = try await manager.batch([.init(origin.url("/prefetched"))])
+                let batch = manager.batch([.init(origin.url("/prefetched"))])
                 _ = try await batch.run()
             },
             Self.download("/plain"),
             { manager, origin async throws in
-                let batch = try await manager.batch([.init(origin.url("/sized"))])
+                let batch = manager.batch([.init(origin.url("/sized"))])
                 _ = try await batch.size()
             },
         ])

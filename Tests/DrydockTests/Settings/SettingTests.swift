@@ -85,7 +85,7 @@ import Testing
                 return
             }
             // Where nothing may be stored, the origin gets all of it.
-            _ = try await manager.download(origin.url("/a?session=7"), options: .init(bypassesStore: true))
+            _ = try await manager.download(origin.url("/a?session=7"), options: .init(cachePolicy: .bypass))
             #expect(origin.server.log.last?.target == "/a?session=7")
         }
     }
@@ -194,7 +194,7 @@ import Testing
         try await withManager {
             $0.target == "/a" ? .answer(302, to: $0, fields: [("Location", "/b")], "") : .answer(to: $0, "there")
         } _: { manager, origin async throws in
-            let options = DownloadOptions(bypassesStore: true, maximumRedirects: 0)
+            let options = DownloadOptions(cachePolicy: .bypass, maximumRedirects: 0)
             let error = await failure { try await manager.download(origin.url(), options: options) }
             guard case .unacceptableStatus(let result) = error else {
                 Issue.record("\(error as Any)")

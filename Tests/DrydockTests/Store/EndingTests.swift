@@ -62,7 +62,7 @@ import Testing
                 Task { try await manager.download(post, body: Data("one".utf8)) },
                 Task { try await manager.download(post, body: Data("two".utf8)) },
                 Task { try await manager.download(origin.url()) },
-                Task { try await manager.download(asked, options: .init(forcesDownload: true)) },
+                Task { try await manager.download(asked, options: .init(cachePolicy: .reload)) },
             ]
             #expect(await origin.isAsked(3))
             #expect(await eventually { manager.downloadCount == 4 })
@@ -213,7 +213,7 @@ import Testing
         try await withManager { request in
             request.target == "/a" ? Self.halting(gate) : .pattern(10)
         } _: { manager, origin in
-            let batch = try await manager.batch([DownloadBatch.Item(origin.url("/a")), .init(origin.url("/b"))])
+            let batch = manager.batch([DownloadBatch.Item(origin.url("/a")), .init(origin.url("/b"))])
             let run: Task<DownloadBatch.Report, any Error> = Task { try await batch.run() }
             #expect(await eventually { batch.progress.received == 60 })
             // Nobody is dropped who is of a batch.

@@ -60,7 +60,7 @@ import Testing
                 DownloadBatch.Item(origin.url("/stale"), options: .init(lifetime: .zero)),
                 DownloadBatch.Item(origin.url("/absent")),
             ]
-            let batch = try await manager.batch(items)
+            let batch = manager.batch(items)
             #expect(try await batch.size().entries.map(\.state) == [.done, .failed, .failed])
             let report = try await batch.retry()
             #expect(report.entries.map(\.state) == [.done, .failed, .failed])

@@ -102,7 +102,8 @@ import Testing
     func pinnedStays(onDisk: Bool) async throws {
         try await withManager(onDisk: onDisk) {
             // Room for a few bodies in each place.
-            $0.memory = onDisk ? nil : DownloadConfiguration.MemoryLimits(size: 2 << 20, count: 1000, maximumEntrySize: 200_000)
+            $0.memory =
+                onDisk ? nil : DownloadConfiguration.MemoryLimits(size: 2 << 20, count: 1000, maximumEntrySize: 200_000)
             $0.disk?.size = 2_000_000
         } _: { _ in
             .pattern(100_000)

@@ -42,7 +42,7 @@ import Testing
             _ = try await manager.download(origin.url())
             origin.server.stop()
             let file = URL(filePath: folder.file("a"))
-            let result = try await manager.download(origin.url(), to: file, options: .init(onlyStored: true))
+            let result = try await manager.download(origin.url(), to: file, options: .init(cachePolicy: .storedOnly))
             #expect(result.outcome == .stillValid)
             #expect(folder.text("a") == "hello")
         }

@@ -304,19 +304,19 @@ import Testing
             $0.lifetime = .zero
         }
         #expect(try await manager.state(of: origin.url()) == .seeded)
-        for options in [DownloadOptions(), .init(yieldsStaleFirst: true), .init(bypassesStore: true)] {
+        for options in [DownloadOptions(), .init(yieldsStaleFirst: true), .init(cachePolicy: .bypass)] {
             let seeded = try await manager.download(origin.url(), options: options)
             #expect(seeded.outcome == .seeded)
             #expect(seeded.text == "from the seed")
             #expect(seeded.cacheStatus == "hit; detail=seed")
         }
         #expect(origin.server.requests() == 0)
-        let batch = try await manager.batch([DownloadBatch.Item(origin.url())])
+        let batch = manager.batch([DownloadBatch.Item(origin.url())])
         #expect(try await batch.run().entries.map(\.outcome) == [.seeded])
         #expect(origin.server.requests() == 0)
         let other = try await manager.download(origin.url(), options: .init(usesSeeds: false))
         #expect(other.text == "from the origin")
-        let forced = try await manager.download(origin.url(), options: .init(forcesDownload: true))
+        let forced = try await manager.download(origin.url(), options: .init(cachePolicy: .reload))
         #expect(forced.text == "from the origin")
         #expect(try await manager.download(origin.url()).outcome == .seeded)
         await manager.close()
@@ -338,7 +338,9 @@ import Testing
     }
 
     @Test func aSeedFolderThatIsNone() async throws {
-        let manager = makeManager { $0.seeds = DownloadConfiguration.Seeds(folder: URL(fileURLWithPath: "/nowhere/at/all")) }
+        let manager = makeManager {
+            $0.seeds = DownloadConfiguration.Seeds(folder: URL(fileURLWithPath: "/nowhere/at/all"))
+        }
         do throws(DownloadError) {
             try await manager.open()
             Issue.record("there is no such folder")

@@ -86,7 +86,7 @@ private struct Way {
 /// Prints what each of so many waiting calls takes, and what of it stays when all of them have ended.
 func measureCrowd(_ count: Int = 10_000) async throws {
     let origin = "http://127.0.0.1:\(try silentPort())"
-    let past = DownloadOptions(bypassesStore: true)
+    let past = DownloadOptions(cachePolicy: .bypass)
     let ways = [
         try await Way.drydock("download, past the store") { manager, _ in
             { text in if let url = URL(string: text) { _ = try? await manager.download(url, options: past) } }

@@ -45,7 +45,7 @@ let client = HTTPClient(eventLoopGroupProvider: .singleton)
 
 /// By Drydock, past its store.
 @Sendable func fetchByDrydock(_ url: URL, _ size: Int) async throws {
-    let result = try await manager.download(url, options: .init(bypassesStore: true))
+    let result = try await manager.download(url, options: .init(cachePolicy: .bypass))
     guard result.outcome == .downloaded, result.data.count == size else { throw Failure(description: "\(result)") }
 }
 
