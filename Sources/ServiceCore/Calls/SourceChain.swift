@@ -7,9 +7,10 @@ import HTTPCaching
 import Policies
 import Upstream
 
-/// The stages of a source chain, from the client's side to the origin's. A source knows only the stages behind its own.
+/// The stages of a source chain, of the daemon and of the library, from the client's side to the origin's. A source knows
+/// only the stages behind its own.
 package enum SourceStage: UInt8, Comparable {
-    case client, trace, call, attempts, mapping, type, recording, redirects, query
+    case client, trace, call, upload, attempts, mapping, type, recording, redirects, credentials, cookies, query
 
     package static func < (left: SourceStage, right: SourceStage) -> Bool { left.rawValue < right.rawValue }
 }
