@@ -16,8 +16,6 @@ extension DemoTransport {
         public var method: HTTPRequest.Method?
         /// The file with the body, in the folder of the transport; `NAME.json` by default, and nil is an empty body.
         public var file: String?
-        /// The body itself, in the place of a file; nil, the default, is the file.
-        public var body: Body?
         /// The status of an answer that is no failure; 200 by default.
         public var status: Int
         /// Several statuses instead, each with the share of the answers that have it, such as `[200: 0.9, 404: 0.1]`.
@@ -28,10 +26,12 @@ extension DemoTransport {
         public var headerFields: HTTPFields
         /// How long an answer takes at least, drawn evenly from this range; no time by default.
         public var latency: ClosedRange<Duration>
-        /// How often it fails, and how; nil, the default, is never.
-        public var failure: Failure?
         /// Another seed draws other latencies and failures; nil, the default, is the seed of the transport.
         public var seed: UInt64?
+        /// The body itself, in the place of a file; nil is the file.
+        var body: DemoBody?
+        /// How often it fails, and how; nil is never.
+        var failure: DemoBreakdown?
 
         /// An endpoint with these answers.
         /// - Parameters:
@@ -39,69 +39,96 @@ extension DemoTransport {
         ///   - path: the path that is meant, such as `/users/:id`.
         ///   - method: the method that is meant; GET by default, which means HEAD, too. Nil means every one.
         ///   - file: the file with the body; nil, the default, is `NAME.json`.
-        ///   - body: the body itself, in the place of a file; none by default.
         ///   - status: 200 by default.
         ///   - statuses: several statuses with their shares, in the place of one; none by default.
         ///   - headerFields: of every answer; none by default.
         ///   - latency: how long an answer takes; no time by default.
-        ///   - failure: how often it fails; never by default.
         ///   - seed: nil, the default, is the seed of the transport.
         public init(
             _ name: String,
             path: String,
             method: HTTPRequest.Method? = .get,
             file: String? = nil,
-            body: Body? = nil,
             status: Int = 200,
             statuses: KeyValuePairs<Int, Double> = [:],
             headerFields: HTTPFields = HTTPFields(),
             latency: ClosedRange<Duration> = .zero ... .zero,
-            failure: Failure? = nil,
             seed: UInt64? = nil
         ) {
             self.name = name
             self.path = path
             self.method = method
             self.file = file ?? name + ".json"
-            self.body = body
             self.status = status
             self.statuses = statuses
             self.headerFields = headerFields
             self.latency = latency
-            self.failure = failure
             self.seed = seed
         }
-    }
 
-    /// A body that is in no file.
-    public enum Body: Sendable, Hashable {
-        /// `text/plain; charset=utf-8`, unless the fields of the endpoint have a Content-Type.
-        case text(String)
-        /// `application/json`, likewise.
-        case json(JSONValue)
-        /// Bytes with their media type.
-        case data(Data, contentType: String)
-    }
+        /// The same with a text in the place of a file: `text/plain; charset=utf-8`, unless ``headerFields`` have a
+        /// Content-Type.
+        public func playing(text: String) -> Self { playing(.text(text)) }
 
-    /// How an endpoint fails.
-    public struct Failure: Sendable {
-        /// The share of the answers that are failures, from 0, which is never, to 1, which is always.
-        public var chance: Double
-        /// The status of a failure; 503 by default.
-        public var status: Int
-        /// The file with the body of a failure; nil, the default, is an empty body.
-        public var file: String?
-        /// The body of a failure itself, in the place of a file; none by default.
-        public var body: Body?
+        /// The same with JSON in the place of a file: `application/json`, unless ``headerFields`` have a Content-Type.
+        public func playing(json: JSONValue) -> Self { playing(.json(json)) }
 
-        /// Failures of this kind.
-        public init(chance: Double, status: Int = 503, file: String? = nil, body: Body? = nil) {
-            self.chance = chance
-            self.status = status
-            self.file = file
-            self.body = body
+        /// The same with bytes in the place of a file.
+        public func playing(_ data: Data, contentType: String) -> Self {
+            playing(.data(data, contentType: contentType))
+        }
+
+        private func playing(_ body: DemoBody) -> Self {
+            var endpoint = self
+            endpoint.body = body
+            return endpoint
+        }
+
+        /// The same with failures.
+        /// - Parameters:
+        ///   - chance: the share of the answers that are failures, from 0, which is never, to 1, which is always.
+        ///   - status: of a failure; 503 by default.
+        ///   - file: the file with the body of a failure; nil, the default, is an empty body.
+        public func failing(_ chance: Double, status: Int = 503, file: String? = nil) -> Self {
+            failing(DemoBreakdown(chance: chance, status: status, file: file))
+        }
+
+        /// The same with failures that have JSON as their body.
+        public func failing(_ chance: Double, status: Int = 503, json: JSONValue) -> Self {
+            failing(DemoBreakdown(chance: chance, status: status, body: .json(json)))
+        }
+
+        /// The same with failures that have a text as their body.
+        public func failing(_ chance: Double, status: Int = 503, text: String) -> Self {
+            failing(DemoBreakdown(chance: chance, status: status, body: .text(text)))
+        }
+
+        /// The same with failures that have these bytes as their body.
+        public func failing(_ chance: Double, status: Int = 503, data: Data, contentType: String) -> Self {
+            failing(DemoBreakdown(chance: chance, status: status, body: .data(data, contentType: contentType)))
+        }
+
+        private func failing(_ failure: DemoBreakdown) -> Self {
+            var endpoint = self
+            endpoint.failure = failure
+            return endpoint
         }
     }
+}
+
+/// A body that is in no file.
+enum DemoBody: Sendable {
+    case text(String)
+    case json(JSONValue)
+    case data(Data, contentType: String)
+}
+
+/// The failures of an endpoint.
+struct DemoBreakdown: Sendable {
+    let chance: Double
+    let status: Int
+    var file: String?
+    var body: DemoBody?
 }
 
 /// Why a ``DemoTransport`` could not be made.

@@ -109,7 +109,7 @@ struct DemoPlay: Sendable {
     private static func isFilled(_ status: Int) -> Bool { 200..<300 ~= status && mayHaveBody(status) }
 
     private static func content(
-        _ body: DemoTransport.Body?,
+        _ body: DemoBody?,
         _ file: String?,
         of name: String,
         in folder: URL?

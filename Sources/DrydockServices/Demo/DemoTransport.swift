@@ -13,7 +13,7 @@ import Synchronization
 ///
 /// ```swift
 /// let demo = try DemoTransport(
-///     [.init("user", path: "/users/:id", latency: .milliseconds(200) ... .milliseconds(900), failure: .init(chance: 0.2))],
+///     [.init("user", path: "/users/:id", latency: .milliseconds(200) ... .milliseconds(900)).failing(0.2)],
 ///     files: folder,
 ///     base: URL(string: "https://api.example.com"),
 ///     over: DownloadManager.shared
@@ -48,7 +48,7 @@ public final class DemoTransport: Transport {
     /// - Parameters:
     ///   - endpoints: what is played; they have different names.
     ///   - files: a file URL of the folder with their files; of a bundle, its resource URL. Nil, the default, is none:
-    ///     every endpoint has a ``Endpoint/body``, or is empty.
+    ///     every endpoint has a body of its own, or is empty.
     ///   - base: what their paths are below; other URLs are not played. Nil, the default, is every host.
     ///   - seed: of all draws of endpoints that have none of their own; 0 by default.
     ///   - retry: how a failure is drawn again before it is the answer, as a manager's

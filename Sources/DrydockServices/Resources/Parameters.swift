@@ -129,58 +129,51 @@ enum ParameterFault: Error, Sendable, CustomStringConvertible {
 // MARK: - How they are written
 
 /// How parameters are written into a query or a form. An object within is `a[b]=1`, and null is a name alone.
+///
+/// ```swift
+/// let query = FormEncoding.rfc3986.repeatingNames.sorted
+/// ```
+///
+/// A list is `a[]=1&a[]=2`, true and false are words, and items keep their order, unless it says otherwise.
 public struct FormEncoding: Sendable, Hashable {
-    /// How a list is written.
-    public enum Lists: Sendable, Hashable, CaseIterable {
-        /// `a[]=1&a[]=2`
-        case brackets
-        /// `a=1&a=2`
-        case repeated
-        /// `a=1,2`; a list of objects or lists is written with brackets.
-        case commas
+    private enum Lists { case brackets, repeated, commas }
+    private enum Escaping { case rfc3986, form, readable }
+
+    private var lists = Lists.brackets
+    private var escaping: Escaping
+    private var writesDigits = false
+    private var isSorted = false
+
+    private init(_ escaping: Escaping) { self.escaping = escaping }
+
+    /// Percent-encodes all but the unreserved characters of RFC 3986: letters, digits, `-`, `.`, `_` and `~`. A plus sign is
+    /// `%2B`. Queries are written so if nothing else is said.
+    public static let rfc3986 = FormEncoding(.rfc3986)
+
+    /// As in RFC 3986, but a space is `+`, as forms of web pages have it. Contents are written so if nothing else is said.
+    public static let form = FormEncoding(.form)
+
+    /// Percent-encodes only what RFC 3986 does not allow in a query, and `&`, `=`, `#` and `%`: `:`, `/`, `?`, `+` and others
+    /// stay as they are. A server that reads forms takes a plus sign for a space.
+    public static let readable = FormEncoding(.readable)
+
+    /// The same with lists as repeated names: `a=1&a=2`.
+    public var repeatingNames: Self { with { $0.lists = .repeated } }
+
+    /// The same with a list as one value: `a=1,2`; a list of objects or lists is written with brackets.
+    public var joiningLists: Self { with { $0.lists = .commas } }
+
+    /// The same with `1` and `0` for true and false.
+    public var writingDigits: Self { with { $0.writesDigits = true } }
+
+    /// The same with the items by the bytes of their names, and not in the order that is given.
+    public var sorted: Self { with { $0.isSorted = true } }
+
+    private func with(_ change: (inout Self) -> Void) -> Self {
+        var result = self
+        change(&result)
+        return result
     }
-
-    /// Which characters are percent-encoded.
-    public enum Escaping: Sendable, Hashable, CaseIterable {
-        /// All but the unreserved ones of RFC 3986: letters, digits, `-`, `.`, `_` and `~`. A plus sign is `%2B`.
-        case rfc3986
-        /// As in RFC 3986, but a space is `+`, as forms of web pages have it.
-        case form
-        /// Only what RFC 3986 does not allow in a query, and `&`, `=`, `#` and `%`: `:`, `/`, `?`, `+` and others stay as
-        /// they are. A server that reads forms takes a plus sign for a space.
-        case readable
-    }
-
-    /// How lists are written; with brackets by default.
-    public var lists: Lists
-    /// True and false are `1` and `0`, in place of `true` and `false`. False by default.
-    public var writesBooleansAsDigits: Bool
-    /// Which characters are encoded; those of RFC 3986 by default.
-    public var escaping: Escaping
-    /// Items go out by the bytes of their names, not in the order that is given. False by default.
-    public var isSorted: Bool
-
-    /// An encoding; what is left out is the default.
-    public init(
-        lists: Lists = .brackets,
-        writesBooleansAsDigits: Bool = false,
-        escaping: Escaping = .rfc3986,
-        isSorted: Bool = false
-    ) {
-        self.lists = lists
-        self.writesBooleansAsDigits = writesBooleansAsDigits
-        self.escaping = escaping
-        self.isSorted = isSorted
-    }
-
-    /// The encoding of RFC 3986, which queries have if nothing else is said.
-    public static let rfc3986 = FormEncoding()
-    /// The encoding of forms of web pages, which contents have if nothing else is said.
-    public static let form = FormEncoding(escaping: .form)
-    /// Items by the bytes of their names, lists with brackets, 1 and 0.
-    public static let sorted = FormEncoding(writesBooleansAsDigits: true, isSorted: true)
-    /// Lists as repeated names, 1 and 0.
-    public static let repeatedNames = FormEncoding(lists: .repeated, writesBooleansAsDigits: true)
 }
 
 extension FormEncoding {
@@ -195,7 +188,7 @@ extension FormEncoding {
     func items(_ parameters: Parameters) -> [FormItem] {
         let style = FormStyle(
             arrays: lists == .repeated ? .repeated : .brackets,
-            booleans: writesBooleansAsDigits ? .digits : .words
+            booleans: writesDigits ? .digits : .words
         )
         let items = parameters.members.filter { !$0.name.isEmpty }.flatMap { member in
             FormItems.items(.object([ContentTree.Member(member.name, joined(member.value.tree))]), style)
@@ -214,7 +207,7 @@ extension FormEncoding {
         switch tree {
         case .array(let values):
             let texts = values.map { value in
-                if case .bool(let value) = value, writesBooleansAsDigits { value ? "1" : "0" } else { value.scalar }
+                if case .bool(let value) = value, writesDigits { value ? "1" : "0" } else { value.scalar }
             }
             let known = texts.compactMap(\.self)
             return known.count == values.count
@@ -234,7 +227,8 @@ extension FormEncoding {
         case .readable:
             String(
                 decoding: text.utf8.flatMap { byte in
-                    Self.readable.contains(byte) ? [byte] : Array(PercentEncoding.encode(CollectionOfOne(byte)).utf8)
+                    Self.plainInQueries.contains(byte)
+                        ? [byte] : Array(PercentEncoding.encode(CollectionOfOne(byte)).utf8)
                 },
                 as: UTF8.self
             )
@@ -242,7 +236,7 @@ extension FormEncoding {
     }
 
     /// `pchar`, `/` and `?` (RFC 3986 section 3.4), without what separates items.
-    private static let readable: Set<UInt8> = Set(
+    private static let plainInQueries: Set<UInt8> = Set(
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~!$'()*+,;:@/?".utf8
     )
 }
@@ -250,33 +244,25 @@ extension FormEncoding {
 // MARK: - Properties as parameters
 
 /// How the properties of a value become parameters, or members of a content.
+///
+/// ```swift
+/// let style = ParameterStyle(ignoring: ["draft"]).snakeCase.datesInSeconds
+/// ```
+///
+/// Names stay as they are, and dates are ISO 8601, unless it says otherwise.
 public struct ParameterStyle: Sendable {
-    /// How properties are named.
-    public enum Names: Sendable, Hashable, CaseIterable {
-        /// Names stay as they are.
-        case asTheyAre
-        /// `userID`, `URLString` and `HTTPServer2` are `user_id`, `url_string` and `http_server2`.
-        case snakeCase
-        /// `user_id` is `userId`.
-        case camelCase
-    }
-
     /// How a `Date` is written.
-    public enum Dates: Sendable, Hashable, CaseIterable {
+    enum Dates {
         /// `2024-05-06T07:08:09Z`, to the second; a property list has a type for it.
         case iso8601
-        /// Seconds since 1970, as a number.
         case seconds
-        /// Milliseconds since 1970, as a whole number.
         case milliseconds
     }
 
-    /// How the names of all properties are written, also within others and in lists; as they are by default.
-    public var names: Names
+    private var names: NameStyle?
+    private var dates = Dates.iso8601
     /// Properties that are left out, by their path before they are renamed, such as `address.street`; `*` leaves out all.
     public var ignored: Set<String>
-    /// How dates are written; as ISO 8601 by default.
-    public var dates: Dates
     /// Leaves out what is null, and objects that have no members left, at every depth; lists stay as they are. False by
     /// default. A property that is nil is mostly left out in any case, as the compiler's `encode(to:)` does.
     public var removesNulls: Bool
@@ -286,17 +272,32 @@ public struct ParameterStyle: Sendable {
 
     /// A style; what is left out is the default.
     public init(
-        names: Names = .asTheyAre,
         ignoring ignored: Set<String> = [],
-        dates: Dates = .iso8601,
         removesNulls: Bool = false,
         transform: (@Sendable (_ path: String, _ value: JSONValue) -> JSONValue?)? = nil
     ) {
-        self.names = names
         self.ignored = ignored
-        self.dates = dates
         self.removesNulls = removesNulls
         self.transform = transform
+    }
+
+    /// The same with names as `user_id`, `url_string` and `http_server2` for `userID`, `URLString` and `HTTPServer2`, also
+    /// within others and in lists.
+    public var snakeCase: Self { with { $0.names = .snake } }
+
+    /// The same with names as `userId` for `user_id`, also within others and in lists.
+    public var camelCase: Self { with { $0.names = .camel } }
+
+    /// The same with dates as seconds since 1970, as a number.
+    public var datesInSeconds: Self { with { $0.dates = .seconds } }
+
+    /// The same with dates as milliseconds since 1970, as a whole number.
+    public var datesInMilliseconds: Self { with { $0.dates = .milliseconds } }
+
+    private func with(_ change: (inout Self) -> Void) -> Self {
+        var result = self
+        change(&result)
+        return result
     }
 }
 
@@ -306,19 +307,11 @@ extension ParameterStyle {
         do {
             var tree = shaped(try TreeEncoder.tree(of: value, dates: dates), "")
             if removesNulls { tree = tree.strippingNulls() }
-            return try style?.renamed(tree) ?? tree
+            return try names?.renamed(tree) ?? tree
         } catch let error as TreeError {
             throw .encoding(ParameterFault.text(error.description))
         } catch {
             throw .encoding(error)
-        }
-    }
-
-    private var style: NameStyle? {
-        switch names {
-        case .asTheyAre: nil
-        case .snakeCase: .snake
-        case .camelCase: .camel
         }
     }
 

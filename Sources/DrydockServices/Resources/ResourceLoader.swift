@@ -3,7 +3,7 @@
 
 import Drydock
 import FoundationEssentials
-public import HTTPTypes
+import HTTPTypes
 import Synchronization
 
 /// The way of a manager to a resource: its request, with what the manager adds, and the model of its response.
@@ -32,8 +32,10 @@ extension ResourceLoader {
         if let fault = format.fault {
             throw .invalidRequest("the format of '\(endpoint.shownLocation)' cannot be: \(fault)")
         }
-        var defaults = configuration.defaults
-        if let own = configuration.defaultsForResource?(resource) { defaults = defaults.merging(own) }
+        var defaults = RequestDefaults(headerFields: configuration.headerFields, query: configuration.query)
+        if let own = configuration.defaultsForResource?(resource) {
+            defaults = defaults.merging(RequestDefaults(headerFields: own.headerFields, query: own.query))
+        }
         let target = try EndpointTarget(endpoint, base: configuration.base, defaults: defaults.query)
         var head = HTTPRequest(target.text)
         head.method = endpoint.method
@@ -179,18 +181,11 @@ extension ResponseBody {
 
 // MARK: - What is added to requests
 
-/// Fields and query items that are added to requests that do not bring them themselves.
-public struct RequestDefaults: Sendable {
-    /// Fields, each for a request without one of the same name, in upper or lower case.
-    public var headerFields: HTTPFields
-    /// Query items, each for a request without one of the same name.
-    public var query: Parameters
-
-    /// These.
-    public init(headerFields: HTTPFields = HTTPFields(), query: Parameters = [:]) {
-        self.headerFields = headerFields
-        self.query = query
-    }
+/// Fields and query items that are added to requests that do not bring them themselves; names are compared without their
+/// case in fields, and as they are in the query.
+struct RequestDefaults {
+    let headerFields: HTTPFields
+    let query: Parameters
 
     /// These defaults with others, which win over those of the same name.
     func merging(_ others: RequestDefaults) -> RequestDefaults {

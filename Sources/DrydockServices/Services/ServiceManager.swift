@@ -2,7 +2,7 @@
 
 public import Drydock
 public import FoundationEssentials
-import HTTPTypes
+public import HTTPTypes
 public import Logging
 
 /// Calls resources through a transport: it adds what they share, repeats and keeps what failed, counts and cancels calls
@@ -25,12 +25,14 @@ public final class ServiceManager: Sendable {
         /// What the paths of endpoints are appended to; nil, the default: endpoints have whole URLs. `user:password@` in
         /// it becomes `Authorization: Basic`, and a query is kept. A file URL reads files below a folder.
         public var base: URL?
-        /// Fields and query items of every call whose service does not bring them itself.
-        public var defaults: RequestDefaults
-        /// Fields and query items of the calls of one service; they win over ``defaults``, and the service wins over them. None by
-        /// default.
-        public var defaultsForResource: (@Sendable (any Resource) -> RequestDefaults)?
-        /// When a call is made again; ``RetryPolicy/never`` by default, which leaves it to the transport.
+        /// Fields, each for the calls of a resource without one of the same name, in upper or lower case; none by default.
+        public var headerFields: HTTPFields
+        /// Query items, each for the calls of a resource without one of the same name; none by default.
+        public var query: Parameters
+        /// Fields and query items for the calls of one resource; they win over ``headerFields`` and ``query``, and the
+        /// resource wins over them. None by default.
+        public var defaultsForResource: (@Sendable (any Resource) -> (headerFields: HTTPFields, query: Parameters))?
+        /// When a call is made again; `DownloadConfiguration.Retry.never` by default, which leaves it to the transport.
         /// Where this or the service says more, the transport makes no retries of its own.
         public var retry: RetryPolicy
         /// Who is asked and told.
@@ -48,7 +50,8 @@ public final class ServiceManager: Sendable {
 
         /// The defaults.
         public init() {
-            defaults = RequestDefaults()
+            headerFields = HTTPFields()
+            query = [:]
             retry = .never
             hooks = ServiceHooks()
             maximumBody = 256 << 20

@@ -35,7 +35,7 @@ import Testing
         let transport = try demo(
             {
                 $0.latency = .microseconds(100) ... .milliseconds(3)
-                $0.failure = .init(chance: 0.3, status: 500)
+                $0 = $0.failing(0.3, status: 500)
             },
             seed: seed
         )
@@ -62,7 +62,7 @@ import Testing
         let transport = try demo(
             {
                 $0.latency = .milliseconds(100) ... .milliseconds(400)
-                $0.failure = .init(chance: 0.2, file: "error.json")
+                $0 = $0.failing(0.2, file: "error.json")
                 $0.seed = 37
             },
             clock: clock
@@ -82,8 +82,8 @@ import Testing
         let transport = try demo(
             {
                 $0.statuses = [200: 0.6, 201: 0.1, 404: 0.3]
-                $0.body = .text("hello")
-                $0.failure = .init(chance: 0.1)
+                $0 = $0.playing(text: "hello")
+                $0 = $0.failing(0.1)
             },
             seed: seed
         )
@@ -121,7 +121,7 @@ import Testing
     }
 
     @Test func theyBeginAnew() async throws {
-        let transport = try demo({ $0.failure = .init(chance: 0.5) })
+        let transport = try demo({ $0 = $0.failing(0.5) })
         var runs: [[String?]] = []
         for _ in 0..<2 {
             var run: [String?] = []
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(arguments: [0.0, 1.0]) func aChanceOfNothingAndOfAllIsExact(chance: Double) async throws {
-        let transport = try demo({ $0.failure = .init(chance: chance, file: "error.json") })
+        let transport = try demo({ $0 = $0.failing(chance, file: "error.json") })
         for _ in 0..<200 {
             let (head, text) = try await transport.ask("/users/7")
             // Docker had 400 here; 503 is what retries repeat.
@@ -157,7 +157,7 @@ import Testing
         let transport = try demo(
             {
                 $0.latency = .seconds(1) ... .seconds(3)
-                $0.failure = .init(chance: 1)
+                $0 = $0.failing(1)
             },
             clock: clock
         )

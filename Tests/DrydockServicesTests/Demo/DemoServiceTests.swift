@@ -42,11 +42,7 @@ private struct GetUser: Resource {
         return (ServiceManager(transport: demo, configuration: configuration), demo, live)
     }
 
-    private static let user = DemoTransport.Endpoint(
-        "user",
-        path: "/users/:id",
-        body: .json(["name": "Ada"])
-    )
+    private static let user = DemoTransport.Endpoint("user", path: "/users/:id").playing(json: ["name": "Ada"])
 
     @Test func aServiceIsPlayedThroughItsOwnMapping() async throws {
         let told = Told()
@@ -61,7 +57,7 @@ private struct GetUser: Resource {
     /// The whole manager, and one service of it, are switched while the program runs.
     @Test func demoModeIsSwitchedForAllAndForOneService() async throws {
         let (manager, demo, live) = try Self.manager([
-            Self.user, DemoTransport.Endpoint("hello", path: "/hello", body: .text("played")),
+            Self.user, DemoTransport.Endpoint("hello", path: "/hello").playing(text: "played"),
         ])
         live.answerAll { _ in .text("live") }
         #expect(try await manager.call(Greeting()).model == "played")
@@ -81,7 +77,7 @@ private struct GetUser: Resource {
         let (folder, files) = try demoFiles(["none.json": #"{"reason": "gone"}"#])
         defer { withExtendedLifetime(folder) {} }
         var user = Self.user
-        user.failure = DemoTransport.Failure(chance: 1, status: 404, file: "none.json")
+        user = user.failing(1, status: 404, file: "none.json")
         let (manager, _, _) = try Self.manager([user], files: files)
         do {
             _ = try await manager.call(GetUser())
@@ -97,7 +93,7 @@ private struct GetUser: Resource {
     @Test func failuresCountForTheRetriesOfTheManager() async throws {
         let told = Told()
         var user = Self.user
-        user.failure = DemoTransport.Failure(chance: 0.3)
+        user = user.failing(0.3)
         user.seed = 42
         let retry = RetryPolicy(count: 9, delay: .zero, budget: 1)
         let (manager, _, live) = try Self.manager([user], told: told, retry: retry)

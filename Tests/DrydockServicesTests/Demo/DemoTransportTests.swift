@@ -90,17 +90,12 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         var fields = HTTPFields()
         fields[.contentType] = "text/csv"
         let demo = try DemoTransport([
-            .init("text", path: "/text", body: .text("grüß dich")),
-            .init("json", path: "/json", body: .json(["name": "Ada", "list": [1, nil]])),
-            .init("data", path: "/data", body: .data(Data([1, 2]), contentType: "application/x-two")),
-            .init("own", path: "/own", body: .text("a,b"), headerFields: fields),
-            .init("gone", path: "/gone", body: .text("never"), status: 204),
-            .init(
-                "fails",
-                path: "/fails",
-                body: .text("fine"),
-                failure: .init(chance: 1, body: .json(["reason": "broken"]))
-            ),
+            .init("text", path: "/text").playing(text: "grüß dich"),
+            .init("json", path: "/json").playing(json: ["name": "Ada", "list": [1, nil]]),
+            .init("data", path: "/data").playing(Data([1, 2]), contentType: "application/x-two"),
+            .init("own", path: "/own", headerFields: fields).playing(text: "a,b"),
+            .init("gone", path: "/gone", status: 204).playing(text: "never"),
+            .init("fails", path: "/fails").playing(text: "fine").failing(1, json: ["reason": "broken"]),
         ])
         for (path, type, text) in [
             ("/text", "text/plain; charset=utf-8", "grüß dich"),
@@ -136,7 +131,7 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
     @Test func aMissingFileOfAFailureIsToldAtOnce() throws {
         let (folder, files) = try demoFiles(["user.json": "{}"])
         var endpoint = Self.user
-        endpoint.failure = .init(chance: 0.1, file: "error.json")
+        endpoint = endpoint.failing(0.1, file: "error.json")
         #expect(throws: DemoError.self) { try DemoTransport([endpoint], files: files) }
         _ = folder
     }
@@ -157,9 +152,9 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
             (.init("", path: "/a", file: "a.json"), "no name"), (.init("a", path: "a"), "/users/:id"),
             (.init("a", path: "/*/a"), "/users/:id"), (.init("a", path: "/a/:"), "/users/:id"),
             (.init("a", path: "/a b"), "/users/:id"), (.init("a", path: "/a", status: 99), "200 to 599"),
-            (.init("a", path: "/a", failure: .init(chance: 1.5)), "from 0 to 1"),
-            (.init("a", path: "/a", failure: .init(chance: .nan)), "from 0 to 1"),
-            (.init("a", path: "/a", failure: .init(chance: 0, status: 600)), "200 to 599"),
+            (.init("a", path: "/a").failing(1.5), "from 0 to 1"),
+            (.init("a", path: "/a").failing(.nan), "from 0 to 1"),
+            (.init("a", path: "/a").failing(0, status: 600), "200 to 599"),
             (.init("a", path: "/a", latency: .seconds(-1) ... .zero), "less than zero"),
             (.init("a", path: "/a", statuses: [200: 0.5, 503: 0.4]), "add up to 0.9, not to 1"),
             (.init("a", path: "/a", statuses: [200: 1.5, 503: -0.5]), "1.5 is no share of the status 200"),
@@ -261,9 +256,9 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
             transport: try DemoTransport([endpoint], files: files),
             base: URL(string: "http://a.test")
         )
-        let loaded = try await loader.load(aUser)
-        #expect(loaded.model == User(name: "Ada") && loaded.head.status == .ok)
-        endpoint.failure = .init(chance: 1, status: 400, file: "no.json")
+        let loaded = try await loader.call(aUser)
+        #expect(loaded.model == User(name: "Ada") && loaded.response.status == .ok)
+        endpoint = endpoint.failing(1, status: 400, file: "no.json")
         let failing = ServiceManager(
             transport: try DemoTransport([endpoint], files: files),
             base: URL(string: "http://a.test")
@@ -296,7 +291,7 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
     @Test func failuresAreRepeatedByTheRetriesOfATask() async throws {
         let (folder, files) = try demoFiles(["user.json": #"{"name": "Ada"}"#])
         var endpoint = Self.user
-        endpoint.failure = .init(chance: 0.5)
+        endpoint = endpoint.failing(0.5)
         let demo = try DemoTransport([endpoint], files: files, seed: try #require(seed(of: [true, true, false])))
         let loader = ResourceLoader(transport: demo, base: URL(string: "http://demo.test"))
         let task = TaskQueue().add(Work(aUser, from: loader, retry: .immediate(count: 5)))
@@ -314,7 +309,7 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         let (folder, files) = try demoFiles(["user.json": "{}"])
         let clock = ManualClock()
         var endpoint = Self.user
-        endpoint.failure = .init(chance: 0.5)
+        endpoint = endpoint.failing(0.5)
         let demo = try DemoTransport(
             [endpoint],
             files: files,
@@ -344,7 +339,7 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
 
     @Test func theUserOfABaseIsNoPartOfWhereRequestsGo() async throws {
         let url = try #require(URL(string: "http://ada:pw@demo.test/v1"))
-        let demo = try DemoTransport([.init("a", path: "/a", body: .text("played"))], base: url)
+        let demo = try DemoTransport([.init("a", path: "/a").playing(text: "played")], base: url)
         #expect(try await demo.ask("/v1/a").text == "played")
         let file = URL(fileURLWithPath: "/tmp")
         let error = #expect(throws: DemoError.self) { try DemoTransport([], base: file) }

@@ -167,17 +167,19 @@ import Testing
     }
 
     @Test(arguments: [
-        (FormEncoding(lists: .repeated), "z=1&z=true&q=a%2Bb%20c%3A"),
-        (FormEncoding(lists: .commas), "z=1%2Ctrue&q=a%2Bb%20c%3A"), (.form, "z%5B%5D=1&z%5B%5D=true&q=a%2Bb+c%3A"),
-        (FormEncoding(escaping: .readable), "z%5B%5D=1&z%5B%5D=true&q=a+b%20c:"),
-        (.sorted, "q=a%2Bb%20c%3A&z%5B%5D=1&z%5B%5D=1"), (.repeatedNames, "z=1&z=1&q=a%2Bb%20c%3A"),
+        (FormEncoding.rfc3986.repeatingNames, "z=1&z=true&q=a%2Bb%20c%3A"),
+        (FormEncoding.rfc3986.joiningLists, "z=1%2Ctrue&q=a%2Bb%20c%3A"),
+        (FormEncoding.form, "z%5B%5D=1&z%5B%5D=true&q=a%2Bb+c%3A"),
+        (FormEncoding.readable, "z%5B%5D=1&z%5B%5D=true&q=a+b%20c:"),
+        (FormEncoding.rfc3986.writingDigits.sorted, "q=a%2Bb%20c%3A&z%5B%5D=1&z%5B%5D=1"),
+        (FormEncoding.rfc3986.repeatingNames.writingDigits, "z=1&z=1&q=a%2Bb%20c%3A"),
     ]) func anEncodingIsChosen(encoding: FormEncoding, text: String) async throws {
         let query: Parameters = ["z": [1, true], "q": "a+b c:"]
         #expect(try await asked(Endpoint("/a", query: query, queryEncoding: encoding)).query == text)
     }
 
     @Test func listsOfListsAreNotWrittenWithCommas() async throws {
-        let encoding = FormEncoding(lists: .commas, writesBooleansAsDigits: true, escaping: .readable)
+        let encoding = FormEncoding.readable.joiningLists.writingDigits
         let query: Parameters = ["a": [[1, 2], [true]], "b": ["c": [false, "d"]]]
         let text = try await asked(Endpoint("/a", query: query, queryEncoding: encoding)).query
         #expect(text == "a%5B%5D=1,2&a%5B%5D=1&b%5Bc%5D=0,d")

@@ -127,13 +127,11 @@ private struct UserList: DrydockServices.Resource, Hashable {
 
     @Test func fieldsOfAResourceWinWhateverTheirCase() async throws {
         let (loader, transport) = makeLoader { configuration in
-            configuration.defaults = RequestDefaults(
-                headerFields: [.userAgent: "all", .acceptLanguage: "en", .cookie: "all"],
-                query: ["key": "all", "page": 1, "list": 5]
-            )
+            configuration.headerFields = [.userAgent: "all", .acceptLanguage: "en", .cookie: "all"]
+            configuration.query = ["key": "all", "page": 1, "list": 5]
             configuration.defaultsForResource = { resource in
-                guard resource is HTTPResource<JSONValue> else { return RequestDefaults() }
-                return RequestDefaults(headerFields: [.acceptLanguage: "de"], query: ["page": 2])
+                guard resource is HTTPResource<JSONValue> else { return ([:], [:]) }
+                return ([.acceptLanguage: "de"], ["page": 2])
             }
         }
         let fields: HTTPFields = [try #require(HTTPField.Name("USER-AGENT")): "own"]

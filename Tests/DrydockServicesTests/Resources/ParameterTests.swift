@@ -39,7 +39,7 @@ private struct Query: Encodable {
 
     @Test func namesBecomeSnakeCase() async throws {
         #expect(
-            try await json(Query(), ParameterStyle(names: .snakeCase))
+            try await json(Query(), ParameterStyle().snakeCase)
                 == #"{"school_name":"Hill","user_id":7,"url_string":"u","http_server2":true,"title":"t","#
                 + #""home_address":{"zip_code":"N1"},"tags":["b","a"],"half":0.5}"#
         )
@@ -48,36 +48,35 @@ private struct Query: Encodable {
     @Test func namesBecomeCamelCase() async throws {
         let value: JSONValue = ["user_id": 1, "_own_name": [["first_name": 2]]]
         #expect(
-            try await json(value, ParameterStyle(names: .camelCase)) == #"{"userId":1,"_ownName":[{"firstName":2}]}"#
+            try await json(value, ParameterStyle().camelCase) == #"{"userId":1,"_ownName":[{"firstName":2}]}"#
         )
     }
 
     @Test func namesThatWouldBecomeOneAreRefused() async throws {
         let value: JSONValue = ["userId": 1, "user_id": 2]
         let error = #expect(throws: ServiceError.self) {
-            try RequestBody.json(value, style: ParameterStyle(names: .snakeCase))
+            try RequestBody.json(value, style: ParameterStyle().snakeCase)
         }
         #expect(error?.description.contains("'userId' and 'user_id' would both be 'user_id'") == true)
     }
 
     @Test func ignoredPropertiesAreLeftOut() async throws {
         let style = ParameterStyle(
-            names: .snakeCase,
             ignoring: ["homeAddress.zipCode", "tags", "HTTPServer2", "URLString", "Title", "half"]
-        )
+        ).snakeCase
         #expect(try await json(Query(), style) == #"{"school_name":"Hill","user_id":7,"home_address":{}}"#)
         #expect(try await json(Query(), ParameterStyle(ignoring: ["*"])) == "{}")
     }
 
     @Test func valuesAreTransformed() async throws {
-        let style = ParameterStyle(names: .snakeCase) { path, value in
+        let style = ParameterStyle { path, value in
             if let list = value.array { return JSONValue(list.compactMap(\.string).joined(separator: ",")) }
             switch path {
             case "homeAddress.zipCode": return JSONValue("zip " + (value.string ?? ""))
             case "homeAddress", "schoolName": return value
             default: return nil
             }
-        }
+        }.snakeCase
         #expect(
             try await json(Query(), style)
                 == #"{"school_name":"Hill","home_address":{"zip_code":"zip N1"},"tags":"b,a"}"#
@@ -85,7 +84,7 @@ private struct Query: Encodable {
     }
 
     @Test func explicitParametersWinAndAreNotRenamed() throws {
-        var parameters = try Parameters(encoding: Query(), style: ParameterStyle(names: .snakeCase, ignoring: ["tags"]))
+        var parameters = try Parameters(encoding: Query(), style: ParameterStyle(ignoring: ["tags"]).snakeCase)
         parameters["user_id"] = 9
         parameters["keptAsItIs"] = true
         parameters["title"] = nil
@@ -122,8 +121,8 @@ private struct Query: Encodable {
         }
         let rest = #","bytes":"AP8=","url":"https://a.test/b?c","price":1.1}"#
         #expect(try await json(Times()) == #"{"at":"2023-11-14T22:13:20Z""# + rest)
-        #expect(try await json(Times(), ParameterStyle(dates: .seconds)) == #"{"at":1700000000.25"# + rest)
-        #expect(try await json(Times(), ParameterStyle(dates: .milliseconds)) == #"{"at":1700000000250"# + rest)
+        #expect(try await json(Times(), ParameterStyle().datesInSeconds) == #"{"at":1700000000.25"# + rest)
+        #expect(try await json(Times(), ParameterStyle().datesInMilliseconds) == #"{"at":1700000000250"# + rest)
         struct Bare: Codable, Equatable {
             var at = Date(timeIntervalSince1970: 1_700_000_000)
             var bytes = Data([0, 255])

@@ -129,9 +129,10 @@ import Testing
 
     @Test func defaultsAreForAllAndForOne() async throws {
         let (manager, transport) = makeServices { configuration in
-            configuration.defaults = RequestDefaults(headerFields: [.userAgent: "all"], query: ["key": 1, "page": 1])
+            configuration.headerFields = [.userAgent: "all"]
+            configuration.query = ["key": 1, "page": 1]
             configuration.defaultsForResource = { resource in
-                resource is Greeting ? RequestDefaults(headerFields: [.userAgent: "one"], query: ["page": 2]) : .init()
+                resource is Greeting ? ([.userAgent: "one"], ["page": 2]) : ([:], [:])
             }
         }
         transport.answerAll { _ in .text("hi") }
