@@ -161,7 +161,7 @@ final class HandlerHarness: Sendable {
 
     /// What is said of a request, as text, or the refusal; blocks until it is.
     func explanation(_ url: String, fields: [(String, String)] = []) throws -> String {
-        let question = ExplainQuery(url: url, fields: fields.map { .init(name: $0.0, value: $0.1) })
+        let question = RequestQuestion(url: url, fields: fields.map { .init(name: $0.0, value: $0.1) })
         let text = Monitor(String?.none)
         Task(executorPreference: BlockingExecutor.shared) { [server] in
             let result = await server.explain(question)

@@ -57,7 +57,7 @@ final class FetchCanceller: DaemonFeature {
     /// The service and the URL in the key of the fetch that a request for `url` would join; nil if no client may send
     /// it.
     private func key(of url: String) async -> (service: String, url: String)? {
-        guard let result = await context.server?.explain(ExplainQuery(url: url)), case .success(let answer) = result
+        guard let result = await context.server?.explain(RequestQuestion(url: url)), case .success(let answer) = result
         else {
             return nil
         }

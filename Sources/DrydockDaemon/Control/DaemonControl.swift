@@ -156,7 +156,7 @@ extension DaemonControl {
                 try await .jsonBehind(await self.stored.entries(try AdminEntryQuery(query: request.query)))
             },
             AdminRoute(.get, .explain) { request async throws(Problem) in
-                let query = try ExplainQuery(members: request.queryItems)
+                let query = try RequestQuestion(members: request.queryItems)
                 let explanation = AdminExplanation(try await self.context.explain(query))
                 guard request.query["as"] == "text" else { return try .json(explanation) }
                 return .text(explanation.text, type: "text/plain; charset=utf-8")

@@ -129,7 +129,7 @@ final class DaemonContext: Sendable {
 
     /// Explains how a request would be answered, without sending or changing anything.
     /// - Throws: the refusal of the request, or a 503 if the daemon is ending.
-    func explain(_ question: ExplainQuery) async throws(Problem) -> RequestExplanation {
+    func explain(_ question: RequestQuestion) async throws(Problem) -> RequestExplanation {
         guard let answer = await server?.explain(question) else {
             throw Problem(status: 503, title: "Ending", detail: "the daemon is ending, and explains nothing any more")
         }

@@ -85,7 +85,7 @@ final class PurgeService: DaemonFeature {
     private func keys(of url: String) async throws(Problem) -> [String] {
         let isPath = url.hasPrefix("/")
         do throws(Problem) {
-            let stored = try await context.explain(ExplainQuery(url: url)).stored
+            let stored = try await context.explain(RequestQuestion(url: url)).stored
             let routed = stored.map { [$0.explanation.key.description] } ?? []
             return isPath || routed == [PurgeRule.normalised(url)] ? routed : [url] + routed
         } catch {

@@ -39,7 +39,7 @@ final class RecordingService: DaemonFeature {
 
     // MARK: - Recordings of stored responses
 
-    func keep(_ question: ExplainQuery) async throws(Problem) -> AdminRecording {
+    func keep(_ question: RequestQuestion) async throws(Problem) -> AdminRecording {
         guard let result = await context.server.map(RecordedRequests.init)?.keep(question) else { throw Self.ending }
         let kept = try result.get()
         context.parts.logger.info("recorded", metadata: ["service": "\(kept.service)", "request": "\(kept.request)"])
@@ -212,7 +212,7 @@ extension RecordingService {
                         (name: $0.name == "keep" ? "url" : $0.name, value: $0.value)
                     }
                     guard !url.isEmpty else { throw Problem.badQuery("give keep=URL, as a client would send it") }
-                    return try .json(await self.keep(try ExplainQuery(members: members)))
+                    return try .json(await self.keep(try RequestQuestion(members: members)))
                 case (nil, let path?):
                     try request.check(["export", "service"])
                     try AdminRequest.check(folder: path)
@@ -235,7 +235,7 @@ extension DriftQuestion {
         for (name, value) in members {
             switch name {
             case "service" where service == nil: service = value
-            case "field": fields.append(try ExplainQuery.field(value))
+            case "field": fields.append(try RequestQuestion.field(value))
             case "compare" where !value.isEmpty: compared.append(value)
             default:
                 throw .badQuery("\(name) is not known, empty, or given twice; there are service, field and compare")

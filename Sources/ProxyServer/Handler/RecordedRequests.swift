@@ -10,7 +10,7 @@ package struct DriftQuestion: Sendable, Equatable {
     /// Only those of this service; nil for all.
     package var service: String?
     /// Sent with each request, such as credentials that clients send.
-    package var fields: [ExplainQuery.Field] = []
+    package var fields: [RequestQuestion.Field] = []
     /// The names of fields that are compared, besides those that always are.
     package var compared: [String] = []
 
@@ -36,7 +36,7 @@ package struct RecordedRequests: Sendable {
     package init(on server: Server) { contexts = server.contexts }
 
     /// Makes a recording of a stored response, on one of the loops; nil where the loop has ended.
-    package func keep(_ question: ExplainQuery) async -> Result<KeptRecording, Problem>? {
+    package func keep(_ question: RequestQuestion) async -> Result<KeptRecording, Problem>? {
         await contexts[0].run { context, loop -> Result<KeptRecording, Problem>? in
             guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
             do throws(Problem) {
@@ -92,7 +92,7 @@ private struct RecordedCalls {
             return .leftOut("only a GET without content is asked again")
         }
         if recording.key.hasSecrets { return .leftOut("its request has a secret, which is not recorded") }
-        let named = recording.key.fieldLines.map { ExplainQuery.Field(name: $0.name, value: $0.value) }
+        let named = recording.key.fieldLines.map { RequestQuestion.Field(name: $0.name, value: $0.value) }
         for way in plan.ways(to: route.address.root + path, through: service) {
             var fields = question.fields
             fields += named.filter { own in !fields.contains { $0.name.lowercased() == own.name } }
@@ -108,14 +108,14 @@ private struct RecordedCalls {
 
     /// Makes a recording of the stored response that a request selects.
     /// - Throws: a 422 that says why there is none, or a 400 if the query makes no valid request.
-    func keep(_ question: ExplainQuery, on loop: isolated EventLoop) async throws(Problem) -> KeptRecording {
+    func keep(_ question: RequestQuestion, on loop: isolated EventLoop) async throws(Problem) -> KeptRecording {
         let call: ServiceCall
         if let service = question.service {
             guard plan.service(named: service) != nil else {
                 throw .unknown(service: service, among: plan.services.map(\.plan.name))
             }
             guard let way = plan.ways(to: question.url, through: service).first else {
-                throw ExplainQuery.bad("service '\(service)' does not lead to '\(question.url)'")
+                throw Problem.badQuery("service '\(service)' does not lead to '\(question.url)'")
             }
             call = try self.call(way, question.fields)
         } else {
@@ -142,8 +142,8 @@ private struct RecordedCalls {
     }
 
     /// A GET as a client sends it.
-    private func call(_ way: ClientWay, _ fields: [ExplainQuery.Field]) throws(Problem) -> ServiceCall {
-        let question = ExplainQuery(url: way.target, fields: fields)
+    private func call(_ way: ClientWay, _ fields: [RequestQuestion.Field]) throws(Problem) -> ServiceCall {
+        let question = RequestQuestion(url: way.target, fields: fields)
         let bytes = try question.bytes(host: way.host ?? unsent.listenerName) { unsent.isListener($0) }
         let (request, target, framing) = try unsent.parse(bytes)
         return ServiceCall(try unsent.match(request, target), framing, via: plan.via(request.version))

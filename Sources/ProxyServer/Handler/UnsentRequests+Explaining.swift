@@ -14,7 +14,7 @@ extension UnsentRequests {
     /// Routes the query as a client's request would be routed.
     /// - Throws: a 422 with the refusal that the request would get, or a 400 if the query makes no valid request.
     func explain(
-        _ question: ExplainQuery,
+        _ question: RequestQuestion,
         on loop: isolated EventLoop
     ) async throws(Problem) -> RequestExplanation {
         var question = question
@@ -24,7 +24,7 @@ extension UnsentRequests {
                 throw .unknown(service: service, among: plan.services.map(\.plan.name))
             }
             guard let way = way(to: question.url, through: service) else {
-                throw ExplainQuery.bad("service '\(service)' does not lead to '\(question.url)'")
+                throw Problem.badQuery("service '\(service)' does not lead to '\(question.url)'")
             }
             return try await explain(question, way, on: loop)
         }
@@ -54,7 +54,7 @@ extension UnsentRequests {
 
     /// Where forward mode has nothing for a URL of an origin, as a listing shows it, and a service has: that.
     private func storedElsewhere(
-        _ question: ExplainQuery,
+        _ question: RequestQuestion,
         _ forwarded: RequestExplanation,
         on loop: isolated EventLoop
     ) async -> RequestExplanation? {
@@ -73,7 +73,7 @@ extension UnsentRequests {
     }
 
     private func explain(
-        _ question: ExplainQuery,
+        _ question: RequestQuestion,
         _ way: ClientWay,
         on loop: isolated EventLoop
     ) async throws(Problem) -> RequestExplanation {
@@ -284,7 +284,7 @@ extension Server {
     }
 
     /// Asks the proxy's handler of a loop; nil where the loop has ended.
-    package func explain(_ question: ExplainQuery) async -> Result<RequestExplanation, Problem>? {
+    package func explain(_ question: RequestQuestion) async -> Result<RequestExplanation, Problem>? {
         await contexts[0].run { context, loop -> Result<RequestExplanation, Problem>? in
             guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
             do throws(Problem) {

@@ -28,7 +28,7 @@ struct UnsentRequests {
         }
         switch found {
         case .service(let match): return match
-        case .daemon: throw ExplainQuery.bad("the daemon answers such a request itself, and asks nobody")
+        case .daemon: throw Problem.badQuery("the daemon answers such a request itself, and asks nobody")
         case .tunnel: throw Problem(.noService(target: request.target), plan)
         }
     }
@@ -139,11 +139,11 @@ extension UnsentRequests {
 
     func call(_ item: BatchItem, _ fields: Fields) throws(Problem) -> ServiceCall {
         guard !["HEAD", "CONNECT", "TRACE"].contains(item.method) else {
-            throw ExplainQuery.bad("\(item.method) downloads nothing; leave the method out, or write GET")
+            throw Problem.badQuery("\(item.method) downloads nothing; leave the method out, or write GET")
         }
-        var question = ExplainQuery(url: item.url)
+        var question = RequestQuestion(url: item.url)
         question.method = item.method
-        question.fields = fields.lines.map { ExplainQuery.Field(name: $0.name, value: $0.value) }
+        question.fields = fields.lines.map { RequestQuestion.Field(name: $0.name, value: $0.value) }
         if let body = item.body { question.fields.append(.init(name: "Content-Length", value: "\(body.count)")) }
         var host = listenerName
         if let way = throughService(item.url) {
@@ -153,7 +153,7 @@ extension UnsentRequests {
         let (request, target, framing) = try parse(try question.bytes(host: host) { isListener($0) })
         let match = try match(request, target)
         guard UpgradeTunnel.wantedProtocols(request, framing) == nil else {
-            throw ExplainQuery.bad("a switch to another protocol downloads nothing; leave Upgrade out")
+            throw Problem.badQuery("a switch to another protocol downloads nothing; leave Upgrade out")
         }
         let services = routes.services
         return try services.refusing { () throws(RouteRefusal) in

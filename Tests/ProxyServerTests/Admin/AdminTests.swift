@@ -89,7 +89,7 @@ private final class NotedRoutes: Sendable {
         ("https://own.test:8080/a", "GET https://own.test:8080/a", "own.test:8080"),
     ])
     func `a question is written as a client writes it`(url: String, line: String, host: String) throws {
-        let bytes = try ExplainQuery(url: url).bytes(host: "here:80") { $0.host == "own.test" }
+        let bytes = try RequestQuestion(url: url).bytes(host: "here:80") { $0.host == "own.test" }
         #expect(String(decoding: bytes, as: UTF8.self) == "\(line) HTTP/1.1\r\nHost: \(host)\r\n\r\n")
     }
 

@@ -13,7 +13,7 @@ extension HandlerHarness {
     fileprivate func explained(_ url: String) throws -> AdminExplanation {
         let found = Monitor(AdminExplanation?.none)
         Task(executorPreference: BlockingExecutor.shared) { [server] in
-            let result = await server.explain(ExplainQuery(url: url, fields: []))
+            let result = await server.explain(RequestQuestion(url: url, fields: []))
             found.update { $0 = (try? result?.get()).map { AdminExplanation($0) } }
         }
         guard found.wait(120, until: { $0 != nil }), let explanation = found.read({ $0 }) else {
