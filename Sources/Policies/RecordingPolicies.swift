@@ -13,7 +13,7 @@ package enum AnswerSource: String, Sendable, CaseIterable {
 }
 
 /// A source of answers (`from`); the cases are in the order in which sources are asked by default.
-package enum AnswerSource: String, Sendable, CaseIterable {
+package enum OrderedSource: String, Sendable, CaseIterable {
     /// A pinned seed.
     case seed
     /// A stored response that is fresh.
@@ -28,7 +28,7 @@ package enum AnswerSource: String, Sendable, CaseIterable {
     case fallback
 
     /// The sources that the cache asks, in the order in which it does.
-    package static let ofCache: [AnswerSource] = [.seed, .fresh, .live, .stale]
+    package static let ofCache: [OrderedSource] = [.seed, .fresh, .live, .stale]
 }
 
 /// The answer if an origin that is to be recorded fails (`recordings.on_failure`).

@@ -116,7 +116,7 @@ extension KeyTable {
         ),
         KeyDescriptor(
             "from",
-            .list(.choice(AnswerSource.allCases.map(\.rawValue))),
+            .list(.choice(OrderedSource.allCases.map(\.rawValue))),
             "The places that answers come from, in the order in which they are asked, and no others; instead of 'source'.",
             inherited: .endpoints
         ),
@@ -134,7 +134,7 @@ package struct RecordingConfiguration: Sendable, Equatable {
     /// The source of answers, if ``from`` is empty. Default: live.
     package var source: AnswerSource
     /// The sources of answers in their order, each once; empty if ``source`` decides.
-    package var from: [AnswerSource]
+    package var from: [OrderedSource]
     /// The absolute path of the folder of recordings; nil only if the source is live.
     package var folder: String?
     package var rules: RecordingRules
@@ -153,7 +153,7 @@ extension RecordingConfiguration {
         let (match, redact) = (section.section("match"), section.section("redact"))
         // Demo answers, if they are on, come before the origin.
         source = Self.isDemo(reader) ? .live : reader.choice(always: "source")
-        from = reader.texts("from").compactMap(AnswerSource.init)
+        from = reader.texts("from").compactMap(OrderedSource.init)
         folder = section.text("dir")
         rules = RecordingRules(
             fields: match.texts("fields"),
@@ -254,7 +254,7 @@ extension Resolver {
                 "'from' and 'source: \(recording.source.rawValue)' both say where answers come from; remove one of them"
             )
         }
-        var seen: Set<AnswerSource> = []
+        var seen: Set<OrderedSource> = []
         for source in sources where !seen.insert(source).inserted {
             fail(here, "'from' names '\(source.rawValue)' twice, and each place is asked once; remove one of the two")
         }
@@ -272,8 +272,8 @@ extension Resolver {
     }
 
     /// Checks the order of the sources: those of the cache have a fixed order, and a fallback is the last one.
-    private mutating func checkOrder(_ sources: [AnswerSource], _ here: SourcePosition) {
-        let order = AnswerSource.ofCache
+    private mutating func checkOrder(_ sources: [OrderedSource], _ here: SourcePosition) {
+        let order = OrderedSource.ofCache
         let own = sources.filter { order.contains($0) }
         for (first, second) in zip(own, own.dropFirst()) {
             guard let place = order.firstIndex(of: first), let other = order.firstIndex(of: second), other < place
@@ -302,7 +302,7 @@ extension Resolver {
     }
 
     private mutating func checkNeeds(
-        _ sources: [AnswerSource],
+        _ sources: [OrderedSource],
         _ here: SourcePosition,
         _ needs: SourceNeeds,
         _ settings: RouteSettings

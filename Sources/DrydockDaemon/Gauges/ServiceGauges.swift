@@ -32,7 +32,7 @@ struct ServiceGauges: DaemonFeature {
                 read: total(.redirects)
             ),
         ]
-            + AnswerSource.allCases.map { source in
+            + OrderedSource.allCases.map { source in
                 Gauge(
                     "drydock_rung_answers_total",
                     "Answers of routes with 'from', by the rung that gave them.",

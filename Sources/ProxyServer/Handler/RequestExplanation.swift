@@ -76,7 +76,7 @@ package struct RequestExplanation: Sendable {
 
     /// A source of the route's answers, and what it would do if it were asked now.
     package struct SourceRuling: Sendable, Equatable {
-        package var source: AnswerSource
+        package var source: OrderedSource
         package var says: Says
 
         /// What a source says of the request.

@@ -18,6 +18,11 @@ package struct RequestQuestion: Sendable, Equatable {
     package struct Field: Sendable, Equatable {
         package var name: String
         package var value: String
+
+        package init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
     }
 
     package init(url: String, fields: [Field] = [], service: String? = nil) {

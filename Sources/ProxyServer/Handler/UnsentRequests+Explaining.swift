@@ -329,7 +329,7 @@ struct SourceExplanation {
         _ call: ServiceCall,
         on loop: isolated EventLoop
     ) async -> [RequestExplanation.SourceRuling] {
-        let order: [AnswerSource] =
+        let order: [OrderedSource] =
             switch plan.source {
             case .live: []
             case .record: plan.rules.onFailure == .replay ? [.live, .recording] : [.live]
@@ -347,7 +347,7 @@ struct SourceExplanation {
     }
 
     private func says(
-        _ asked: AnswerSource,
+        _ asked: OrderedSource,
         _ route: EndpointRoute,
         _ call: ServiceCall,
         on loop: isolated EventLoop
@@ -389,7 +389,7 @@ struct SourceExplanation {
     }
 
     /// - Parameter asked: `fresh` or `stale`.
-    private func says(_ asked: AnswerSource, _ found: StoredExplanation) -> RequestExplanation.SourceRuling.Says {
+    private func says(_ asked: OrderedSource, _ found: StoredExplanation) -> RequestExplanation.SourceRuling.Says {
         let rules = found.rules
         guard let chosen = rules.chosen else { return .nothingStored }
         let variant = rules.variants[chosen]

@@ -215,7 +215,7 @@ package enum ServiceStep {
 package struct ServiceAnswer {
     private struct Members {
         var demo: String?
-        var source: AnswerSource?
+        var source: OrderedSource?
         var faultDraws: FaultDraws?
         var faults: String?
         var errorDocument: [UInt8]?
@@ -243,7 +243,7 @@ package struct ServiceAnswer {
         set { if newValue != nil || more != nil { members.demo = newValue } }
     }
     /// The source that has answered; nil where the route names none.
-    package var source: AnswerSource? {
+    package var source: OrderedSource? {
         get { more?.members.source }
         set { if newValue != nil || more != nil { members.source = newValue } }
     }

@@ -45,7 +45,7 @@ package struct RequestPlan: Sendable, Equatable {
     /// The recordings of the route, whether they answer or not; nil if the configuration names no folder.
     package let recordings: RecordingPlan?
     /// Where its answers come from, in order; empty: as its source says, in the order of the cache.
-    package var sources: [AnswerSource] = []
+    package var sources: [OrderedSource] = []
     /// Nobody is to be asked, whatever its service has: what is not at hand is a failure.
     var asksNobody = false
     /// The mapping of documents in answers; nil for none. Its digest is in ``policy``.

@@ -14,7 +14,7 @@ package final class ServiceRuntime: Sendable {
     package let resilience: Resilience
     package let parked: ParkedCalls
     package let rates = RateWindows()
-    private let sources = Mutex<[AnswerSource: Int]>([:])
+    private let sources = Mutex<[OrderedSource: Int]>([:])
     private let fetches = Atomic<Int>(0)
     private let redirects = Atomic<Int>(0)
 
@@ -42,9 +42,9 @@ package final class ServiceRuntime: Sendable {
     package func countRedirect() { redirects.wrappingAdd(1, ordering: .relaxed) }
 
     /// Answers since the start that a source of a route with `from` has given.
-    package func answerCount(of source: AnswerSource) -> Int { sources.withLock { $0[source] ?? 0 } }
+    package func answerCount(of source: OrderedSource) -> Int { sources.withLock { $0[source] ?? 0 } }
 
-    func countAnswer(of source: AnswerSource) { sources.withLock { $0[source, default: 0] += 1 } }
+    func countAnswer(of source: OrderedSource) { sources.withLock { $0[source, default: 0] += 1 } }
 
     package func countFetch() { fetches.wrappingAdd(1, ordering: .relaxed) }
 
@@ -71,7 +71,7 @@ package final class ServiceRuntime: Sendable {
 /// What is counted of services since the start.
 package enum ServiceFigure: Sendable, Hashable {
     case redirects
-    case answers(AnswerSource)
+    case answers(OrderedSource)
     case retries
     case refusedRetries
     case breakerOpenings
@@ -88,7 +88,7 @@ package enum ServiceFigure: Sendable, Hashable {
         [
             .redirects, .retries, .refusedRetries, .breakerOpenings, .breakerRefusals, .limited, .limitedEarly, .parked,
             .replayed, .parkExpired, .parkDropped, .parkRefused,
-        ] + AnswerSource.allCases.map { .answers($0) }
+        ] + OrderedSource.allCases.map { .answers($0) }
 }
 
 /// Objects by the names of services. Those of services that no plan has any more go when nobody else holds them: a

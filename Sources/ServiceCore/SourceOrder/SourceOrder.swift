@@ -12,14 +12,14 @@ package import Policies
 package final class SourceOrder<Route: Sendable>: Sendable {
     /// The sources that are asked together: a run of those that the cache asks, or one of the others.
     package struct Stage: Sendable {
-        package let sources: [AnswerSource]
+        package let sources: [OrderedSource]
         /// The endpoint with the part of its plan that the sources need.
         package let route: Route
 
         /// The Cache-Control directives that are added to the client's, so that only the sources of the stage answer; nil
         /// for none.
         package var directives: String? {
-            guard sources.contains(where: AnswerSource.ofCache.contains) else { return nil }
+            guard sources.contains(where: OrderedSource.ofCache.contains) else { return nil }
             var directives: [String] = []
             let (fresh, live, stale) = (sources.contains(.fresh), sources.contains(.live), sources.contains(.stale))
             // A lifetime as long as this does not occur, so no stored response is fresh (RFC 9111 section 5.2.1.3);
@@ -33,7 +33,7 @@ package final class SourceOrder<Route: Sendable>: Sendable {
         /// The source that gave an answer; nil if it is a failure, or comes from no source of this stage, so that the next
         /// stage is asked.
         /// - Parameter policy: the cache policy of the route.
-        func source(of answer: Answer, _ policy: CachePolicy) -> AnswerSource? {
+        func source(of answer: Answer, _ policy: CachePolicy) -> OrderedSource? {
             guard answer.failure == nil else { return nil }
             if sources == [.recording] || sources == [.demo] { return sources[0] }
             if answer.isStandIn { return sources == [.fallback] ? .fallback : .live }
@@ -51,7 +51,7 @@ package final class SourceOrder<Route: Sendable>: Sendable {
 
         /// The source of the cache that an answer comes from, whatever its status is; nil if it is not a source of this
         /// stage.
-        private func source(of answer: Answer) -> AnswerSource? {
+        private func source(of answer: Answer) -> OrderedSource? {
             var source = answer.cacheSource
             // Offline, a stored response answers in place of the origin, however fresh it is.
             if source == .fresh, !sources.contains(.fresh) { source = .stale }
@@ -59,25 +59,25 @@ package final class SourceOrder<Route: Sendable>: Sendable {
         }
     }
 
-    package let sources: [AnswerSource]
+    package let sources: [OrderedSource]
     package let stages: [Stage]
 
     /// - Parameters:
     ///   - sources: the sources in their order, each once.
     ///   - route: makes the endpoint for the sources of a stage.
-    init(_ sources: [AnswerSource], _ route: ([AnswerSource]) -> Route) {
+    init(_ sources: [OrderedSource], _ route: ([OrderedSource]) -> Route) {
         self.sources = sources
         stages = sources.stages.map { Stage(sources: $0, route: route($0)) }
     }
 }
 
-extension [AnswerSource] {
+extension [OrderedSource] {
     /// The sources in stages: those of the cache that follow one another are asked together.
-    var stages: [[AnswerSource]] {
-        var groups: [[AnswerSource]] = []
+    var stages: [[OrderedSource]] {
+        var groups: [[OrderedSource]] = []
         for source in self {
-            let isOfCache = AnswerSource.ofCache.contains(source)
-            if isOfCache, let last = groups.last?.last, AnswerSource.ofCache.contains(last) {
+            let isOfCache = OrderedSource.ofCache.contains(source)
+            if isOfCache, let last = groups.last?.last, OrderedSource.ofCache.contains(last) {
                 groups[groups.count - 1].append(source)
             } else {
                 groups.append([source])
@@ -89,9 +89,9 @@ extension [AnswerSource] {
 
 extension Answer {
     /// The source of the cache that an answer comes from, by its Cache-Status.
-    fileprivate var cacheSource: AnswerSource {
+    fileprivate var cacheSource: OrderedSource {
         guard let status = cacheStatus else { return .live }
-        if status.detail == AnswerSource.seed.rawValue { return .seed }
+        if status.detail == OrderedSource.seed.rawValue { return .seed }
         if status.hit || status.detail == CacheStatus.Detail.otherVariant.rawValue {
             return (status.ttl ?? 0) < 0 ? .stale : .fresh
         }
@@ -101,7 +101,7 @@ extension Answer {
 
 extension RequestPlan {
     /// The plan of a stage, without what its sources do not need.
-    func limited(to sources: [AnswerSource]) -> RequestPlan {
+    func limited(to sources: [OrderedSource]) -> RequestPlan {
         var plan = self
         let isRead = self.sources.contains(.fresh) || self.sources.contains(.stale)
         plan.sources = []

@@ -9,18 +9,18 @@ import Testing
 @testable import ServiceCore
 
 @Suite struct SourceOrderTests {
-    private static func stage(_ sources: [AnswerSource]) -> SourceOrder<Int>.Stage {
+    private static func stage(_ sources: [OrderedSource]) -> SourceOrder<Int>.Stage {
         SourceOrder<Int>.Stage(sources: sources, route: 0)
     }
 
     @Test("sources of the cache that follow one another are one stage, and every other is one of its own")
     func stages() {
-        #expect(AnswerSource.allCases.stages == [[.seed, .fresh, .live, .stale], [.recording], [.demo], [.fallback]])
+        #expect(OrderedSource.allCases.stages == [[.seed, .fresh, .live, .stale], [.recording], [.demo], [.fallback]])
         #expect(
-            [AnswerSource.fresh, .recording, .live, .stale, .demo].stages
+            [OrderedSource.fresh, .recording, .live, .stale, .demo].stages
                 == [[.fresh], [.recording], [.live, .stale], [.demo]]
         )
-        #expect([AnswerSource.recording, .demo].stages == [[.recording], [.demo]])
+        #expect([OrderedSource.recording, .demo].stages == [[.recording], [.demo]])
         #expect(SourceOrder([.demo, .live]) { $0.count }.stages.map(\.route) == [1, 1])
     }
 
@@ -34,9 +34,9 @@ import Testing
             ([.fresh], "min-fresh=0, stale-if-error=0, only-if-cached"),
             ([.seed], "min-fresh=2147483647, stale-if-error=0, only-if-cached"),
             ([.recording], nil), ([.demo], nil), ([.fallback], nil),
-        ] as [([AnswerSource], String?)]
+        ] as [([OrderedSource], String?)]
     )
-    func directives(sources: [AnswerSource], text: String?) {
+    func directives(sources: [OrderedSource], text: String?) {
         #expect(Self.stage(sources).directives == text)
     }
 
@@ -83,7 +83,7 @@ import Testing
         #expect(Self.stage([.demo]).source(of: Self.answer(503), policy) == .demo)
         var failed = Self.answer()
         failed.failure = .unrecorded("none")
-        for sources in [[.recording], [.demo], [.fallback], [.live]] as [[AnswerSource]] {
+        for sources in [[.recording], [.demo], [.fallback], [.live]] as [[OrderedSource]] {
             #expect(Self.stage(sources).source(of: failed, policy) == nil)
         }
         let cached = Self.stage([.fresh, .live])
