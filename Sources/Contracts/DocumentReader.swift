@@ -97,10 +97,7 @@ package enum DocumentReader {
         case "true", "True", "TRUE": return .bool(true)
         case "false", "False", "FALSE": return .bool(false)
         default:
-            if case .number(let number)? = try? JSONReader.read(Array(text.utf8)), number == text {
-                return .number(number)
-            }
-            return .string(text)
+            return ContentTree.number(spelled: text) ?? .string(text)
         }
     }
 }

@@ -247,10 +247,7 @@ package struct RequestCheck: Sendable {
     private static func value(_ text: String, _ schema: ContentTree) -> ContentTree {
         switch SchemaShape.type(schema) {
         case "integer", "number":
-            if case .number(let number)? = try? JSONReader.read(Array(text.utf8)), number == text {
-                return .number(number)
-            }
-            return .string(text)
+            return ContentTree.number(spelled: text) ?? .string(text)
         case "boolean": return text == "true" || text == "false" ? .bool(text == "true") : .string(text)
         default: return .string(text)
         }
@@ -312,7 +309,7 @@ package struct RequestCheck: Sendable {
     private func form(_ bytes: [UInt8], _ schema: Part) -> ContentTree {
         let shape = document.resolved(schema).map { SchemaShape($0, document) }
         var members: [ContentTree.Member] = []
-        for item in SourceURL.items(Substring(String(decoding: bytes, as: UTF8.self))) where !item.name.isEmpty {
+        for item in FormItems.list(Substring(String(decoding: bytes, as: UTF8.self))) where !item.name.isEmpty {
             let property = shape?.properties.first { $0.name.isSameName(as: item.name) }.flatMap {
                 document.resolved($0.schema)
             }

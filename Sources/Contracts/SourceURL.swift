@@ -45,18 +45,7 @@ package struct SourceURL: Equatable {
     package static func target(_ target: Substring) -> (path: String, query: [(name: String, value: String)]) {
         let mark = target.firstIndex(of: "?") ?? target.endIndex
         let path = target[..<mark].isEmpty ? "/" : encoded(String(target[..<mark]))
-        return (path, items(target[mark...].dropFirst()))
-    }
-
-    /// The items of a query or a form, decoded.
-    package static func items(_ text: Substring) -> [(name: String, value: String)] {
-        text.utf8.split(separator: UInt8(ascii: "&")).map { item in
-            let end = item.firstIndex(of: UInt8(ascii: "=")) ?? item.endIndex
-            func decode(_ part: Substring.UTF8View) -> String {
-                String(decoding: PercentEncoding.decode(form: part), as: UTF8.self)
-            }
-            return (decode(item[..<end]), decode(item[end...].dropFirst()))
-        }
+        return (path, FormItems.list(target[mark...].dropFirst()))
     }
 
     /// The path with those characters encoded that a client has to encode.

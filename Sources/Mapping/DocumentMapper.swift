@@ -1,5 +1,7 @@
 // Maps a complete document in any format: one walk for each object and each array that a rule names.
 
+import Trees
+
 /// Maps one document, once; not shared.
 struct DocumentMapper {
     /// The most bytes of the mapped document.
@@ -8,7 +10,7 @@ struct DocumentMapper {
     private let bytes: UnsafePointer<UInt8>
     private let end: Int
     private var output: [UInt8] = []
-    private var skipper = JSONSkipper()
+    private var skipper = JSONTokenizer(depth: MappingPlan.depthLimit)
     /// The ranges of the values for the objects that are being mapped; nil for missing values.
     private var found: [Range<Int>?] = []
 
@@ -188,24 +190,59 @@ struct DocumentMapper {
 
     private func space(_ start: Int) -> Int {
         var place = start
-        while place < end, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+        while place < end, bytes[place].isSpaceOfJSON { place += 1 }
         return place
     }
 
     private func endOfText(_ start: Int) throws(MappingFailure) -> Int {
         var place = start
-        guard try JSONSkipper.text(bytes, &place, end) else { throw .end }
-        return place
+        do throws(JSONFault) {
+            guard try JSONTokenizer.text(bytes, &place, end) else { throw JSONFault(.end, isAtEnd: true) }
+            return place
+        } catch {
+            throw MappingFailure(error)
+        }
     }
 
     private mutating func skip(_ start: Int) throws(MappingFailure) -> Int {
         skipper.restart()
-        return try skipper.advance(bytes, from: start, to: end, isLast: true)
+        do throws(JSONFault) { return try skipper.advance(bytes, from: start, to: end, isLast: true) } catch {
+            throw MappingFailure(error)
+        }
     }
 }
 
+extension UInt8 {
+    /// The same as `JSONTokenizer.isSpace`, which a walk over a document would call over the border of its module, for
+    /// each byte of structure.
+    var isSpaceOfJSON: Bool { self == 0x20 || self == 0x0A || self == 0x0D || self == 0x09 }
+}
+
 extension MappingFailure {
+    static let grammar = MappingFailure("the document is not well-formed JSON")
+    static let end = MappingFailure("the document ends too early")
+    static let depth = levels(MappingPlan.depthLimit)
     static let noArray = MappingFailure("it is no array")
+
+    init(_ fault: JSONFault) {
+        self =
+            if fault.isAtEnd { .end } else if fault.kind == .depth { .depth } else { .grammar }
+    }
+
+    /// - Parameter limit: the most bytes that the property list may have as JSON.
+    init(_ fault: PropertyListFault, limit: Int) {
+        self =
+            switch fault {
+            case .malformed: MappingFailure("the document is no well-formed property list")
+            case .depth: .levels(PropertyListBounds.depth)
+            case .number: MappingFailure("the property list has a number that JSON has no form for")
+            case .length: .tooLong(limit)
+            }
+    }
+
+    private static func levels(_ limit: Int) -> MappingFailure {
+        MappingFailure("the document has more than \(limit) levels")
+    }
 
     static func tooLong(_ limit: Int) -> MappingFailure {
         MappingFailure("the mapped document would have more than \(limit) bytes")
@@ -217,7 +254,7 @@ extension MappingRule {
     func whereMissing() throws(MappingFailure) -> [UInt8]? {
         if let standIn { return standIn }
         switch missing {
-        case .null: return JSONText.null
+        case .null: return JSONWriter.null
         case .omit: return nil
         case .error: throw MappingFailure("'\(from.text)' is missing")
         }
@@ -228,6 +265,9 @@ extension MappingRule {
 
 // Maps a complete document in any format: JSON, or a property list as XML or binary.
 extension MappingPlan {
+    /// The most levels of nested arrays and objects in a document.
+    static let depthLimit = 512
+
     /// The mapped document.
     /// - Parameters:
     ///   - bytes: the document.
@@ -237,12 +277,8 @@ extension MappingPlan {
         guard bytes.count <= limit else { throw MappingFailure("the document has more than \(limit) bytes") }
         guard Self.isPropertyList(bytes) else { return try mapJSON(bytes, limit: limit) }
         let text: [UInt8]
-        if bytes.first == UInt8(ascii: "b") {
-            var reader = BinaryPropertyList(bytes, limit: limit * 8)
-            text = try reader.json()
-        } else {
-            var reader = XMLPropertyList(bytes)
-            text = try reader.json()
+        do throws(PropertyListFault) { text = try PropertyListReader.json(bytes, limit: limit * 8) } catch {
+            throw MappingFailure(error, limit: limit * 8)
         }
         return try text.withUnsafeBytes { text -> Result<[UInt8], MappingFailure> in
             do throws(MappingFailure) { return .success(try mapJSON(text, limit: limit)) } catch {
@@ -253,13 +289,12 @@ extension MappingPlan {
 
     private func mapJSON(_ bytes: UnsafeRawBufferPointer, limit: Int) throws(MappingFailure) -> [UInt8] {
         // A whole document is never left out.
-        try DocumentMapper.map(bytes, root, limit: limit * 8) ?? JSONText.null
+        try DocumentMapper.map(bytes, root, limit: limit * 8) ?? JSONWriter.null
     }
 
     /// Whether a document with this beginning is not JSON, but may be a property list, which has to be complete to be
     /// mapped.
     package static func isPropertyList(_ start: UnsafeRawBufferPointer) -> Bool {
-        let text = start.starts(with: [0xEF, 0xBB, 0xBF] as [UInt8]) ? start.dropFirst(3) : start[...]
-        return text.first { !JSONSkipper.isSpace($0) } == UInt8(ascii: "<") || start.starts(with: "bplist0".utf8)
+        PropertyListReader.isPropertyList(start)
     }
 }

@@ -1,6 +1,7 @@
 // The description of a failed answer, as the document from which an error mapping takes its values.
 
 import HTTPWire
+import Trees
 
 /// The description of a failure. Sendable: a value.
 package struct ErrorDocument: Sendable, Equatable {
@@ -47,7 +48,7 @@ package struct ErrorDocument: Sendable, Equatable {
     ///   - mediaType: the value of Content-Type; nil if there is none.
     /// - Returns: nil if it is empty, or not text.
     package static func body(_ bytes: [UInt8], mediaType: String?) -> [UInt8]? {
-        guard let first = bytes.first(where: { !JSONSkipper.isSpace($0) }) else { return nil }
+        guard let first = bytes.first(where: { !JSONTokenizer.isSpace($0) }) else { return nil }
         let type = (mediaType ?? "").prefix { $0 != ";" }.lowercased()
         let isList = bytes.withUnsafeBytes { MappingPlan.isPropertyList($0) }
         if isList || type.contains("json") || first == UInt8(ascii: "{") || first == UInt8(ascii: "["),
@@ -55,9 +56,9 @@ package struct ErrorDocument: Sendable, Equatable {
         {
             return document
         }
-        if String(validating: bytes, as: UTF8.self) != nil { return JSONText.quoted(bytes) }
+        if String(validating: bytes, as: UTF8.self) != nil { return JSONWriter.quoted(bytes) }
         // The charset is not looked up: most text that is not UTF-8 is in 8-bit sets of western languages.
-        return type.hasPrefix("text/") ? JSONText.quoted(bytes.withUnsafeBytes { Latin1.string($0) }.utf8) : nil
+        return type.hasPrefix("text/") ? JSONWriter.quoted(bytes.withUnsafeBytes { Latin1.string($0) }) : nil
     }
 
     /// The bytes as JSON, from JSON or a property list; nil if they are neither.
@@ -92,16 +93,16 @@ package struct ErrorDocument: Sendable, Equatable {
     /// The document as JSON, without a mapping.
     func json(trouble: String? = nil) -> [UInt8] {
         var members: [(String, [UInt8])] = [
-            ("status", Array("\(status)".utf8)), ("code", JSONText.quoted(code.utf8)),
-            ("message", JSONText.quoted(message.utf8)), ("service", JSONText.quoted(service.utf8)),
-            ("endpoint", endpoint.map { JSONText.quoted($0.utf8) } ?? JSONText.null),
-            ("source", JSONText.quoted(source.rawValue.utf8)), ("body", body ?? JSONText.null),
+            ("status", Array("\(status)".utf8)), ("code", JSONWriter.quoted(code)),
+            ("message", JSONWriter.quoted(message)), ("service", JSONWriter.quoted(service)),
+            ("endpoint", endpoint.map { JSONWriter.quoted($0) } ?? JSONWriter.null),
+            ("source", JSONWriter.quoted(source.rawValue)), ("body", body ?? JSONWriter.null),
         ]
-        if let trouble { members.append(("mapping", JSONText.quoted(trouble.utf8))) }
+        if let trouble { members.append(("mapping", JSONWriter.quoted(trouble))) }
         var bytes: [UInt8] = [UInt8(ascii: "{")]
         for (name, value) in members {
             if bytes.count > 1 { bytes.append(UInt8(ascii: ",")) }
-            bytes += JSONText.quoted(name.utf8) + [UInt8(ascii: ":")] + value
+            bytes += JSONWriter.quoted(name) + [UInt8(ascii: ":")] + value
         }
         return bytes + [UInt8(ascii: "}")]
     }

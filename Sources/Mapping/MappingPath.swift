@@ -1,6 +1,8 @@
 // The place of a value in a document: the names and numbers that lead to it, and several such paths as one tree, for
 // one walk.
 
+import Trees
+
 /// A key path such as `name.first`, `items[0].id` or `.`, which is the value itself.
 package struct MappingPath: Sendable, Hashable {
     /// The error of a text that is not a path, with the reason in words.
@@ -127,7 +129,7 @@ package struct PathTree: Sendable {
     /// - Parameter name: the name as it is in JSON between its quotes.
     func child(_ node: Int, name: UnsafeRawBufferPointer) -> Int? {
         guard !name.contains(UInt8(ascii: "\\")) else {
-            let plain = JSONText.unescaped(name)
+            let plain = JSONTokenizer.unescaped(name)
             return nodes[node].children.first { $0.name == plain }?.node
         }
         for child in nodes[node].children

@@ -1,5 +1,7 @@
 // The rules of a mapped document: each names the value that it takes, and its conversion.
 
+import Trees
+
 /// The type of a mapped value; the raw value is the word of a configuration.
 package enum MappedType: String, Sendable, CaseIterable {
     case string
@@ -44,7 +46,7 @@ package struct MappingRule: Sendable, Equatable {
         package init(name: String, rule: MappingRule) {
             self.name = name
             self.rule = rule
-            lead = JSONText.quoted(Array(name.utf8)) + [UInt8(ascii: ":")]
+            lead = JSONWriter.quoted(name) + [UInt8(ascii: ":")]
         }
     }
 
@@ -78,7 +80,7 @@ package struct MappingRule: Sendable, Equatable {
     }
 
     /// Whether a text is a number in the form of JSON.
-    package static func isNumber(_ text: String) -> Bool { JSONText.isNumber(Array(text.utf8)) }
+    package static func isNumber(_ text: String) -> Bool { JSONTokenizer.isNumber(Array(text.utf8)[...]) }
 
     package static func == (left: MappingRule, right: MappingRule) -> Bool {
         left.from == right.from && left.shape == right.shape && left.missing == right.missing

@@ -1,5 +1,7 @@
 // Maps a JSON text of any length while it arrives: arrays element by element, in memory that does not grow with it.
 
+import Trees
+
 /// Maps one document. Not shared; used on one thread at a time.
 package final class MappingStream {
     private enum State: Equatable {
@@ -44,7 +46,7 @@ package final class MappingStream {
     private var hasBegun = false
     private var state = State.value(0)
     private var frames: [Frame] = []
-    private var skipper = JSONSkipper()
+    private var skipper = JSONTokenizer(depth: MappingPlan.depthLimit)
     private var output: [UInt8] = []
     private var hasMembers = false
     private var isRootThere = false
@@ -104,7 +106,7 @@ package final class MappingStream {
     package func finish() throws(MappingFailure) {
         try read(isLast: true)
         guard state == .done else { throw .end }
-        while place < count, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+        while place < count, bytes[place].isSpaceOfJSON { place += 1 }
         guard place == count else { throw .grammar }
         try writeRest()
     }
@@ -120,7 +122,7 @@ package final class MappingStream {
         }
         while state != .done {
             if case .reading(let purpose) = state {
-                let stop = try skipper.advance(bytes, from: place, to: count, isLast: isLast)
+                let stop = try skip(isLast: isLast)
                 if purpose == .through { output += UnsafeBufferPointer(start: bytes + place, count: stop - place) }
                 place = stop
                 guard skipper.isDone else { return }
@@ -129,12 +131,27 @@ package final class MappingStream {
                 close()
                 continue
             }
-            while place < count, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+            while place < count, bytes[place].isSpaceOfJSON { place += 1 }
             guard place < count else { return }
             guard try step(bytes[place]) else { return }
         }
-        while place < count, JSONSkipper.isSpace(bytes[place]) { place += 1 }
+        while place < count, bytes[place].isSpaceOfJSON { place += 1 }
         guard place == count else { throw .grammar }
+    }
+
+    /// Skips on in the value that is being read.
+    private func skip(isLast: Bool) throws(MappingFailure) -> Int {
+        do throws(JSONFault) { return try skipper.advance(bytes, from: place, to: count, isLast: isLast) } catch {
+            throw MappingFailure(error)
+        }
+    }
+
+    /// The place after the string whose first quote is before `start`; nil if more bytes are needed.
+    private func endOfText(_ start: Int) throws(MappingFailure) -> Int? {
+        var place = start
+        do throws(JSONFault) { return try JSONTokenizer.text(bytes, &place, count) ? place : nil } catch {
+            throw MappingFailure(error)
+        }
     }
 
     /// Takes one byte of structure.
@@ -148,8 +165,7 @@ package final class MappingStream {
         case .value(let node): try begin(byte, node)
         case .name, .nameOrEnd:
             guard byte == UInt8(ascii: "\"") else { throw .grammar }
-            var stop = place + 1
-            guard try JSONSkipper.text(bytes, &stop, count) else { return false }
+            guard let stop = try endOfText(place + 1) else { return false }
             let name = UnsafeRawBufferPointer(start: bytes + place + 1, count: stop - place - 2)
             state = .colon(frames.last.flatMap { outline.tree.child($0.node, name: name) })
             place = stop
@@ -299,11 +315,11 @@ package final class MappingStream {
     /// Writes the missing values, and the objects that are gathered from several places.
     private func writeRest() throws(MappingFailure) {
         guard outline.isObject else {
-            if !written.contains(0) { output += try outline.root.whereMissing() ?? JSONText.null }
+            if !written.contains(0) { output += try outline.root.whereMissing() ?? JSONWriter.null }
             return
         }
         guard isRootThere else {
-            output += try outline.root.whereMissing() ?? JSONText.null
+            output += try outline.root.whereMissing() ?? JSONWriter.null
             return
         }
         for piece in outline.pieces {

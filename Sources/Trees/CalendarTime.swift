@@ -87,11 +87,13 @@ package struct CalendarTime: Sendable, Equatable {
         return String(repeating: "0", count: max(0, digits - text.utf8.count)) + text
     }
 
-    private static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
+    /// The quotient, rounded down.
+    static func floor(_ number: Int64, _ divisor: Int64) -> Int64 {
         number >= 0 ? number / divisor : (number - divisor + 1) / divisor
     }
 
-    private static func days(in month: Int64, of year: Int64) -> Int64 {
+    /// The length of a month.
+    static func days(in month: Int64, of year: Int64) -> Int64 {
         switch month {
         case 2: year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28
         case 4, 6, 9, 11: 30
@@ -100,7 +102,7 @@ package struct CalendarTime: Sendable, Equatable {
     }
 
     /// The days since 1970; the year begins in March, so that the leap day comes last.
-    private static func day(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+    static func day(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year
         let era = floor(year, 400)
         let ofYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
@@ -108,7 +110,8 @@ package struct CalendarTime: Sendable, Equatable {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + ofYear - 719_468
     }
 
-    private static func date(_ day: Int64) -> (year: Int64, month: Int64, day: Int64) {
+    /// The date of a day since 1970.
+    static func date(_ day: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = day + 719_468
         let era = floor(shifted, 146_097)
         let ofEra = shifted - era * 146_097

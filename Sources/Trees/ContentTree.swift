@@ -173,6 +173,11 @@ extension ContentTree {
     /// Whether this is the value true.
     package var isTrue: Bool { self == .bool(true) }
 
+    /// The number that a text spells in the form of JSON; nil for any other text.
+    package static func number(spelled text: String) -> ContentTree? {
+        JSONTokenizer.isNumber(Array(text.utf8)[...]) ? .number(text) : nil
+    }
+
     /// A whole number.
     package static func whole(_ number: Int) -> ContentTree { .number(String(number)) }
 

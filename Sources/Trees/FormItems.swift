@@ -47,6 +47,17 @@ package enum FormItems {
 
     // MARK: - Reading
 
+    /// The items of a query or a form as they are, decoded; a name alone has an empty value.
+    package static func list(_ text: Substring) -> [(name: String, value: String)] {
+        text.utf8.split(separator: UInt8(ascii: "&")).map { item in
+            let end = item.firstIndex(of: UInt8(ascii: "=")) ?? item.endIndex
+            func decoded(_ part: Substring.UTF8View) -> String {
+                String(decoding: PercentEncoding.decode(form: part), as: UTF8.self)
+            }
+            return (decoded(item[..<end]), decoded(item[end...].dropFirst()))
+        }
+    }
+
     /// Reads a form as a tree: `a[b]` is a member of an object, `a[]` and a repeated name are lists, and every value is
     /// a text.
     /// - Throws: an error if the bytes are not UTF-8, names contradict one another, or a limit is exceeded.

@@ -21,7 +21,7 @@ package enum PropertyListBounds {
 
     private static func check(_ bytes: UnsafeRawBufferPointer) throws(TreeError) {
         if bytes.starts(with: "bplist".utf8) {
-            var list = BinaryShape(bytes, values: max(values, bytes.count))
+            var list = try BinaryShape(bytes, values: max(values, bytes.count))
             try list.check()
         } else if let units = utf16(bytes) {
             // The decoder accepts UTF-16, too.
@@ -55,10 +55,10 @@ package enum PropertyListBounds {
     private static func checkXML(_ bytes: UnsafeRawBufferPointer) throws(TreeError) {
         var place = 0
         var open = 0
-        while let start = find("<", in: bytes, from: place) {
+        while let start = bytes.place(of: "<", from: place) {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
             let mark = skipped.first { rest.starts(with: $0.start.utf8) }
-            guard let end = find(mark?.end ?? ">", in: bytes, from: start + (mark?.start.utf8.count ?? 1)) else {
+            guard let end = bytes.place(of: mark?.end ?? ">", from: start + (mark?.start.utf8.count ?? 1)) else {
                 return
             }
             place = end + (mark?.end.utf8.count ?? 1)
@@ -81,16 +81,6 @@ package enum PropertyListBounds {
     /// The beginnings of markup that is not an element, each with its end; the longest come first.
     private static let skipped = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<!", ">"), ("<?", "?>")]
         .map { (start: $0.0, end: $0.1) }
-
-    private static func find(_ text: String, in bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
-        let wanted = Array(text.utf8)
-        var place = start
-        while place + wanted.count <= bytes.count {
-            if bytes[place] == wanted[0], bytes[place..<(place + wanted.count)].elementsEqual(wanted) { return place }
-            place += 1
-        }
-        return nil
-    }
 }
 
 /// The objects of a binary list and their contents; used once.
@@ -98,64 +88,50 @@ private struct BinaryShape {
     // The caller holds the bytes while it uses this value.
     private let bytes: UnsafeRawBufferPointer
     private let mostValues: Int
-    private var offsetSize = 0
-    private var referenceSize = 0
-    private var objectCount = 0
-    private var table = 0
+    private let objects: BinaryObjects
     /// The levels and the number of values of the objects that were examined; a value counts at each place that refers
     /// to it.
     private var known: [Int: (levels: Int, values: Int)] = [:]
     private var references = 0
 
-    init(_ bytes: UnsafeRawBufferPointer, values: Int) {
+    init(_ bytes: UnsafeRawBufferPointer, values: Int) throws(TreeError) {
         self.bytes = bytes
         mostValues = values
+        objects = try Self.wellFormed { () throws(PropertyListFault) in try BinaryObjects(bytes) }
     }
 
-    private static let malformed = TreeError("it is no well-formed property list")
-
-    mutating func check() throws(TreeError) {
-        guard bytes.count >= 40 else { throw Self.malformed }
-        let trailer = bytes.count - 32
-        (offsetSize, referenceSize) = (Int(bytes[trailer + 6]), Int(bytes[trailer + 7]))
-        guard 1...8 ~= offsetSize, 1...8 ~= referenceSize else { throw Self.malformed }
-        objectCount = try number(trailer + 8, size: 8)
-        let top = try number(trailer + 16, size: 8)
-        table = try number(trailer + 24, size: 8)
-        guard objectCount <= bytes.count, table <= trailer, objectCount * offsetSize <= trailer - table else {
-            throw Self.malformed
+    /// The result of reading a part of the table.
+    private static func wellFormed<Value>(_ read: () throws(PropertyListFault) -> Value) throws(TreeError) -> Value {
+        do throws(PropertyListFault) { return try read() } catch {
+            throw TreeError("it is no well-formed property list")
         }
-        _ = try look(top, level: 0)
     }
 
-    private func number(_ place: Int, size: Int) throws(TreeError) -> Int {
-        guard place >= 0, place <= bytes.count - size else { throw Self.malformed }
-        let value = bytes[place..<(place + size)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        guard value < 1 << 48 else { throw Self.malformed }
-        return Int(value)
-    }
+    mutating func check() throws(TreeError) { _ = try look(objects.top, level: 0) }
 
     /// Counts the levels and values of an object. Each object is examined once; one that contains itself is too deep.
     private mutating func look(_ object: Int, level: Int) throws(TreeError) -> (levels: Int, values: Int) {
-        guard object < objectCount else { throw Self.malformed }
         if let found = known[object] {
             guard level + found.levels <= PropertyListBounds.depth else { throw PropertyListBounds.tooDeep }
             return found
         }
-        let place = try number(table + object * offsetSize, size: offsetSize)
-        guard place < bytes.count else { throw Self.malformed }
+        let objects = objects
+        let place = try Self.wellFormed { () throws(PropertyListFault) in try objects.place(of: object) }
         var found = (levels: 0, values: 1)
         let kind = bytes[place] >> 4
         // These kinds are arrays, sets and dictionaries.
         if kind == 10 || kind == 12 || kind == 13 {
             guard level < PropertyListBounds.depth else { throw PropertyListBounds.tooDeep }
-            let (first, count) = try content(at: place)
+            let low = Int(bytes[place] & 15)
+            var first = place + 1
+            let count = try Self.wellFormed { () throws(PropertyListFault) in try objects.count(low, &first) }
             let total = kind == 13 ? 2 * count : count
             references += total
             guard references <= mostValues else { throw tooMany }
             for index in 0..<total {
+                let next = first + index * objects.referenceSize
                 let inner = try look(
-                    try number(first + index * referenceSize, size: referenceSize),
+                    try Self.wellFormed { () throws(PropertyListFault) in try objects.reference(next) },
                     level: level + 1
                 )
                 found.levels = max(found.levels, inner.levels)
@@ -169,19 +145,6 @@ private struct BinaryShape {
     }
 
     private var tooMany: TreeError { TreeError("it has more than \(mostValues) values where each is written out") }
-
-    /// The place where the references of a collection begin, and the number of its values.
-    private func content(at place: Int) throws(TreeError) -> (first: Int, count: Int) {
-        let low = Int(bytes[place] & 15)
-        guard low == 15 else { return (place + 1, low) }
-        guard place + 1 < bytes.count, bytes[place + 1] >> 4 == 1, bytes[place + 1] & 15 <= 3 else {
-            throw Self.malformed
-        }
-        let size = 1 << Int(bytes[place + 1] & 15)
-        let count = try number(place + 2, size: size)
-        guard count <= bytes.count else { throw Self.malformed }
-        return (place + 2 + size, count)
-    }
 }
 
 // MARK: - Writing

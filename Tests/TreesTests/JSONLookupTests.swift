@@ -46,5 +46,5 @@ struct JSONLookupTests {
         #expect(try JSONLookup.text(at: ["a"], in: Array(#"{"a":1,"b":2,"a":{"c":3},"a":4}"#.utf8)) == "4")
     }
 
-    @Test func escapes() { #expect(JSONLookup.escaped("a\"b\\c\n\u{1}\u{E9}") == "a\\\"b\\\\c\\u000a\\u0001\u{E9}") }
+    @Test func escapes() { #expect(JSONWriter.escaped("a\"b\\c\n\u{1}\u{E9}") == "a\\\"b\\\\c\\u000a\\u0001\u{E9}") }
 }

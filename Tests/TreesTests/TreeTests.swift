@@ -135,6 +135,17 @@ private func text(_ tree: ContentTree) -> String { String(decoding: JSONWriter.b
         #expect(throws: TreeError.self) { try FormItems.read(Array(form.utf8)) }
     }
 
+    @Test(
+        "the items of a query as they are",
+        arguments: [
+            ("a=1&b&=c&a+b=%26=", [["a", "1"], ["b", ""], ["", "c"], ["a b", "&="]]), ("", []),
+            ("&&a=%C3%A9&", [["a", "é"]]),
+        ]
+    )
+    func list(_ query: String, _ items: [[String]]) {
+        #expect(FormItems.list(query[...]).map { [$0.name, $0.value] } == items)
+    }
+
     @Test func whatIsWrittenReadsBack() throws {
         let tree = try json(#"{"a":{"b":["1","2"],"c":{"d":"&=+ %"}},"e":null,"ü":"x"}"#)
         for style in [FormStyle(), FormStyle(arrays: .repeated)] {
@@ -144,6 +155,14 @@ private func text(_ tree: ContentTree) -> String { String(decoding: JSONWriter.b
 }
 
 @Suite struct ScalarTextTests {
+    @Test(arguments: [
+        ("0", true), ("-1.50e+3", true), ("12345678901234567890", true), ("", false), ("01", false), (" 1", false),
+        ("1 ", false), ("1.", false), ("+1", false), ("true", false),
+    ])
+    func spelledNumbers(_ text: String, _ isNumber: Bool) {
+        #expect(ContentTree.number(spelled: text) == (isNumber ? .number(text) : nil))
+    }
+
     @Test(
         "times of ISO 8601",
         arguments: [

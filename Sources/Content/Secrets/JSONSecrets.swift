@@ -1,5 +1,7 @@
 // The places of secrets in JSON, or in the beginning of one: the values of members, by their names and their siblings.
 
+import Trees
+
 /// One pass over a text, which need not be valid.
 struct JSONSecrets {
     private let text: [UInt8]
@@ -139,21 +141,6 @@ struct JSONSecrets {
     private static func unescaped(_ string: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let inner = string.dropFirst().dropLast(string.count > 1 && string.last == UInt8(ascii: "\"") ? 1 : 0)
         guard inner.contains(UInt8(ascii: "\\")) else { return inner }
-        var result = String.UnicodeScalarView()
-        var rest = String(decoding: inner, as: UTF8.self).unicodeScalars[...]
-        while let scalar = rest.popFirst() {
-            guard scalar == "\\", let escape = rest.popFirst() else {
-                result.append(scalar)
-                continue
-            }
-            guard escape == "u", let code = UInt32(String(rest.prefix(4)), radix: 16), let meant = Unicode.Scalar(code)
-            else {
-                result.append(escape)
-                continue
-            }
-            rest = rest.dropFirst(4)
-            result.append(meant)
-        }
-        return Array(String(result).utf8)[...]
+        return inner.withUnsafeBytes { JSONTokenizer.unescaped($0) }[...]
     }
 }

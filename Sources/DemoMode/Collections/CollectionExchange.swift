@@ -22,14 +22,7 @@ struct CollectionExchange {
             String(decoding: PercentEncoding.decode(text.utf8), as: UTF8.self)
         }
         segments = (parts.first ?? "").split(separator: "/").map(decoded)
-        let query = parts.count > 1 ? parts[1] : ""
-        items = query.split(separator: "&").map { item in
-            let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            func decoded(_ text: Substring) -> String {
-                String(decoding: PercentEncoding.decode(form: text.utf8), as: UTF8.self)
-            }
-            return (decoded(parts[0]), parts.count > 1 ? decoded(parts[1]) : "")
-        }
+        items = FormItems.list(parts.count > 1 ? parts[1] : "")
     }
 
     /// Answers the request and changes the state.

@@ -141,7 +141,7 @@ struct HARImport {
         let text = data["text"]?.text ?? (isForm ? Self.form(data["params"]) : nil) ?? ""
         if isForm {
             var members: [ContentTree.Member] = []
-            for item in SourceURL.items(text[...]) where !item.name.isEmpty {
+            for item in FormItems.list(text[...]) where !item.name.isEmpty {
                 guard draft.keepsSecrets || !Secrets.isIn(item.value, of: item.name) else { return .other }
                 if members.place(of: item.name) == nil {
                     members.append(.init(item.name, .string(item.value)))

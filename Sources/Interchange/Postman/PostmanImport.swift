@@ -378,7 +378,7 @@ struct PostmanTarget {
         let disabled = Set(
             (tree["query"]?.elements ?? []).filter { $0["disabled"]?.isTrue == true }.compactMap { $0["key"]?.text }
         )
-        query = SourceURL.items(target[mark...].dropFirst()).compactMap { item in
+        query = FormItems.list(target[mark...].dropFirst()).compactMap { item in
             disabled.contains(item.name) ? nil : (item.name, item.value.contains("{{") ? nil : item.value)
         }
     }

@@ -62,13 +62,7 @@ package struct JournalEntry: Sendable, Equatable {
 
     /// The items of the query of a target, decoded.
     package static func items(_ target: String) -> [(name: String, value: String)] {
-        target.drop { $0 != "?" }.dropFirst().split(separator: "&").map { item in
-            let pair = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            func text(_ part: Substring) -> String {
-                String(decoding: PercentEncoding.decode(form: Array(part.utf8)), as: UTF8.self)
-            }
-            return (text(pair[0]), pair.count > 1 ? text(pair[1]) : "")
-        }
+        FormItems.list(target.drop { $0 != "?" }.dropFirst())
     }
 
     /// The value of a parameter of Drydock-Demo, such as `draw`; nil if there is none.

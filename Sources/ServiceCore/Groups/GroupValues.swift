@@ -136,7 +136,7 @@ package struct GroupValues: Sendable, Equatable {
 
         func encoded(_ value: String) -> String {
             switch self {
-            case .json: JSONLookup.escaped(value)
+            case .json: JSONWriter.escaped(value)
             case .form: PlaceholderText.percentEncoded(value)
             case .plain: value
             }
