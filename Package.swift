@@ -148,8 +148,9 @@ let package = Package(
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "EventLoop", "HTTPWire", "Policies", "ServiceCore", "DrydockDaemon", "Configuration", "Contracts",
-                "Interchange", "Content", "DemoMode", "Matching", "Plans", "ProxyServer", "Trees",
+                "HTTPWire", "Policies", "DownloadCore", "ServiceCore", "DrydockDaemon", "Configuration", "Contracts",
+                "Interchange",
+                "Content", "DemoMode", "Matching", "ProxyServer", "Trees",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings

@@ -1,6 +1,7 @@
 // `drydock size` and `drydock prefetch`: the size of a list's downloads, and downloading them before clients ask.
 
 import ArgumentParser
+import DownloadCore
 import DrydockDaemon
 import ProxyServer
 

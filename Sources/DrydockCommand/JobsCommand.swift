@@ -1,6 +1,7 @@
 // `drydock jobs`: the batches that the daemon knows, the orders for them, and following one until it ends.
 
 import ArgumentParser
+import DownloadCore
 import DrydockDaemon
 import FoundationEssentials
 import Glibc

@@ -171,7 +171,7 @@ package struct BatchEntry: Sendable, Equatable, Codable {
     }
 }
 
-/// The totals of the items of a batch.
+/// What the items of a batch add up to; a member of the documents of jobs.
 package struct BatchTotals: Sendable, Equatable, Codable {
     package var items = 0
     package var queued = 0
@@ -179,15 +179,15 @@ package struct BatchTotals: Sendable, Equatable, Codable {
     package var done = 0
     package var failed = 0
     package var cancelled = 0
-    /// The number of items whose size was looked for.
+    /// The number of items whose size was looked up.
     package var checked = 0
-    /// The number of items done that repeat an earlier item.
+    /// The number of done items that repeat an earlier item.
     package var duplicates = 0
-    /// The number of items done for which nothing had to be downloaded.
+    /// The number of done items that were stored and current, so that nothing was downloaded.
     package var valid = 0
-    /// The number of items done whose response may not be stored.
+    /// The number of done items that were downloaded, and may not be stored.
     package var notStored = 0
-    /// The number of items queued or running whose size is unknown.
+    /// The number of queued and running items of unknown size.
     package var unknownSize = 0
     /// The sum of the known sizes of what is to be downloaded, or has been; in bytes. An item that failed or was
     /// cancelled counts with the bytes that arrived.

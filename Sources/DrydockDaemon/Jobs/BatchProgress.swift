@@ -1,12 +1,13 @@
 // The progress of a batch as a line of text: a bar for terminals, a sentence for everything else.
 
+package import DownloadCore
 import ProxyServer
 
 /// The lines about a job's totals; sizes are bytes.
 package struct BatchProgress: Sendable, Equatable {
-    let totals: AdminJob.Totals
+    let totals: BatchTotals
 
-    package init(_ totals: AdminJob.Totals) { self.totals = totals }
+    package init(_ totals: BatchTotals) { self.totals = totals }
 
     /// The number of items that are done or have failed; cancelled ones are not counted.
     package var ended: Int { totals.done + totals.failed }

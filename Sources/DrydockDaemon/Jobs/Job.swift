@@ -37,7 +37,7 @@ struct Job: Sendable {
             kind: record.kind,
             name: record.name,
             state: now.rawValue,
-            totals: AdminJob.Totals(totals)
+            totals: totals
         )
         job.concurrency = record.batch.options.concurrency
         job.onError = record.batch.options.onError.rawValue
@@ -142,25 +142,5 @@ extension AdminJob.Item {
         reason = entry.reason
         duplicateOf = entry.duplicateOf
         file = entry.item.file
-    }
-}
-
-extension AdminJob.Totals {
-    init(_ totals: BatchTotals) {
-        self.init()
-        items = totals.items
-        queued = totals.queued
-        running = totals.running
-        done = totals.done
-        failed = totals.failed
-        cancelled = totals.cancelled
-        checked = totals.checked
-        duplicates = totals.duplicates
-        valid = totals.valid
-        notStored = totals.notStored
-        unknownSize = totals.unknownSize
-        bytes = totals.bytes
-        received = totals.received
-        remaining = totals.remaining
     }
 }

@@ -1,5 +1,7 @@
 // The documents of jobs: the request for a batch, and the state of a job.
 
+package import DownloadCore
+
 /// The document of `GET /v1/jobs/ID`. Sizes are bytes, times seconds since 1970. States and outcomes are texts, so that
 /// unknown ones of a newer daemon can be shown, and do not make the document unreadable.
 package struct AdminJob: Codable, Sendable, Equatable {
@@ -31,32 +33,6 @@ package struct AdminJob: Codable, Sendable, Equatable {
         package var reason: String
     }
 
-    /// The sums over all items.
-    package struct Totals: Codable, Sendable, Equatable {
-        package var items = 0
-        package var queued = 0
-        package var running = 0
-        package var done = 0
-        package var failed = 0
-        package var cancelled = 0
-        /// The number of items whose size was looked up.
-        package var checked = 0
-        /// The number of done items that repeat an earlier item.
-        package var duplicates = 0
-        /// The number of done items that were stored and current, so that nothing was downloaded.
-        package var valid = 0
-        /// The number of done items that were downloaded, and may not be stored.
-        package var notStored = 0
-        /// The number of queued and running items of unknown size.
-        package var unknownSize = 0
-        /// The sum of the known sizes of all items to be downloaded, the downloaded ones included.
-        package var bytes: Int64 = 0
-        /// The number of bytes that were received for this job, and for no other one.
-        package var received: Int64 = 0
-        /// The part of `bytes` that was not received yet.
-        package var remaining: Int64 = 0
-    }
-
     package var id: String
     /// The raw value of a ``Kind``.
     package var kind: String
@@ -71,13 +47,14 @@ package struct AdminJob: Codable, Sendable, Equatable {
     package var created: Int64?
     package var started: Int64?
     package var ended: Int64?
-    package var totals: Totals
+    /// The sums over all items.
+    package var totals: BatchTotals
     /// The failure of the first item in the list that has failed; nil if none has.
     package var firstError: Failure?
     /// The items in the order of the request; nil if they were not asked for.
     package var items: [Item]?
 
-    package init(id: String, kind: Kind, name: String? = nil, state: String, totals: Totals) {
+    package init(id: String, kind: Kind, name: String? = nil, state: String, totals: BatchTotals) {
         self.id = id
         self.kind = kind.rawValue
         self.name = name

@@ -1,5 +1,6 @@
 // Every document of the admin API there and back, and what another version of the daemon may leave out or add.
 
+import DownloadCore
 import Testing
 
 @testable import DrydockDaemon
@@ -52,7 +53,7 @@ import Testing
         (item.check, item.outcome, item.size) = ("sized", "downloaded", 5)
         (item.status, item.reason, item.duplicateOf) = (200, "why", 0)
         item.file = "maps/a.json"
-        var totals = AdminJob.Totals()
+        var totals = BatchTotals()
         (totals.items, totals.queued, totals.running, totals.done, totals.failed) = (1, 2, 3, 4, 5)
         (totals.cancelled, totals.checked, totals.duplicates, totals.valid, totals.notStored) = (6, 7, 8, 9, 10)
         (totals.unknownSize, totals.bytes, totals.received, totals.remaining) = (11, 12, 13, 14)

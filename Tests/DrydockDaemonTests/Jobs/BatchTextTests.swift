@@ -86,8 +86,8 @@ import Testing
 }
 
 @Suite struct BatchProgressTests {
-    private func progress(_ change: (inout AdminJob.Totals) -> Void) -> BatchProgress {
-        var totals = AdminJob.Totals()
+    private func progress(_ change: (inout BatchTotals) -> Void) -> BatchProgress {
+        var totals = BatchTotals()
         (totals.items, totals.queued) = (10, 10)
         change(&totals)
         return BatchProgress(totals)

@@ -10,7 +10,7 @@ import Testing
 @Suite struct JobDocumentTests {
     @Test("a job is at its end where its batch is", arguments: BatchState.allCases)
     func ends(_ state: BatchState) {
-        let job = AdminJob(id: "1", kind: .size, state: state.rawValue, totals: AdminJob.Totals())
+        let job = AdminJob(id: "1", kind: .size, state: state.rawValue, totals: BatchTotals())
         #expect(job.isEnd == state.isEnd)
     }
 
@@ -20,13 +20,19 @@ import Testing
         #expect(AdminJobRequest.OnError.allCases.count == BatchFailurePolicy.allCases.count)
     }
 
-    @Test("totals and items are taken over member by member")
+    @Test("totals are members of the document, and items are taken over member by member")
     func members() throws {
         var totals = BatchTotals()
         (totals.items, totals.queued, totals.running, totals.done, totals.failed) = (1, 2, 3, 4, 5)
         (totals.cancelled, totals.checked, totals.duplicates, totals.valid, totals.notStored) = (6, 7, 8, 9, 10)
         (totals.unknownSize, totals.bytes, totals.received, totals.remaining) = (11, 12, 13, 14)
-        #expect(try AdminJSON.encode(AdminJob.Totals(totals)) == AdminJSON.encode(totals))
+        #expect(
+            String(decoding: try AdminJSON.encode(totals), as: UTF8.self) == """
+                {"bytes":12,"cancelled":6,"checked":7,"done":4,"duplicates":8,"failed":5,"items":1,"not_stored":10,\
+                "queued":2,"received":13,"remaining":14,"running":3,"unknown_size":11,"valid":9}
+
+                """
+        )
         var entry = BatchEntry(BatchItem(url: "/a", method: "HEAD"))
         (entry.state, entry.check, entry.outcome) = (.done, .unknownSize, .notStored)
         (entry.size, entry.received, entry.status, entry.reason, entry.duplicateOf) = (5, 4, 200, "why", 3)
