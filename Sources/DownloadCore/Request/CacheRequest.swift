@@ -30,113 +30,97 @@ package struct CacheRequest: Sendable {
         var mayReadSlowly = false
     }
 
-    /// The members. Sendable: they are changed only while exactly one request refers to them.
-    private final class Box: @unchecked Sendable {
-        // Unchecked, because no code runs while a member is changed, and a check would cost instructions at every use.
-        @exclusivity(unchecked) var members: Members
-
-        init(_ members: Members) { self.members = members }
-    }
-
-    private var box: Box
-
-    private var members: Members {
-        get { box.members }
-        _modify {
-            if !isKnownUniquelyReferenced(&box) { box = Box(box.members) }
-            yield &box.members
-        }
-    }
+    private var box: CopyOnWrite<Members>
 
     package var key: CacheKey {
         get { box.members.key }
-        set { members.key = newValue }
+        set { box.members.key = newValue }
     }
     /// The client's request; its fields decide about reuse.
     package var request: RequestHead {
         get { box.members.request }
-        _modify { yield &members.request }
+        _modify { yield &box.members.request }
     }
     /// The fields for the origin: end-to-end fields and those of the proxy, with the client's conditions.
     package var originFields: Fields {
         get { box.members.originFields }
-        _modify { yield &members.originFields }
+        _modify { yield &box.members.originFields }
     }
     /// The path and query on the origin, without the secret query items that the source adds.
     package var path: String {
         get { box.members.path }
-        set { members.path = newValue }
+        set { box.members.path = newValue }
     }
     package var policy: CachePolicy {
         get { box.members.policy }
-        _modify { yield &members.policy }
+        _modify { yield &box.members.policy }
     }
     /// The identity of everything that shapes a prepared head: policy, prefix and the name in Cache-Status. A stored
     /// response that was prepared under another one is prepared anew.
     package var headFormatID: UInt64 {
         get { box.members.headFormatID }
-        set { members.headFormatID = newValue }
+        set { box.members.headFormatID = newValue }
     }
     package var collapse: CollapseLimits {
         get { box.members.collapse }
-        set { members.collapse = newValue }
+        set { box.members.collapse = newValue }
     }
     /// The placeholder, the fallback and the expected content; nil for a route without them.
     package var phases: PhasePlan? {
         get { box.members.phases }
-        set { members.phases = newValue }
+        set { box.members.phases = newValue }
     }
     /// What happens to the fetch when its last client has left; ``AbandonmentPolicy/finish`` by default.
     package var onClientAbort: AbandonmentPolicy {
         get { box.members.onClientAbort }
-        set { members.onClientAbort = newValue }
+        set { box.members.onClientAbort = newValue }
     }
     /// Makes the lines of a stored head, ready to be written for this route.
     package var prepare: @Sendable (StoredHead) -> [UInt8] {
         get { box.members.prepare }
-        set { members.prepare = newValue }
+        set { box.members.prepare = newValue }
     }
     /// The folder of responses that exist before the first fetch; nil if the route has none.
     package var seed: SeedFolder? {
         get { box.members.seed }
-        set { members.seed = newValue }
+        set { box.members.seed = newValue }
     }
     /// The content of a POST that is answered like a GET, from what is stored under a key with this content; `request`
     /// is a GET then, without conditions and ranges. Nil if there is none.
     package var content: RequestContent? {
         get { box.members.content }
-        set { members.content = newValue }
+        set { box.members.content = newValue }
     }
     /// Whether answers may be stored under several keys of this URL, which are invalidated together.
     package var sharesURL: Bool {
         get { box.members.sharesURL }
-        set { members.sharesURL = newValue }
+        set { box.members.sharesURL = newValue }
     }
     /// Removes the secrets of an origin's URL for messages; if nil, the URL stays as it is.
     package var shown: (@Sendable (String) -> String)? {
         get { box.members.shown }
-        set { members.shown = newValue }
+        set { box.members.shown = newValue }
     }
     /// The path under the disk tier's files at which a stored 200 is kept as a plain file; nil for none.
     package var storeAs: String? {
         get { box.members.storeAs }
-        set { members.storeAs = newValue }
+        set { box.members.storeAs = newValue }
     }
     /// The priority of its fetch; nil if a client waits.
     package var urgency: FetchUrgency? {
         get { box.members.urgency }
-        set { members.urgency = newValue }
+        set { box.members.urgency = newValue }
     }
     /// Whether the request has a fetch of its own: it waits for no other one, and no other request waits for its fetch.
     package var isAlone: Bool {
         get { box.members.isAlone }
-        set { members.isAlone = newValue }
+        set { box.members.isAlone = newValue }
     }
     /// Whether faults may keep the client from reading: then it shares no body whose arrival waits for the slowest
     /// reader.
     package var mayReadSlowly: Bool {
         get { box.members.mayReadSlowly }
-        set { members.mayReadSlowly = newValue }
+        set { box.members.mayReadSlowly = newValue }
     }
 
     package init(
@@ -149,7 +133,7 @@ package struct CacheRequest: Sendable {
         collapse: CollapseLimits,
         prepare: @escaping @Sendable (StoredHead) -> [UInt8]
     ) {
-        box = Box(
+        box = CopyOnWrite(
             Members(
                 key: key,
                 request: request,

@@ -31,99 +31,83 @@ package struct ServiceCall {
         var hidden: [HiddenItem] = []
     }
 
-    private final class Box {
-        // The member is unchecked: no code runs while it is changed, and a check would cost instructions with every
-        // use.
-        @exclusivity(unchecked) var members: Members
-
-        init(_ members: Members) { self.members = members }
-    }
-
-    private var box: Box
-
-    private var members: Members {
-        get { box.members }
-        _modify {
-            if !isKnownUniquelyReferenced(&box) { box = Box(box.members) }
-            yield &box.members
-        }
-    }
+    private var box: CopyOnWrite<Members>
 
     package internal(set) var match: RouteMatch {
         get { box.members.match }
-        set { members.match = newValue }
+        set { box.members.match = newValue }
     }
     /// The client's request without the fields of its connection.
     package internal(set) var head: RequestHead {
         get { box.members.head }
-        _modify { yield &members.head }
+        _modify { yield &box.members.head }
     }
     /// The end-to-end fields for the origin, Via included.
     package var originFields: Fields {
         get { box.members.originFields }
-        _modify { yield &members.originFields }
+        _modify { yield &box.members.originFields }
     }
     package internal(set) var framing: BodyFraming {
         get { box.members.framing }
-        set { members.framing = newValue }
+        set { box.members.framing = newValue }
     }
     package var body: (any RequestBodySource)? {
         get { box.members.body }
-        _modify { yield &members.body }
+        _modify { yield &box.members.body }
     }
     /// Registers a callback for more bytes of the body.
     package var bindBody: ((_ available: @escaping () -> Void) -> Void)? {
         get { box.members.bindBody }
-        set { members.bindBody = newValue }
+        set { box.members.bindBody = newValue }
     }
     package var onInterim: ((ResponseHead) -> Void)? {
         get { box.members.onInterim }
-        set { members.onInterim = newValue }
+        set { box.members.onInterim = newValue }
     }
     /// Makes the end of the client's side the end of the request.
     package var endWithClient: (() -> Void)? {
         get { box.members.endWithClient }
-        set { members.endWithClient = newValue }
+        set { box.members.endWithClient = newValue }
     }
     /// Registers a callback for the end of the daemon, for an answer that does not end by itself.
     package var whenEnding: ((_ end: @escaping () -> Void) -> Void)? {
         get { box.members.whenEnding }
-        set { members.whenEnding = newValue }
+        set { box.members.whenEnding = newValue }
     }
     /// The log of the request; nil if it is not logged.
     package var trace: RequestTrace? {
         get { box.members.trace }
-        set { members.trace = newValue }
+        set { box.members.trace = newValue }
     }
     /// The faults that may keep the origin from being asked; nil for none.
     package var gate: FaultGate? {
         get { box.members.gate }
-        set { members.gate = newValue }
+        set { box.members.gate = newValue }
     }
     /// The report of the call's fetches as one call; nil unless the call may be parked between them.
     var parkable: ParkableCall? {
         get { box.members.parkable }
-        set { members.parkable = newValue }
+        set { box.members.parkable = newValue }
     }
     /// The endpoint's target below the base URL, if it was filled from the content, too; nil if it is not filled yet.
     var filledRest: String? {
         get { box.members.filledRest }
-        set { members.filledRest = newValue }
+        set { box.members.filledRest = newValue }
     }
     /// The urgency of the call; nil if a client waits for the answer.
     package var urgency: FetchUrgency? {
         get { box.members.urgency }
-        set { members.urgency = newValue }
+        set { box.members.urgency = newValue }
     }
     /// The number of services that were asked for this request so far.
     var depth: Int {
         get { box.members.depth }
-        set { members.depth = newValue }
+        set { box.members.depth = newValue }
     }
     /// The secret query items of those services, which are added to the request for the origin.
     var hidden: [HiddenItem] {
         get { box.members.hidden }
-        set { members.hidden = newValue }
+        set { box.members.hidden = newValue }
     }
 
     /// Makes a call for a client's request.
@@ -132,12 +116,12 @@ package struct ServiceCall {
         let head = OutgoingRequest.endToEnd(match.request)
         let hasBody = framing != .none && framing != .length(0)
         let fields = OutgoingRequest.fields(head, hasBody: hasBody, via: via)
-        box = Box(Members(match: match, head: head, originFields: fields, framing: framing))
+        box = CopyOnWrite(Members(match: match, head: head, originFields: fields, framing: framing))
     }
 
     /// Makes a call of a service by another one.
     init(_ match: RouteMatch, _ request: FetchRequest, _ fields: Fields, depth: Int, hidden: [HiddenItem]) {
-        box = Box(
+        box = CopyOnWrite(
             Members(
                 match: match,
                 head: match.request,
