@@ -46,13 +46,23 @@ public protocol Resource<Model>: Sendable {
     /// default.
     var serviceName: String { get }
 
-    /// The rules for its calls; the defaults unless a resource says otherwise.
-    var policy: ServicePolicy { get }
+    /// Whether a call to which no response came is kept, and made again by ``ServiceManager/repeatFailed()``, instead of
+    /// failing. False by default.
+    ///
+    /// It is kept only where its request may be sent again: nothing of it has reached the origin, or its method is
+    /// idempotent (RFC 9110 section 9.2.2), or the call's rules for retries name
+    /// `DownloadConfiguration.Retry.Methods.any`. A POST whose answer was cut short, or did not come in time,
+    /// fails, since the origin may have acted on it.
+    var parksWithoutResponse: Bool { get }
+
+    /// Whether the bodies of successes are logged; those of failures are in any case. True by default.
+    var logsBodies: Bool { get }
 }
 
 extension Resource {
     public var serviceName: String { "\(Self.self)" }
-    public var policy: ServicePolicy { ServicePolicy() }
+    public var parksWithoutResponse: Bool { false }
+    public var logsBodies: Bool { true }
     public func failure(from result: DownloadResult) -> (any Error)? { nil }
     public func accepts(_ response: HTTPResponse) -> Bool {
         response.status.kind == .successful || Model.self == Void.self && response.status == .notModified

@@ -194,7 +194,6 @@ public final class ServiceManager: Sendable {
         let mailbox = CallMailbox<R.Model>(isUnheard: isUnheard)
         let run = ServiceRun(
             resource: resource,
-            policy: resource.policy,
             info: info,
             configuration: configuration,
             loader: loader,
@@ -229,7 +228,7 @@ public final class ServiceManager: Sendable {
     public var parkedCount: Int { table.entries { $0.control.isParked }.count }
 
     /// Makes the calls again to which no response came and whose services keep them
-    /// (``ServicePolicy/parksWithoutResponse``).
+    /// (``Resource/parksWithoutResponse``).
     /// - Returns: how many there were.
     @discardableResult
     public func repeatFailed() -> Int { table.entries().count { $0.control.repeatParked() } }

@@ -11,7 +11,6 @@ import ServiceCore
 /// comes before and after a wait is in functions that are not inlined. Sendable: nothing in it changes.
 final class ServiceRun<R: Resource>: Sendable {
     private let resource: R
-    private let policy: ServicePolicy
     private let info: CallInfo
     private let configuration: ServiceManager.Configuration
     private let loader: ResourceLoader
@@ -22,7 +21,6 @@ final class ServiceRun<R: Resource>: Sendable {
 
     init(
         resource: R,
-        policy: ServicePolicy,
         info: CallInfo,
         configuration: ServiceManager.Configuration,
         loader: ResourceLoader,
@@ -32,7 +30,6 @@ final class ServiceRun<R: Resource>: Sendable {
         mailbox: CallMailbox<R.Model>
     ) {
         self.resource = resource
-        self.policy = policy
         self.info = info
         self.configuration = configuration
         self.loader = loader
@@ -97,8 +94,8 @@ final class ServiceRun<R: Resource>: Sendable {
     }
 
     /// The rules for retries, where the transport is not to have its own.
-    private var retry: RetryPolicy? {
-        if let own = resource.options.retry ?? policy.retry { return own }
+    private var retry: DownloadConfiguration.Retry? {
+        if let own = resource.options.retry { return own }
         return configuration.retry.count > 0 ? configuration.retry : nil
     }
 
@@ -107,13 +104,6 @@ final class ServiceRun<R: Resource>: Sendable {
     private func prepare() throws(ServiceError) -> PreparedRequest {
         var request = try loader.request(for: resource)
         var options = request.options
-        switch policy.storing {
-        // Who wants only what is stored asks nobody, whatever may be stored.
-        case [] where options.cachePolicy != .storedOnly: options.cachePolicy = .bypass
-        case .write where options.cachePolicy != .storedOnly: options.cachePolicy = .reload
-        case .read: request.head.headerFields.append(HTTPField(name: .cacheControl, value: "no-store"))
-        default: break
-        }
         if retry != nil { options.retry = .never }
         request.options = options
         let (hooks, info, mailbox) = (hooks, info, mailbox)
@@ -161,7 +151,7 @@ final class ServiceRun<R: Resource>: Sendable {
         _ response: WholeResponse
     ) throws(ServiceError) -> Loaded<R.Model> {
         let value = try loader.loaded(resource, request.request.head, response)
-        if isLogged { log(entry(request.request.head, response.result, nil, hidesBody: !policy.logsBodies)) }
+        if isLogged { log(entry(request.request.head, response.result, nil, hidesBody: !resource.logsBodies)) }
         return value
     }
 
@@ -227,8 +217,8 @@ final class ServiceRun<R: Resource>: Sendable {
     /// Waits until the call is to be made again.
     /// - Throws: the error where the call is not kept, and `ServiceError.cancelled`.
     private func park(_ error: ServiceError, _ request: TransportRequest) async throws(ServiceError) {
-        let methods = (resource.options.retry ?? policy.retry ?? configuration.retry).methods
-        guard policy.parksWithoutResponse, error.cameWithoutResponse, request.body?.isRepeatable != false,
+        let methods = (resource.options.retry ?? configuration.retry).methods
+        guard resource.parksWithoutResponse, error.cameWithoutResponse, request.body?.isRepeatable != false,
             error.allowsRepetition(of: request.head.method, methods),
             table.takeParkingPlace(configuration.maximumParked)
         else { throw error }

@@ -139,8 +139,26 @@ public final class WorkQueue: Sendable {
     /// Whether it has tasks that have not ended.
     public var activity: ActivityStream { ActivityStream(counters: [counter]) }
 
-    /// What it has done so far.
-    public var statistics: WorkStatistics { journal.statistics }
+    /// What it has done so far, in one look.
+    var statistics: WorkStatistics { journal.statistics }
+
+    /// Tasks that have a value so far.
+    public var doneCount: Int { statistics.done }
+
+    /// Tasks that have failed so far, those among them that came to a closed queue.
+    public var failedCount: Int { statistics.failed }
+
+    /// Tasks that were cancelled so far.
+    public var cancelledCount: Int { statistics.cancelled }
+
+    /// Attempts after the first ones so far.
+    public var retries: Int { statistics.retries }
+
+    /// Retries that were due so far, and for which the budget had none left.
+    public var refusedRetries: Int { statistics.refusedRetries }
+
+    /// Groups that have ended so far, however they did.
+    public var groupCount: Int { statistics.groups }
 
     /// Cancels every task that has not ended.
     /// - Returns: how many there were.

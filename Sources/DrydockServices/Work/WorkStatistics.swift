@@ -7,20 +7,14 @@ import Logging
 import ServiceCore
 import Synchronization
 
-/// What a queue has done since it was made.
-public struct WorkStatistics: Sendable, Hashable {
-    /// Tasks that have a value.
-    public internal(set) var done = 0
-    /// Tasks that have failed, those among them that came to a closed queue.
-    public internal(set) var failed = 0
-    /// Tasks that were cancelled.
-    public internal(set) var cancelled = 0
-    /// Attempts after the first ones.
-    public internal(set) var retries = 0
-    /// Retries that were due, and for which the budget had none left.
-    public internal(set) var refusedRetries = 0
-    /// Groups that have ended, however they did.
-    public internal(set) var groups = 0
+/// The numbers of what a queue has done since it was made.
+struct WorkStatistics: Hashable {
+    var done = 0
+    var failed = 0
+    var cancelled = 0
+    var retries = 0
+    var refusedRetries = 0
+    var groups = 0
 }
 
 /// The record of one queue. Sendable: its numbers are under a mutex, and nobody is called under it.

@@ -16,7 +16,6 @@ private struct Reason: Decodable, Error, Equatable {
 /// A service that reads a user, and why there is none.
 private struct GetUser: Resource {
     var id = 7
-    var policy = ServicePolicy()
     var endpoint: Endpoint { .get("/users/:id", path: ["id": .init("\(id)")]) }
     var format: ResponseFormat<User> { .json }
     func failure(from result: DownloadResult) -> (any Error)? {

@@ -136,8 +136,7 @@ import Testing
             if request.target.hasSuffix("1") { return .failure(.notStored("offline")) }
             return request.target.hasSuffix("2") ? .text("no", status: .badGateway) : .text("hi")
         }
-        let policy = ServicePolicy(parksWithoutResponse: true)
-        let calls = (0..<200).map { manager.start(Greeting(path: "/\($0)", policy: policy)) }
+        let calls = (0..<200).map { manager.start(Greeting(path: "/\($0)", parksWithoutResponse: true)) }
         for (number, call) in calls.enumerated() {
             for _ in 0..<(number * (seed + 1) % 17) { await Task.yield() }
             if number % 5 == seed % 5 { manager.repeatFailed() }
@@ -186,14 +185,13 @@ import Testing
             configuration.base = origin.url("")
             configuration.retry = .immediate(count: 3)
             let manager = ServiceManager(transport: transport, configuration: configuration)
-            let policy = ServicePolicy(parksWithoutResponse: true)
             let calls = (0..<200).map { number in
                 manager.start(
                     Greeting(
                         path: "/\(number)",
                         method: number % 3 == 0 ? .post : .get,
                         body: number % 3 == 0 ? .data(Data("content".utf8)) : nil,
-                        policy: policy
+                        parksWithoutResponse: true
                     )
                 )
             }

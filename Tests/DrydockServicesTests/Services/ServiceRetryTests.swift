@@ -57,13 +57,11 @@ import struct ServiceCore.RetryBudget
         let (manager, transport) = makeServices { $0.retry = .immediate(count: 5) }
         transport.answer(nil, "/hello", with: .text("no", status: .serviceUnavailable))
         _ = await serviceError { () throws(ServiceError) in
-            try await manager.call(Greeting(policy: ServicePolicy(retry: .immediate(count: 1))))
+            try await manager.call(Greeting(options: .init(retry: .mm(count: 1))))
         }
         #expect(transport.requests.count == 2)
         _ = await serviceError { () throws(ServiceError) in
-            try await manager.call(
-                Greeting(policy: ServicePolicy(retry: .immediate(count: 1)), options: .init(retry: .never))
-            )
+            try await manager.call(Greeting(options: .init(retry: .never)))
         }
         #expect(transport.requests.count == 3)
         let once = RequestBody.once(AsyncStream<Data> { $0.finish() })
@@ -147,14 +145,12 @@ import struct ServiceCore.RetryBudget
 
     // MARK: - Parking
 
-    private var parking: ServicePolicy { ServicePolicy(parksWithoutResponse: true) }
-
     @Test func aCallWithoutAResponseIsKeptAndMadeAgain() async throws {
         let told = Told()
         let (manager, transport) = makeServices(told)
         transport.answer(.get, "/hello", with: await .noResponse)
-        let call = manager.start(Greeting(policy: parking), for: CallOwner("page"))
-        let other = manager.start(Greeting(policy: parking))
+        let call = manager.start(Greeting(parksWithoutResponse: true), for: CallOwner("page"))
+        let other = manager.start(Greeting(parksWithoutResponse: true))
         #expect(await eventually { manager.parkedCount == 2 })
         #expect(call.isParked && manager.callCount == 2 && !told.all.contains("idle"))
         #expect(manager.repeatFailed() == 2, "still nobody answers")
@@ -175,7 +171,7 @@ import struct ServiceCore.RetryBudget
     @Test func eventsForWhichNobodyAsksAreBounded() async throws {
         let (manager, transport) = makeServices()
         transport.answerAll { _ in .failure(.notStored("offline")) }
-        let call = manager.start(Greeting(policy: parking))
+        let call = manager.start(Greeting(parksWithoutResponse: true))
         for _ in 0..<300 {
             #expect(await eventually { manager.parkedCount == 1 })
             #expect(manager.repeatFailed() == 1)
@@ -189,7 +185,7 @@ import struct ServiceCore.RetryBudget
     @Test func aParkedCallIsCancelledByItsOwner() async throws {
         let (manager, transport) = makeServices()
         transport.answer(.get, "/hello", with: await .noResponse)
-        let call = manager.start(Greeting(policy: parking), for: CallOwner("page"))
+        let call = manager.start(Greeting(parksWithoutResponse: true), for: CallOwner("page"))
         #expect(await eventually { manager.parkedCount == 1 })
         #expect(manager.cancelCalls(of: CallOwner("page")) == 1)
         #expect(await kinds(call) == ["started 1", "parked", "failed cancelled", "ended"])
@@ -201,20 +197,20 @@ import struct ServiceCore.RetryBudget
         transport.answer(.get, "/no", with: .text("no", status: .badGateway))
         transport.answer(.get, "/hello", with: await .noResponse)
         let answered = await serviceError { () throws(ServiceError) in
-            try await manager.call(Greeting(path: "/no", policy: parking))
+            try await manager.call(Greeting(path: "/no", parksWithoutResponse: true))
         }
         #expect(answered?.name == "status")
         let other = await serviceError { () throws(ServiceError) in try await manager.call(Greeting()) }
         #expect(other?.name == "transport", "its service does not want to be kept")
-        let call = manager.start(Greeting(policy: parking))
+        let call = manager.start(Greeting(parksWithoutResponse: true))
         #expect(await eventually { manager.parkedCount == 1 })
         let full = await serviceError { () throws(ServiceError) in
-            try await manager.call(Greeting(policy: parking))
+            try await manager.call(Greeting(parksWithoutResponse: true))
         }
         #expect(full?.name == "transport")
         call.cancel()
         _ = await kinds(call)
-        let next = manager.start(Greeting(policy: parking))
+        let next = manager.start(Greeting(parksWithoutResponse: true))
         #expect(await eventually { manager.parkedCount == 1 }, "there is room again")
         next.cancel()
     }
@@ -253,10 +249,11 @@ import struct ServiceCore.RetryBudget
     ]) func whatMayHaveReachedTheOriginIsNotSentAgain(_ kept: ParkingCase) async throws {
         let (manager, transport) = makeServices()
         transport.answer(nil, "/hello", with: .failure(kept.error))
-        var policy = parking
-        policy.retry = RetryPolicy(methods: kept.methods)
+        let options = DownloadOptions(retry: DownloadConfiguration.Retry(methods: kept.methods))
         let body: RequestBody? = kept.method == .get ? nil : .data(Data("1".utf8))
-        let call = manager.start(Greeting(method: kept.method, body: body, policy: policy))
+        let call = manager.start(
+            Greeting(method: kept.method, body: body, parksWithoutResponse: true, options: options)
+        )
         if kept.isKept {
             #expect(await eventually { manager.parkedCount == 1 })
             #expect(manager.repeatFailed() == 1)
@@ -292,7 +289,7 @@ import struct ServiceCore.RetryBudget
         }
         let manager = ServiceManager(transport: transport, configuration: configuration)
         reach.update { $0 = manager }
-        let call = manager.start(Greeting(policy: parking))
+        let call = manager.start(Greeting(parksWithoutResponse: true))
         #expect(await eventually { told.all.count >= 40 })
         call.cancel()
         _ = await kinds(call)
@@ -331,7 +328,7 @@ import struct ServiceCore.RetryBudget
         let start = { () async -> ServiceCall<String> in
             let manager = ServiceManager(transport: transport)
             let call = manager.start(
-                Greeting(path: "https://api.test/a", policy: ServicePolicy(parksWithoutResponse: true))
+                Greeting(path: "https://api.test/a", parksWithoutResponse: true)
             )
             _ = await eventually { manager.parkedCount == 1 }
             return call
@@ -348,7 +345,7 @@ import struct ServiceCore.RetryBudget
             configuration.base = origin.url("")
             let manager = ServiceManager(transport: transport, configuration: configuration)
             transport.isOffline = true
-            let call = manager.start(Greeting(policy: parking))
+            let call = manager.start(Greeting(parksWithoutResponse: true))
             #expect(await eventually { manager.parkedCount == 1 })
             #expect(origin.server.requests() == 0)
             transport.isOffline = false
@@ -361,7 +358,7 @@ import struct ServiceCore.RetryBudget
     @Test func whoIsCancelledWaitsNoLonger() async throws {
         let (manager, transport) = makeServices()
         transport.answer(.get, "/hello", with: await .noResponse)
-        let call = manager.start(Greeting(policy: parking))
+        let call = manager.start(Greeting(parksWithoutResponse: true))
         #expect(await eventually { call.isParked })
         let waiter = Task { await serviceError { () throws(ServiceError) in try await call.value } }
         waiter.cancel()

@@ -15,9 +15,10 @@ struct Greeting: Resource {
     var path = "/hello"
     var method = HTTPRequest.Method.get
     var body: RequestBody?
-    var policy = ServicePolicy()
+    var headerFields = HTTPFields()
+    var parksWithoutResponse = false
     var options = DownloadOptions()
-    var endpoint: Endpoint { Endpoint(path, method: method, body: body) }
+    var endpoint: Endpoint { Endpoint(path, method: method, headerFields: headerFields, body: body) }
     var format: ResponseFormat<String> { .text }
 }
 

@@ -144,17 +144,20 @@ import Testing
 
     @Test(
         arguments: [
-            (ServicePolicy.Storing([.read, .write]), .useStored, nil), ([], .bypass, nil), ([.write], .reload, nil),
-            ([.read], .useStored, "no-store"),
-        ] as [(ServicePolicy.Storing, DownloadOptions.CachePolicy, String?)]
+            (DownloadOptions(), [:], false, false, nil), (DownloadOptions(bypassesStore: true), [:], true, false, nil),
+            (DownloadOptions(forcesDownload: true), [:], false, true, nil),
+            (DownloadOptions(), [.cacheControl: "no-store"], false, false, "no-store"),
+        ] as [(DownloadOptions, HTTPFields, Bool, Bool, String?)]
     ) func aServiceSaysWhatMayBeStored(
-        storing: ServicePolicy.Storing,
-        cachePolicy: DownloadOptions.CachePolicy,
+        options: DownloadOptions,
+        fields: HTTPFields,
+        bypasses: Bool,
+        forces: Bool,
         control: String?
     ) async throws {
         let (manager, transport) = makeServices()
         transport.answerAll { _ in .text("hi") }
-        try await manager.call(Greeting(policy: policy))
+        try await manager.call(Greeting(headerFields: fields, options: options))
         let asked = try #require(transport.requests.first)
         #expect(asked.options.cachePolicy == cachePolicy)
         #expect(asked.head.headerFields[.cacheControl] == control)
@@ -167,19 +170,15 @@ import Testing
             var configuration = ServiceManager.Configuration()
             configuration.base = origin.url("")
             let manager = ServiceManager(transport: transport, configuration: configuration)
-            for reads in [true, false] {
-                for _ in 0..<2 {
-                    let loaded = try await manager.call(
-                        Greeting(policy: ServicePolicy(readsStore: reads, writesStore: false))
-                    )
-                    #expect(loaded.outcome == .downloaded)
-                }
+            let unstored = Greeting(headerFields: [.cacheControl: "no-store"])
+            for greeting in [unstored, Greeting(options: .init(bypassesStore: true))] {
+                for _ in 0..<2 { #expect(try await manager.call(greeting).outcome == .downloaded) }
             }
             #expect(origin.server.requests() == 4)
-            for _ in 0..<2 { try await manager.call(Greeting(policy: ServicePolicy(readsStore: false))) }
+            for _ in 0..<2 { try await manager.call(Greeting(options: .init(forcesDownload: true))) }
             #expect(origin.server.requests() == 6)
             #expect(try await manager.call(Greeting()).outcome == .stillValid)
-            #expect(try await manager.call(Greeting(policy: ServicePolicy(writesStore: false))).outcome == .stillValid)
+            #expect(try await manager.call(unstored).outcome == .stillValid)
         }
     }
 
@@ -371,7 +370,7 @@ import Testing
                 var password = "hunter2"
             }
             typealias Model = String
-            var policy = ServicePolicy()
+            var logsBodies = true
             var endpoint: Endpoint {
                 get throws {
                     Endpoint(
@@ -393,9 +392,9 @@ import Testing
         answer.head.headerFields[.setCookie] = "s1"
         transport.answer(.post, "/login", with: answer, answer, .text("secret no", status: .forbidden))
         try await manager.call(Login())
-        try await manager.call(Login(policy: ServicePolicy(logsBodies: false)))
+        try await manager.call(Login(logsBodies: false))
         _ = await serviceError { () throws(ServiceError) in
-            try await manager.call(Login(policy: ServicePolicy(logsBodies: false)))
+            try await manager.call(Login(logsBodies: false))
         }
         let all = entries.read { $0 }
         #expect(all.map { $0.error != nil } == [false, false, false, false, false, true])

@@ -36,6 +36,8 @@ import Testing
         var expected = queue.statistics
         (expected.done, expected.failed, expected.cancelled, expected.retries) = (1, 1, 1, 1)
         #expect(queue.statistics == expected)
+        #expect(queue.doneCount == 1 && queue.failedCount == 1 && queue.cancelledCount == 1 && queue.groupCount == 0)
+        #expect(queue.retries == 1 && queue.refusedRetries == 0)
         #expect(
             log.all.filter { !$0.contains("task=cancelled") } == [
                 "debug task is tried again attempts=1 error=https://api.test/a answered 502 method=GET task=users "
