@@ -1,9 +1,10 @@
-// `drydock status`, `reload`, `offline` and `clock`: the commands that ask a running daemon about itself, and switch
-// it.
+// `drydock status`, `ready`, `reload`, `offline` and `clock`: the commands that ask a running daemon about itself, and
+// switch it.
 
 import ArgumentParser
 import Configuration
 import DrydockDaemon
+import Glibc
 import ProxyServer
 
 struct Status: ParsableCommand {
@@ -56,6 +57,60 @@ extension AdminStatus.Service {
 extension AdminClock {
     /// The clock as a line, such as `2h ahead, 2026-01-31T12:00:00Z`.
     var line: String { ahead == 0 ? "the system's, \(time)" : "\(Lifetimes.text(ahead)) ahead, \(time)" }
+}
+
+struct Ready: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Tell by the exit code whether the daemon is ready, or wait until it is.",
+        discussion: """
+            Exit codes: 0 the daemon takes requests, 1 it is starting or ending, 3 there is no daemon. With --wait the command \
+            asks until the daemon is ready, and at the end of this time gives the exit code of its last answer.
+            """
+    )
+    @Option(help: "The longest wait: whole seconds with a unit, such as 10s or 2m.")
+    var wait: String?
+    @OptionGroup var options: AdminOptions
+
+    /// The document of `--json`.
+    private struct Document: Encodable {
+        let isReady: Bool
+    }
+
+    func validate() throws { _ = try seconds }
+
+    /// The seconds of `--wait`; 0 without it.
+    private var seconds: Int64 {
+        get throws {
+            guard let wait else { return 0 }
+            do throws(Lifetimes.Malformed) { return try Lifetimes.seconds(wait) } catch {
+                throw ValidationError(error.description)
+            }
+        }
+    }
+
+    func run() throws {
+        let limit = ContinuousClock.now.advanced(by: .seconds(try seconds))
+        while true {
+            let isLast = ContinuousClock.now >= limit
+            do {
+                let isReady = try options.client.request("GET", .readiness).status == 200
+                if isReady || isLast { return try end(isReady) }
+            } catch let failure as Failure where failure.code == 3 && !isLast {
+                // The daemon may be about to begin.
+            }
+            usleep(50_000)
+        }
+    }
+
+    /// Prints the answer, and ends with its exit code.
+    private func end(_ isReady: Bool) throws {
+        if options.json {
+            print(String(decoding: try AdminJSON.encode(Document(isReady: isReady)), as: UTF8.self), terminator: "")
+        } else {
+            print(isReady ? "ready" : "not ready")
+        }
+        if !isReady { throw ExitCode(1) }
+    }
 }
 
 struct Reload: ParsableCommand {

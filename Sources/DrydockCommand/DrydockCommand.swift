@@ -16,8 +16,9 @@ struct DrydockCommand: AsyncParsableCommand {
             """,
         version: DrydockVersion.current,
         subcommands: [
-            Serve.self, Check.self, Config.self, Reload.self, Status.self, List.self, Explain.self, Offline.self,
-            Clock.self, Size.self, Prefetch.self, Run.self, Jobs.self, Cancel.self, Events.self, Parked.self, Seed.self,
+            Serve.self, Check.self, Config.self, Reload.self, Status.self, Ready.self, List.self, Explain.self,
+            Offline.self, Clock.self, Size.self, Prefetch.self, Run.self, Jobs.self, Cancel.self, Events.self,
+            Parked.self, Seed.self,
             Record.self, Drift.self, Purge.self, Pin.self, Unpin.self, Pins.self, Journal.self, Verify.self, Demo.self,
             Import.self, ExportFile.self,
         ]

@@ -52,6 +52,32 @@ extension Scenarios {
             #expect(information.st_mode & 0o777 == 0o600)
         }
 
+        @Test func readinessIsAnExitCode() throws {
+            let place = try DaemonPlace()
+            let address = "unix:\(place.adminSocket)"
+            func ready(_ arguments: String...) throws -> ShellResult {
+                try Shell.run(try Daemon.binary(), ["ready", "--admin", address] + arguments)
+            }
+            let early = try ready()
+            #expect(early.end == .exited(3) && early.output == "", "\(early.report)")
+            let began = ContinuousClock.now
+            #expect(try ready("--wait", "1s").end == .exited(3))
+            #expect(hasPassed(.seconds(1), since: began))
+            #expect(try ready("--wait", "soon").end == .exited(2))
+            // One that waits from before the daemon begins sees it come.
+            let waiting = try ChildProcess(
+                try Daemon.binary(),
+                ["ready", "--admin", address, "--wait", "10m"],
+                environment: Shell.cleanEnvironment()
+            )
+            let daemon = try Daemon(text: "listen: 127.0.0.1:\(place.port)\nadmin: \(address)\n", at: place)
+            #expect(waiting.waitForEnd() == .exited(0))
+            let now = try ready()
+            #expect(now.succeeded && now.output == "ready\n", "\(now.report)")
+            #expect(try ready("--json").output == "{\"is_ready\":true}\n")
+            withExtendedLifetime(daemon) {}
+        }
+
         @Test func nothingOfItIsReachableThroughTheProxyPort() throws {
             let origin = try Self.origin()
             let daemon = try Daemon(services(service("api", origin.url)))
