@@ -134,14 +134,14 @@ package final class Resilience: Sendable {
         state.withLock { $0.budget.earn(share, now: now) }
     }
 
-    /// What follows an attempt: the one place that decides it, for fetches and for demo answers. It asks the policy,
-    /// then the caller, then the budget; it counts and reports a retry, and one for which the budget has nothing left.
+    /// What follows an attempt, of fetches and of demo answers: the decision of the policy and of the caller, then that
+    /// of the budget. A retry is counted and reported, and so is one for which the budget has nothing left.
     /// - Parameters:
     ///   - retry: the number of the retry that it would be, 1 for the first.
     ///   - path: the target of the request; what is reported of it has no query, which may hold secrets.
     ///   - hasSentBody: content of the request has been read, and cannot be read again.
     ///   - now: Unix seconds, for a Retry-After that is a date.
-    ///   - isWanted: asked where the policy repeats the attempt; false makes its end the answer.
+    ///   - mayAsk: whether another attempt may be made now.
     func verdict(
         on end: AttemptEnd,
         _ policy: RetryPolicy,
@@ -150,24 +150,27 @@ package final class Resilience: Sendable {
         path: some StringProtocol,
         hasSentBody: Bool,
         now: Int64,
-        isWanted: () -> Bool = { true }
+        mayAsk: () -> Bool = { true }
     ) -> RetryVerdict {
+        let shown = path.prefix { $0 != "?" }
         let decision = RetryDecision.decide(
             end,
             policy,
             retry: retry,
             method: method,
+            path: String(shown),
             hasSentBody: hasSentBody,
             now: now,
-            draw: policy.jitter == 0 ? 0 : .random(in: 0...1)
+            draw: policy.jitter == 0 ? 0 : .random(in: 0...1),
+            mayAsk: mayAsk
         )
-        guard case .retry(let wait) = decision, isWanted() else { return .final }
-        let (clock, shown) = (self.now(), String(path.prefix { $0 != "?" }))
+        guard case .retry(let wait) = decision else { return .final }
+        let clock = self.now()
         if policy.budget != nil, let refusal = state.withLock({ $0.budget.refuses(now: clock) }) {
             unaffordable.wrappingAdd(1, ordering: .relaxed)
             let isFirst = refusal == .first
             onReport(
-                .retryRefused(method: method.name, path: shown, attempts: retry, why: end.text, isFirst: isFirst)
+                .retryRefused(method: method.name, path: String(shown), attempts: retry, why: end.text, isFirst: isFirst)
             )
             return .unaffordable
         }
@@ -175,7 +178,7 @@ package final class Resilience: Sendable {
         tell(
             .retrying(
                 method: method.name,
-                path: shown,
+                path: String(shown),
                 attempt: retry + 1,
                 of: policy.count + 1,
                 wait: wait,

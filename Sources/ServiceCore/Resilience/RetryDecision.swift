@@ -111,7 +111,7 @@ package enum RetryDecision: Sendable, Equatable {
     }
 }
 
-/// What ``Resilience/verdict(on:_:retry:method:path:hasSentBody:now:isWanted:)`` says of an attempt.
+/// What ``Resilience/verdict(on:_:retry:method:path:hasSentBody:now:mayAsk:)`` says of an attempt.
 enum RetryVerdict: Sendable, Equatable {
     /// Another one follows, after so many nanoseconds; it has been counted and reported.
     case retry(after: UInt64)

@@ -162,23 +162,13 @@ private final class RetryingFetch: PassingFetch {
             policy,
             retry: retries + 1,
             method: request.method,
-            // A query may hold secrets.
-            path: String(request.path.prefix { $0 != "?" }),
+            path: request.path,
             hasSentBody: body.map { !$0.canBeRepeated } ?? false,
             now: clock.now(),
-            draw: policy.jitter == 0 ? 0 : .random(in: 0...1),
             mayAsk: mayAsk
         )
-        guard case .retry(let wait) = decision else { return false }
-        guard
-            resilience.takeRetry(
-                policy,
-                method: request.method,
-                path: request.path,
-                attempts: retries + 1,
-                why: end.text
-            )
-        else {
+        guard case .retry(let wait) = verdict else {
+            guard verdict == .unaffordable else { return false }
             isRefused = true
             onRefusal?()
             return false
