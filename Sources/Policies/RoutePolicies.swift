@@ -1,4 +1,4 @@
-// What a file says of a route in one value each, and the cores obey as it is.
+// The policies that a configuration sets for a route, and that the cores obey unchanged: one value each.
 
 /// The policies of a route: of an endpoint, or of the requests that no endpoint of a service names.
 package struct RoutePolicies: Sendable, Equatable {

@@ -35,8 +35,8 @@ import Synchronization
 /// 4. A store gives what a shared tier hands over a number of its own, that of the answer: the number of another store
 ///    never meets one of its own.
 ///
-/// What a store holds in memory it answers with while that is fresh, whoever has invalidated it elsewhere. A shared
-/// tier that hears of invalidations by others tells them (``listen(_:)``), and the store lets go of what they concern.
+/// A store answers with a fresh response in its memory even if another store has invalidated it. A shared tier that
+/// learns of invalidations by other stores reports them (``listen(_:)``), and the store removes what they concern.
 package protocol ResponseTier: AnyObject, Sendable {
     /// The name of the tier in `Cache-Status`, `explain` and listings.
     var name: StoreTier { get }

@@ -3,7 +3,7 @@
 package import EventLoop
 package import Policies
 
-/// What `drydock.yaml` says, ready to be compiled into a plan.
+/// The settings of a configuration file, ready to be compiled into a plan.
 ///
 /// Durations are nanoseconds (`UInt64`) except the lifetimes of `cache`, which are whole seconds (`Int64`) as in RFC
 /// 9111; sizes are bytes; shares lie in 0...1. Two configurations are equal when they ask for the same thing, wherever

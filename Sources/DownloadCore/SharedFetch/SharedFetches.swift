@@ -49,7 +49,7 @@ final class SharedFetches: Sendable {
 
     /// The way in which a request goes to the origin.
     private enum Way {
-        /// It does not go there, because the daemon is offline.
+        /// The request does not go to the origin, because the daemon is offline.
         case offline
         case head
         case forward(ForwardReason)
