@@ -298,7 +298,7 @@ extension DiskTier: FileTier {
     package func purge(_ rules: [PurgeRule], number: UInt64) async -> Int {
         let count = (try? await sweeper.count(rules, before: number)) ?? 0
         invalidations.endCount(number)
-        // The folder's files go in one piece; where that fails they go one by one.
+        // The folder of the files is removed as a whole, or else file by file.
         if rules.contains(PurgeRule(.all)) { try? await emptier.removeAll() }
         sweeper.start()
         return count

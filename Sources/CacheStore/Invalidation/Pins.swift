@@ -11,7 +11,7 @@ package enum PinError: Error, Sendable, Equatable, CustomStringConvertible {
     case tooLong(Int)
     /// The pin is in force, but not on the disk.
     case notWritten(SystemError)
-    /// The daemon is ending.
+    /// The daemon is shutting down.
     case ended
 
     package var description: String {

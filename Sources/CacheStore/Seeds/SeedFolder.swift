@@ -29,8 +29,8 @@ package final class SeedFolder: Sendable, Equatable {
     package let path: String
     package let layout: SeedLayout
     package let mode: SeedUse
-    /// Changes each time a folder is opened, never 0: a head that was prepared for an earlier state of
-    /// the folder must not be used.
+    /// A number that differs each time a folder is opened, and is never 0: a head that was prepared for an earlier
+    /// state of the folder must not be used.
     package let identity: UInt64
     let files: SeedFiles
     let names: Set<String>

@@ -413,7 +413,7 @@ extension TieredStore {
         var count = 0
         for tier in tiers { count += await tier.purge(rules, number: number) }
         invalidations.endCount(number)
-        // Nobody but memory could have anything that they concern.
+        // Without other tiers, only memory could have responses that the rules concern.
         if tiers.isEmpty { invalidations.markSwept(rules.filter { !$0.isSoft }.map { ($0, number) }) }
         return count
     }

@@ -2,7 +2,7 @@
 // meet on its way to the origin.
 
 package import DownloadCore
-package import HTTPCaching
+import HTTPCaching
 package import HTTPWire
 package import Policies
 package import ServiceCore

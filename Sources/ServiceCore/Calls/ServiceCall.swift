@@ -186,7 +186,7 @@ package enum ServiceStep {
     case demo(DemoPlan)
     /// The places that the route names are asked one after the other.
     case order(SourceOrder<EndpointRoute>)
-    /// A GET or HEAD: from the store, or from the source through it.
+    /// A GET or HEAD is answered from the store, or through it from the source.
     case store(CacheRequest, any FetchSource)
     /// A POST whose answer may be stored is answered by its content, which has to be read.
     case post(CacheRequest, any FetchSource)
@@ -267,7 +267,8 @@ package struct ServiceAnswer {
 }
 
 extension CallDestination {
-    /// - Parameter root: what stands before the path of what the origin is asked.
+    /// Makes the source of the route's requests.
+    /// - Parameter root: the text in front of the path of a request.
     convenience init(_ route: ServiceRoute, _ endpoint: EndpointRoute, asks root: String) {
         self.init(service: route.label, endpoint: endpoint.name, root: root, secrets: route.rewriting.secrets)
     }

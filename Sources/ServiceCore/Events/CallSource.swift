@@ -38,7 +38,7 @@ final class CallSource: FetchSource {
         }
     }
 
-    // Apart from the function that waits, which would have all of it in its frame.
+    // This function is separate from the one that waits, whose frame would otherwise hold all of it.
 
     @inline(never) private func begin(_ request: FetchRequest, _ sink: any FetchSink) -> CallFetch {
         var toSend: UInt64?

@@ -34,7 +34,7 @@ package struct RequestPlan: Sendable, Equatable {
     /// Substitute answers, and the kind of body that an answer must have; nil if the configuration asks for neither.
     package internal(set) var phases: PhasePlan?
     package var onClientAbort = AbandonmentPolicy.finish
-    /// The value of Authorization that an endpoint adds instead of its service's; nil: the service's.
+    /// The value of Authorization that an endpoint adds instead of its service's; nil for the service's.
     package var authorization: String?
     /// Whether the service's Authorization is not added to requests of an endpoint.
     package var withholdsAuthorization = false
@@ -46,7 +46,7 @@ package struct RequestPlan: Sendable, Equatable {
     package let recordings: RecordingPlan?
     /// Where its answers come from, in order; empty: as its source says, in the order of the cache.
     package var sources: [OrderedSource] = []
-    /// Nobody is to be asked, whatever its service has: what is not at hand is a failure.
+    /// Whether no origin may be asked, whatever the service has: an answer that is not at hand is a failure.
     var asksNobody = false
     /// The mapping of documents in answers; nil for none. Its digest is in ``policy``.
     package let mapping: ResponseMapping?

@@ -90,7 +90,7 @@ final class RedirectedFetch: PassingFetch {
     /// It has been given up, or has failed.
     var isOver: Bool { state == .ended }
 
-    /// A source that took its time may have been given up meanwhile.
+    /// A slow source may have been abandoned meanwhile.
     func began(_ handle: any FetchHandle) {
         if state == .ended { handle.cancel() } else { self.handle = handle }
     }

@@ -299,7 +299,7 @@ extension RequestShape {
             case .literal(let literal):
                 for (index, part) in literal.split(separator: "&", omittingEmptySubsequences: false).enumerated() {
                     if index > 0 { flush() }
-                    // What follows a parameter in its item makes its value a part.
+                    // Text after a parameter in the same item makes the parameter a part of the value.
                     text += part
                 }
             }

@@ -115,13 +115,13 @@ package enum RetryDecision: Sendable, Equatable {
 enum RetryVerdict: Sendable, Equatable {
     /// Another one follows, after so many nanoseconds; it has been counted and reported.
     case retry(after: UInt64)
-    /// What came is the answer.
+    /// The answer, or the error, is final.
     case final
     /// What came is the answer, since the budget of retries has nothing left.
     case unaffordable
 }
 
-/// Tokens: each fetch brings a part of one, each second one, and a retry takes one.
+/// The budget of retries: each fetch earns a part of a retry, each second earns one, and a retry takes one.
 package struct RetryBudget: Sendable, Equatable {
     /// The number of retries that time alone provides.
     private static let reserve = 10.0

@@ -25,7 +25,7 @@ package final class EndpointRoute: Sendable {
     package let demo: DemoPlan?
     /// The places that its answers come from, in an order of its own; nil: demo answers, then the cache and its origin.
     package let order: SourceOrder<EndpointRoute>?
-    /// The ways that pass by nothing that the route has.
+    /// The fast ways that heed every feature of the route.
     package let openWays: FastWays
     /// The bytes of demo answers that need no waiting; nil if there are none.
     package let readyDemo: ReadyDemo?

@@ -5,7 +5,7 @@ package import HTTPWire
 /// A Host value in parsed form. It never changes, and is valid only for the plan that it was made from.
 package final class KnownHost {
     private struct Mount {
-        // Held by the plan, which is held beside it.
+        // The plan, which is held beside this object, holds the route.
         let route: Unmanaged<ServiceRoute>
         /// Whether the service answers for the host.
         let isServed: Bool

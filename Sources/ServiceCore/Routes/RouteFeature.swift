@@ -73,7 +73,7 @@ struct RouteFeature: Sendable {
     /// The table that plans are made by; a test makes some by one in which a row is wrong.
     @TaskLocal static var table = all
 
-    /// The members of ``RequestPlan``, and of its ``RoutePolicies``.
+    /// The features that are members of ``RequestPlan``, and of its ``RoutePolicies``.
     private static let ofRequests: [RouteFeature] =
         [
             // The target is not the key: nothing would be found.
@@ -88,7 +88,7 @@ struct RouteFeature: Sendable {
             RouteFeature("redirects", goesOn: [.stored, .demo]) { $0.request.policies.redirects.limit > 0 },
             RouteFeature("recording", goesOn: [.stored, .demo]) { $0.request.recording != nil },
             RouteFeature("sources", goesOn: []) { !$0.request.sources.isEmpty },
-            // What is stored is mapped, and so are the files of demo answers.
+            // Stored responses are mapped already, and so are the files of demo answers.
             RouteFeature("mapping", goesOn: [.stored, .demo]) { $0.request.mapping != nil },
             RouteFeature("errorMapping", goesOn: [.stored, .demo]) { $0.request.errorMapping != nil },
             // Faults are drawn together with a demo answer, and act when it is sent.
@@ -99,7 +99,7 @@ struct RouteFeature: Sendable {
         + everywhere("rules", "authorization", "withholdsAuthorization", "timeouts", "learners", "onClientAbort")
         // Of the stages of an order of sources, which only the waiting path sees: `sources` closes all ways before them.
         + everywhere("asksNobody")
-        // Only the waiting path fetches what is stored.
+        // Only the waiting path fetches a response to store it.
         + everywhere("collapse", "storeAs", "storesGet", "storesPost", "recordings")
 
     /// The features that are members of a request's ``CachePolicy`` and ``KeyRules``: a ready head is made under one

@@ -18,8 +18,9 @@ package final class ServiceRuntime: Sendable {
     private let fetches = Atomic<Int>(0)
     private let redirects = Atomic<Int>(0)
 
+    /// Makes the state of a service.
     /// - Parameters:
-    ///   - now: monotonic nanoseconds.
+    ///   - now: the monotonic time in nanoseconds.
     ///   - onReport: called on any loop.
     package init(
         name: String,
