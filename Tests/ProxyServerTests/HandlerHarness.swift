@@ -32,7 +32,7 @@ final class HandlerHarness: Sendable {
     let port: Int
     let clock = WallClock()
     let core: DownloadCore
-    let server: Server
+    let server: Server<ProxyHandler>
     let resolver: Resolver
     private let sink: AccessLogSink?
     private let loops: LoopGroup
@@ -47,6 +47,7 @@ final class HandlerHarness: Sendable {
     ///   - journal: told of each request, where it is on.
     ///   - lookup: what the name servers say.
     ///   - remembered: for how long that holds, in nanoseconds.
+    ///   - connections: what its clients' connections are made of.
     init(
         _ text: String,
         adminPort: Int? = nil,
@@ -55,7 +56,8 @@ final class HandlerHarness: Sendable {
         daemonLog: ServerLog = .nowhere,
         journal: Journal = Journal(),
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
-        remembered: UInt64 = 60_000_000_000
+        remembered: UInt64 = 60_000_000_000,
+        connections: ConnectionFactory = .plain
     ) async throws {
         let loops = try LoopGroup.start(count: 1)
         let pool = try IOPool(threads: 2)
@@ -96,7 +98,7 @@ final class HandlerHarness: Sendable {
             sink: sink,
             daemonLog: daemonLog
         )
-        await server.listen(on: socket, role: .proxy)
+        await server.listen(on: socket, role: .proxy, connections: connections)
         self.loops = loops
         self.pool = pool
         port = Int(socket.address.port)
@@ -113,8 +115,8 @@ final class HandlerHarness: Sendable {
     private func take(_ plan: RoutePlan) throws {
         plan.takeEffect()
         let isDone = Monitor(false)
-        server.forEachHandler(of: .proxy) { handler, _ in
-            (handler as? ProxyHandler)?.update(plan)
+        server.forEachHandler { handler, _ in
+            handler.update(plan)
             isDone.update { $0 = true }
         }
         guard isDone.wait(120, until: { $0 }) else { throw TestSupportError.timedOut("the reload") }
@@ -126,8 +128,8 @@ final class HandlerHarness: Sendable {
     /// What the handler says on its loop; blocks until it has.
     func ask<Value: Sendable>(_ question: @escaping @Sendable (ProxyHandler) -> Value) throws -> Value {
         let values = Monitor(Value?.none)
-        server.forEachHandler(of: .proxy) { handler, _ in
-            let value = (handler as? ProxyHandler).map(question)
+        server.forEachHandler { handler, _ in
+            let value = question(handler)
             values.update { $0 = value }
         }
         guard values.wait(120, until: { $0 != nil }), let value = values.read({ $0 }) else {
@@ -190,8 +192,7 @@ final class HandlerHarness: Sendable {
     /// The key that an item of a batch is asked for under, or the refusal; blocks until it is known.
     func batchKey(_ item: BatchItem) throws -> String {
         let text = Monitor(String?.none)
-        server.forEachHandler(of: .proxy) { handler, loop in
-            guard let handler = handler as? ProxyHandler else { return }
+        server.forEachHandler { handler, loop in
             do throws(BatchRefusal) {
                 switch try handler.unsent.batchRoute(item, on: loop) {
                 case .store(let ask, _): text.update { $0 = "\(ask.key) \(ask.path)" }
@@ -228,6 +229,7 @@ final class HandlerHarness: Sendable {
         journal: Journal = Journal(),
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         remembered: UInt64 = 60_000_000_000,
+        connections: ConnectionFactory = .plain,
         _ body: @escaping @Sendable (HandlerHarness) throws -> Void
     ) async throws {
         let harness = try await HandlerHarness(
@@ -238,7 +240,8 @@ final class HandlerHarness: Sendable {
             daemonLog: daemonLog,
             journal: journal,
             lookup: lookup,
-            remembered: remembered
+            remembered: remembered,
+            connections: connections
         )
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.server.drain(grace: 100_000_000)

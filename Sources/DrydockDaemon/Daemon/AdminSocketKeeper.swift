@@ -28,7 +28,7 @@ final class AdminSocketKeeper: Sendable {
     init(_ parts: DaemonParts) { self.parts = parts }
 
     /// Starts to watch the admin sockets of `server`, and to replace those whose files are removed.
-    func start(_ sockets: DaemonSockets, of server: Server, on loop: EventLoop) {
+    func start(_ sockets: DaemonSockets, of server: Server<ProxyHandler>, on loop: EventLoop) {
         guard sockets.admin.contains(where: \.ownsFile) else { return }
         state.withLock { $0.sockets = sockets.admin }
         let (mode, group) = (sockets.adminMode, sockets.adminGroup)
@@ -42,7 +42,7 @@ final class AdminSocketKeeper: Sendable {
     func stop() { turns.exchange(nil)?.cancel() }
 
     /// Looks once at every socket, and makes anew those whose files are gone.
-    private func look(_ server: Server, mode: UInt32, group: String?) async {
+    private func look(_ server: Server<ProxyHandler>, mode: UInt32, group: String?) async {
         for socket in state.withLock({ $0.sockets }) {
             let core = parts.core
             let made = try? await parts.files.run { () -> Result<ListeningSocket, ListeningError>? in
@@ -62,7 +62,7 @@ final class AdminSocketKeeper: Sendable {
         }
     }
 
-    private func put(_ new: ListeningSocket, insteadOf socket: ListeningSocket, _ server: Server) async {
+    private func put(_ new: ListeningSocket, insteadOf socket: ListeningSocket, _ server: Server<ProxyHandler>) async {
         state.withLock { state in
             state.trouble = nil
             for index in state.sockets.indices where state.sockets[index].descriptor == socket.descriptor {

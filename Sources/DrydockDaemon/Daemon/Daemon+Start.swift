@@ -229,7 +229,7 @@ extension Daemon {
 
     /// Measures in the background whether sendfile or copies are cheaper; it takes some milliseconds, so the first
     /// requests do not wait for it.
-    private static func learnSending(_ server: Server, _ logger: Logger) {
+    private static func learnSending(_ server: Server<ProxyHandler>, _ logger: Logger) {
         DetachedThread.run {
             do throws(SystemError) {
                 let costs = try LoopbackSending.measure()

@@ -99,7 +99,7 @@ final class DaemonContext: Sendable {
 
     let parts: DaemonParts
     let state: Mutex<State>
-    private let running = Mutex<Server?>(nil)
+    private let running = Mutex<Server<ProxyHandler>?>(nil)
 
     init(parts: DaemonParts, configuration: Configuration, plan: RoutePlan) {
         self.parts = parts
@@ -119,10 +119,10 @@ final class DaemonContext: Sendable {
     func untilLoopsTurned() async { _ = await server?.counters() }
 
     /// The server that runs; nil before the daemon listens, and after it has ended.
-    var server: Server? { running.withLock { $0 } }
+    var server: Server<ProxyHandler>? { running.withLock { $0 } }
 
     /// Replaces the running server by another one; nil ends it.
-    func replaceServer(with server: Server?) { running.exchange(server) }
+    func replaceServer(with server: Server<ProxyHandler>?) { running.exchange(server) }
 
     /// The addresses that clients connect to.
     var addresses: [String] { server?.addresses(.proxy).map(\.description) ?? [] }

@@ -125,7 +125,7 @@ final class Reloader: Sendable {
         // The settings come before the handlers, which look only once whether requests are logged and recorded.
         parts.logSettings.set(configuration.log)
         parts.journal.update(JournalSettings(configuration.journal), now: EventHub.wallTime())
-        context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+        context.server?.forEachHandler { handler, _ in handler.update(plan) }
         seeds.use(plan)
         context.server?.update(ServerSettings(configuration))
         schedules.update(configuration)
@@ -187,7 +187,7 @@ final class Reloader: Sendable {
                 state.plan = plan
                 state.demo = changed
             }
-            context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+            context.server?.forEachHandler { handler, _ in handler.update(plan) }
             seeds.use(plan)
             return old
         }
@@ -243,7 +243,7 @@ final class Reloader: Sendable {
             state.plan = plan
             return before
         }
-        context.server?.forEachHandler(of: .proxy) { handler, _ in (handler as? ProxyHandler)?.update(plan) }
+        context.server?.forEachHandler { handler, _ in handler.update(plan) }
         seeds.use(plan)
         return before
     }

@@ -44,14 +44,14 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// The lines of a request in a connection's buffer: valid only while the buffer is unchanged, so never stored.
+/// The lines of a request in a connection's memory: valid only while the buffer is unchanged, so never stored.
 /// Allocates nothing.
 public struct BorrowedLines: FieldLines {
     private let entries: [FieldEntry]
     // This is the connection's own read buffer, which does not change during the call of its handler.
     private let buffer: UnsafeRawBufferPointer
 
-    init(_ entries: [FieldEntry], in buffer: UnsafeRawBufferPointer) {
+    public init(_ entries: [FieldEntry], in buffer: UnsafeRawBufferPointer) {
         self.entries = entries
         self.buffer = buffer
     }

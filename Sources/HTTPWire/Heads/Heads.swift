@@ -128,6 +128,14 @@ public struct FieldEntry: Sendable, Equatable {
     public var valueLength: UInt32
     public var known: KnownField
 
+    public init(nameOffset: UInt32, nameLength: UInt32, valueOffset: UInt32, valueLength: UInt32, known: KnownField) {
+        self.nameOffset = nameOffset
+        self.nameLength = nameLength
+        self.valueOffset = valueOffset
+        self.valueLength = valueLength
+        self.known = known
+    }
+
     @inline(__always)
     public func name(in buffer: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         buffer.part(Int(nameOffset)..<Int(nameOffset) + Int(nameLength))

@@ -53,7 +53,7 @@ extension Connection: HotSender {
         let owner = owner.takeUnretainedValue()
         queueRest(prepared, dynamic, end, written: written)
         output.append(body.rest(after: max(0, written - headCount), owner: owner))
-        var entry = records.borrowedEntry(record, parser, in: input.bytes)
+        var entry = records.borrowedEntry(record, HotRequest(parser, buffer: input.bytes))
         entry.own()
         pendingHot = PendingHot(
             entry: entry,
@@ -121,7 +121,7 @@ extension Connection: HotSender {
         context.counters.add(.answers(record.status))
         context.counters.add(.cache(record.cache))
         guard context.isLogging, let log = context.log else { return }
-        var entry = records.borrowedEntry(record, parser, in: input.bytes)
+        var entry = records.borrowedEntry(record, HotRequest(parser, buffer: input.bytes))
         entry.bytes = bodyBytes
         entry.duration = Monotonic.now() &- requestBegan
         log.write(entry)
@@ -217,24 +217,23 @@ extension Connection: HotSender {
     /// The last byte of the answer has been written.
     private func answerDone() {
         finishRecord(isAborted: current?.state == .failed)
-        let body = current?.knownBody
+        var unread = ConnectionState.Unread.nothing
+        if let body = current?.knownBody, !body.isComplete {
+            unread = body.mayBeDrained(limit: RequestBody.unreadLimit) ? .little : .much
+        }
         let exchange = current
         current = nil
         exchange?.connectionEnded()
-        var unread = ConnectionState.Unread.nothing
-        if let body, !body.isComplete {
-            unread = body.mayBeDrained(limit: RequestBody.unreadLimit) ? .little : .much
-        }
         let action = state.answerWritten(
             unread: unread,
             hasInput: !input.isEmpty,
             isDraining: context.isDraining
         )
-        if action == .drain, let body {
-            leftover = body
+        if action != .drain {
+            content = nil
+        } else {
             leftoverBudget = RequestBody.unreadLimit
             waitingSince = Monotonic.coarse()
-            body.reattach(to: self)
         }
         perform(action)
     }
@@ -436,7 +435,7 @@ extension Connection: ExchangeCarrier {
     func detach(unsent: [UInt8]) -> DetachedTransport? {
         guard !state.isOver, let exchange = current else { return nil }
         let received = Array(input.bytes)
-        var waitedFor = WaitedFor(kind: .tunnel, client: records.client, since: exchange.startedAt)
+        var waitedFor = WaitedFor(kind: .tunnel, client: client.name, since: exchange.startedAt)
         waitedFor.request = WaitedFor.text(exchange.request.method.name, .string(exchange.request.target))
         _ = state.end(.taken)
         letGo()
@@ -446,7 +445,7 @@ extension Connection: ExchangeCarrier {
             if let error { exchange.outcome.error = error }
             let extent = AnswerExtent(bytes: sent, unsent: 0, began: requestBegan)
             records.record(exchange, extent, isAborted: false)
-            releasePlace()
+            leaveLoop()
         }
     }
 
@@ -454,17 +453,10 @@ extension Connection: ExchangeCarrier {
 
     func endWithClient() { if state.sawEnd { context.runSoon(self) } }
 
-    func keep(_ outgoing: OutgoingFields) { lastOutgoing = parser.pointee.keepsFields ? outgoing : nil }
-
     // MARK: - The request's body
 
-    var sawEnd: Bool { state.sawEnd }
-
-    func inputChanged() { updateInterest() }
-
-    func endsWithoutRest() { context.runSoon(self) }
-
-    func refused(_ error: WireError) {
+    /// The bytes are no acceptable body; no request can follow them.
+    func refuseContent(_ error: WireError) {
         state.keepAlive = false
         context.counters.add(.errorWire)
         tell(.malformed, error)

@@ -2,10 +2,11 @@
 
 package import EventLoop
 import HTTPWire
+import ServiceCore
 
 /// Loop-bound. HTTP/1.1 and 1.0: one request after the other, answers in order. What it does when something happens,
 /// its ``ConnectionState`` says.
-package final class Connection: IOHandler, LoopMember {
+package final class Connection: ClientConnection, IOHandler {
     /// An answer that was written in part on the hot path.
     struct PendingHot {
         let entry: AccessEntry
@@ -14,13 +15,6 @@ package final class Connection: IOHandler, LoopMember {
         let owner: AnyObject
     }
 
-    package nonisolated let loop: EventLoop
-    package let context: LoopContext
-    package let peer: SocketAddress
-    package let listener: ListenerInfo
-    let handler: any ExchangeHandler
-    let records: AnswerRecords
-    let transport: any ByteTransport
     /// Whether the transport ever holds bytes that raise no readiness.
     private let readsAhead: Bool
     /// What the transport watches, here so that a look at it needs no reference.
@@ -38,18 +32,15 @@ package final class Connection: IOHandler, LoopMember {
     @exclusivity(unchecked) var framing = HTTP1Framing()
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) var pendingHot: PendingHot?
-    /// A body that an early answer left unread.
-    var leftover: RequestBody?
-    /// What of it may still be read.
+    /// The content of the request under way, or of one whose early answer left it unread.
+    var content: HTTP1Content?
+    /// What of it may still be read away.
     var leftoverBudget = 0
-    /// The outgoing fields of the last forwarded request, reused if the next request has the same fields.
-    var lastOutgoing: OutgoingFields?
     /// Bytes written since the connection began.
     var sent: UInt64 = 0
     /// The version of the request under way.
     var version = HTTPVersion.http11
     var isProcessing = false
-    var isQueued = false
     /// More than the request under way has been read.
     var isFollowed = false
     /// Answers of this callback wait in the loop's ``JoinedAnswers``.
@@ -59,43 +50,22 @@ package final class Connection: IOHandler, LoopMember {
     var requestBegan: UInt64 = 0
     /// When the present wait began, monotonic nanoseconds.
     var waitingSince: UInt64
-    var position: Int?
-    private let isCounted: Bool
-    /// It was not admitted, and is only told why.
-    private var isTurnedAway = false
+    /// The hot path may answer: it knows services of this daemon alone.
+    private let answersAtOnce: Bool
 
     /// Begins the transport, and owns it.
-    /// - Parameter isCounted: the connection holds a place in the limits and in the loop's load.
-    init(
-        on loop: isolated EventLoop,
-        context: LoopContext,
-        handler: any ExchangeHandler,
-        transport: any ByteTransport,
-        peer: SocketAddress,
-        listener: ListenerInfo,
-        isCounted: Bool
-    ) {
-        self.loop = loop
-        self.context = context
-        self.handler = handler
-        self.transport = transport
-        self.peer = peer
-        self.listener = listener
-        self.isCounted = isCounted
+    init(on loop: isolated EventLoop, _ parts: ConnectionParts) {
+        let (context, transport) = (parts.context, parts.transport)
         readsAhead = transport.readsAhead
         output = OutputQueue(copiesMemory: transport.copiesMemory)
-        records = AnswerRecords(
-            client: peer.isUnix ? "unix" : peer.host,
-            isRecorded: listener.role == .proxy,
-            context: context
-        )
         parser = .allocate(capacity: 1)
         parser.initialize(to: RequestParser(limits: context.settings.head))
         input = ReadBuffer(pool: context.blocks)
         waitingSince = Monotonic.coarse()
+        answersAtOnce = parts.client.connection.authority == nil
+        super.init(on: loop, parts, carriage: .http1)
         transport.begin(on: loop, self)
-        context.add(self)
-        context.counters.add(.connectionsAccepted)
+        joinLoop()
         updateInterest()
     }
 
@@ -108,8 +78,7 @@ package final class Connection: IOHandler, LoopMember {
         if readiness == .write { flush() } else { read() }
     }
 
-    /// Called by the loop for work that the connection has deferred.
-    func runAgain() {
+    override func runAgain() {
         if !output.isEmpty, !state.isBlocked { flush() }
         if readsAhead, watched.contains(.read), transport.hasPending { read() }
         process()
@@ -179,47 +148,33 @@ package final class Connection: IOHandler, LoopMember {
         guard state.end(.closed) else { return }
         letGo()
         transport.close(resets: resets)
-        releasePlace()
+        leaveLoop()
     }
 
     /// Nothing is read or written here any more.
     func letGo() {
         transport.stop()
         input.release()
-        leftover = nil
+        content = nil
         let exchange = current
         current = nil
         exchange?.connectionEnded()
     }
 
-    /// Tells a connection that has no place in the limits why, and ends it.
-    func turnAway(_ problem: Problem) {
-        isTurnedAway = true
-        refuse(problem)
-    }
-
-    /// Gives back the connection's place in the limits.
-    func releasePlace() {
-        context.counters.add(.connectionsClosed)
-        context.remove(self)
-        if isTurnedAway { context.limits.leaveRefused() }
-        guard isCounted else { return }
-        loop.connections.add(-1)
-        context.limits.leave(peer)
-    }
+    override func turnAway(_ problem: Problem) { refuse(problem) }
 
     // MARK: - Draining the daemon
 
-    func drainBegan() {
+    override func drainBegan() {
         perform(state.drainBegan(hasInput: !input.isEmpty))
         current?.drainBegan()
     }
 
-    var waitedFor: WaitedFor? {
+    override var waitedFor: WaitedFor? {
         guard state.isAwaited(hasInput: !input.isEmpty) else { return nil }
         var result = WaitedFor(
-            kind: listener.role == .admin ? .command : .request,
-            client: records.client,
+            kind: client.listener.role == .admin ? .command : .request,
+            client: client.name,
             since: requestBegan == 0 ? waitingSince : requestBegan
         )
         if let pendingHot {
@@ -234,9 +189,44 @@ package final class Connection: IOHandler, LoopMember {
         return result
     }
 
-    func cut() {
+    override func cut() {
         finishRecord(isAborted: true)
         close()
+    }
+
+    // MARK: - Deadlines
+
+    /// Checked by one sweep per loop: nothing is paid per request.
+    override func sweep(now: UInt64, elapsed: UInt64) {
+        let settings = context.settings
+        let late = state.late(
+            // The coarse clock, which `waitingSince` is read from, may be ahead by nothing and behind by a tick.
+            waited: now > waitingSince ? now - waitingSince : 0,
+            ConnectionState.Deadlines(
+                head: settings.headTimeout,
+                idle: settings.idle,
+                drain: settings.bodyGrace,
+                linger: settings.linger
+            ),
+            hasHeadBytes: input.count > 2,
+            isHungUp: transport.isHungUp,
+            isBodyLate: current?.knownBody?.isLate(elapsed: elapsed, settings) ?? false
+        )
+        switch late {
+        case .nothing: break
+        case .head: headIsLate()
+        case .request, .end: close()
+        case .client: clientLeft()
+        case .drain: linger()
+        case .reading:
+            context.counters.add(.errorTimeout)
+            cutAnswer(resets: true)
+        case .body:
+            // The handler learns of it as a failed body and may still answer.
+            context.counters.add(.errorTimeout)
+            state.keepAlive = false
+            current?.knownBody?.fail(.tooSlow)
+        }
     }
 
     // MARK: - What an answer leaves behind
@@ -253,8 +243,6 @@ package final class Connection: IOHandler, LoopMember {
         }
     }
 }
-
-@available(*, unavailable) extension Connection: Sendable {}
 
 // MARK: - Reading
 
@@ -349,7 +337,7 @@ extension Connection {
 
     private func answeredAtOnce(_ bytes: UnsafeRawBufferPointer, _ length: Int) throws(WireError) -> Bool {
         let request = HotRequest(parser, buffer: bytes)
-        guard request.isBare else { return false }
+        guard request.isBare, answersAtOnce else { return false }
         version = request.version
         state.keepAlive = request.keepAlive && !context.isDraining
         isFollowed = bytes.count > length
@@ -384,19 +372,25 @@ extension Connection {
         input.consume(length)
         parser.pointee.reset()
         if state.sawEnd, isForTunnel { return clientLeft() }
+        var body: RequestBody?
+        if framing != .none {
+            let content = HTTP1Content(framing, of: self)
+            self.content = content
+            body = RequestBody(content, framing, expectsContinue: expectsContinue)
+        }
         let exchange = Exchange(
             id: context.nextExchange(),
             request: head,
             target: target,
             framing: framing,
+            body: body,
             carrier: self,
-            expectsContinue: expectsContinue,
-            from: peer,
-            over: listener,
+            of: client,
             startedAt: requestBegan,
             in: context
         )
         current = exchange
+        client.repeatsFields = parser.pointee.keepsFields
         self.framing = HTTP1Framing()
         if isForTunnel { exchange.endsWithClient = true }
         perform(state.requestBegan())
@@ -433,7 +427,7 @@ extension Connection {
         let reason = trouble == .malformed ? error.detail : ""
         context.daemonLog.tell(
             trouble,
-            [("client", records.client), ("listener", "\(listener.address)"), ("error", reason)]
+            [("client", client.name), ("listener", "\(client.listener.address)"), ("error", reason)]
         )
     }
 
@@ -447,7 +441,7 @@ extension Connection {
         head.fields.set(.contentLength, String(body.count))
         head.fields.set(.connection, "close")
         head.fields.set(.date, context.dateText())
-        var entry = AccessEntry(client: records.client, method: "-", target: .string("-"), status: problem.status)
+        var entry = AccessEntry(client: client.name, method: "-", target: .string("-"), status: problem.status)
         entry.error = problem.detail
         if context.log?.needsID == true {
             let id = context.nextRequestID()
@@ -466,60 +460,27 @@ extension Connection {
     // MARK: - An unread body after an early answer (RFC 9112 section 9.3)
 
     func drainLeftover() {
-        guard state.phase == .draining, let leftover else { return }
+        guard state.phase == .draining, let content else { return }
         do throws(WireError) {
-            leftoverBudget -= try leftover.discard(limit: leftoverBudget)
+            leftoverBudget -= try content.discard(limit: leftoverBudget)
         } catch {
             context.counters.add(.errorWire)
             tell(.malformed, error)
             return linger()
         }
         let action = state.drained(
-            isComplete: leftover.isComplete,
+            isComplete: content.isComplete,
             isTooLong: leftoverBudget <= 0,
             hasInput: !input.isEmpty,
             isDraining: context.isDraining
         )
-        if leftover.isComplete { self.leftover = nil }
+        if content.isComplete { self.content = nil }
         perform(action)
     }
 
     // MARK: - Deadlines
 
-    /// Checked by one sweep per loop: nothing is paid per request.
-    func sweep(now: UInt64, elapsed: UInt64) {
-        let settings = context.settings
-        let late = state.late(
-            // The coarse clock, which `waitingSince` is read from, may be ahead by nothing and behind by a tick.
-            waited: now > waitingSince ? now - waitingSince : 0,
-            ConnectionState.Deadlines(
-                head: settings.headTimeout,
-                idle: settings.idle,
-                drain: settings.bodyGrace,
-                linger: settings.linger
-            ),
-            hasHeadBytes: input.count > 2,
-            isHungUp: transport.isHungUp,
-            isBodyLate: current?.knownBody?.isLate(elapsed: elapsed, settings) ?? false
-        )
-        switch late {
-        case .nothing: break
-        case .head: headIsLate()
-        case .request, .end: close()
-        case .client: clientLeft()
-        case .drain: linger()
-        case .reading:
-            context.counters.add(.errorTimeout)
-            cutAnswer(resets: true)
-        case .body:
-            // The handler learns of it as a failed body and may still answer.
-            context.counters.add(.errorTimeout)
-            state.keepAlive = false
-            current?.knownBody?.fail(.tooSlow)
-        }
-    }
-
-    private func headIsLate() {
+    fileprivate func headIsLate() {
         context.counters.add(.errorTimeout)
         refuse(
             Problem(

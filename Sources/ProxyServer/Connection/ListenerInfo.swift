@@ -1,6 +1,7 @@
 // The listener at which a connection came in, and what it is for.
 
 package import EventLoop
+package import ServiceCore
 
 /// What a listener is for.
 package enum ListenerRole: Sendable, Hashable {
@@ -14,9 +15,12 @@ package enum ListenerRole: Sendable, Hashable {
 package final class ListenerInfo: Sendable {
     package let role: ListenerRole
     package let address: SocketAddress
+    /// Whether others can read along.
+    package let security: ConnectionContext.Security
 
-    package init(role: ListenerRole, address: SocketAddress) {
+    package init(role: ListenerRole, address: SocketAddress, security: ConnectionContext.Security = .plain) {
         self.role = role
         self.address = address
+        self.security = security
     }
 }

@@ -1,7 +1,5 @@
-// The body of a request, and the read buffer of the connection that it is decoded out of when somebody asks for it: it
-// is never buffered whole.
+// The body of a request, as handlers and transfers pull it, whatever carries it: it is never buffered whole.
 
-import EventLoop
 package import HTTPWire
 package import Upstream
 
@@ -40,16 +38,17 @@ package enum RequestBodyRead: Sendable, Equatable {
     case failed(RequestBodyError)
 }
 
-/// Loop-bound. Nothing is read from the socket while 64 KiB wait here.
+/// Loop-bound. What was not pulled waits with the carrier, which bounds it.
 package final class RequestBody {
     /// What an unread body may cost before the connection is closed instead, in bytes.
     static let unreadLimit = 64 << 10
 
-    /// The input that the body is read from; nil once the exchange is over.
-    private var input: (any RequestBodyInput)?
-    private var decoder: BodyDecoder
-    /// Bytes at the front of the read buffer that are content, and not handed out yet.
-    private var undelivered = 0
+    /// What the body is read from; nil if the head announces none, and once the exchange is over.
+    private var content: (any RequestContent)?
+    /// The announced length in bytes; nil if the head does not say it.
+    private let length: UInt64?
+    /// There is nothing more to hand out, as far as that was known when the exchange ended.
+    private var wasComplete: Bool
     /// Why the body ended early; nil if it has not.
     package private(set) var failure: RequestBodyError?
     /// The client waits for a 100 before it sends.
@@ -64,43 +63,37 @@ package final class RequestBody {
     /// Called on the loop when a pull that had to wait should be made again. Cleared at the end of the exchange.
     package var onAvailable: (() -> Void)?
 
-    init(input: (any RequestBodyInput)?, framing: BodyFraming, expectsContinue: Bool) {
-        self.input = input
-        decoder = BodyDecoder(framing, side: .request)
+    init(_ content: (any RequestContent)?, _ framing: BodyFraming, expectsContinue: Bool) {
+        self.content = content
+        length = if case .length(let length) = framing { length } else { nil }
+        wasComplete = content == nil
         awaitsContinue = expectsContinue && framing != .none && framing != .length(0)
     }
 
     /// The whole body has been handed out.
-    package var isComplete: Bool { decoder.isComplete && undelivered == 0 }
+    package var isComplete: Bool { content?.isComplete ?? wasComplete }
 
     /// Somebody waits for more of it.
     var isAwaited: Bool { isWanted }
 
     /// The trailers, once complete.
-    package var trailers: Fields { decoder.trailers }
+    package var trailers: Fields { content?.trailers ?? Fields() }
 
     /// Copies the next content into `target`.
     package func pull(into target: UnsafeMutableRawBufferPointer) -> RequestBodyRead {
         wasPulled = true
         isWanted = false
         if let failure { return .failed(failure) }
-        do throws(WireError) {
-            guard try findContent() else {
-                if decoder.isComplete { return .end }
-                return wait()
-            }
-        } catch {
-            input?.refused(error)
+        guard let content else { return .end }
+        let count: Int
+        do throws(WireError) { count = try content.read(into: target) } catch {
             fail(.wire(error))
             return .failed(.wire(error))
         }
-        guard let input else { return .failed(.clientGone) }
-        let count = min(undelivered, target.count)
-        target.copyMemory(from: input.input.bytes.part(0..<count))
-        input.input.consume(count)
-        undelivered -= count
+        guard count > 0 else { return content.isComplete ? .end : wait(for: content) }
+        // A client that sends without waiting needs no 100 any more.
+        awaitsContinue = false
         delivered += UInt64(count)
-        input.inputChanged()
         return .bytes(count)
     }
 
@@ -134,10 +127,7 @@ package final class RequestBody {
     // MARK: - For the connection
 
     /// New bytes were read.
-    func inputArrived() {
-        guard isWanted, let input, !input.input.isEmpty else { return }
-        notify()
-    }
+    func inputArrived() { if isWanted, content?.hasArrived == true { notify() } }
 
     /// Ends the body with an error; a waiting reader gets the error.
     func fail(_ error: RequestBodyError) {
@@ -147,20 +137,16 @@ package final class RequestBody {
 
     /// The exchange is over.
     func detach(_ error: RequestBodyError) {
-        input = nil
+        wasComplete = isComplete
+        content = nil
         fail(error)
         onAvailable = nil
-    }
-
-    func reattach(to input: any RequestBodyInput) {
-        self.input = input
-        if failure == .clientGone { failure = nil }
     }
 
     /// Whether reading the rest away is allowed and promises to be short.
     func mayBeDrained(limit: Int) -> Bool {
         if awaitsContinue { return false }
-        if case .length(let length) = decoder.framing { return length - min(delivered, length) <= UInt64(limit) }
+        if let length { return length - min(delivered, length) <= UInt64(limit) }
         return failure == nil || failure == .clientGone
     }
 
@@ -172,18 +158,6 @@ package final class RequestBody {
         !isComplete && !wasPulled && !mayBeDrained(limit: Self.unreadLimit)
     }
 
-    /// Drops the content in the read buffer; returns its count of bytes.
-    func discard(limit: Int) throws(WireError) -> Int {
-        var dropped = 0
-        while dropped <= limit, try findContent(), let input {
-            dropped += undelivered
-            input.input.consume(undelivered)
-            delivered += UInt64(undelivered)
-            undelivered = 0
-        }
-        return dropped
-    }
-
     /// Counts the time that the client is waited for, and compares the rate.
     func isLate(elapsed: UInt64, _ settings: ServerSettings) -> Bool {
         guard isWanted, failure == nil else { return false }
@@ -192,36 +166,15 @@ package final class RequestBody {
         return Double(delivered) < Double(settings.bodyRate) * Double(waited) / 1e9
     }
 
-    // MARK: - Decoding
-
-    /// Moves content to the front of the read buffer; false if there is none now.
-    private func findContent() throws(WireError) -> Bool {
-        while undelivered == 0 {
-            guard let input, !decoder.isComplete, !input.input.isEmpty else { return false }
-            let step = try decoder.next(input.input.bytes, from: 0)
-            switch step {
-            case .data(let range):
-                input.input.consume(range.lowerBound)
-                undelivered = range.count
-                // A client that sends without waiting needs no 100 any more.
-                awaitsContinue = false
-            case .needMore(let consumed), .finished(let consumed):
-                input.input.consume(consumed)
-            }
-        }
-        return true
-    }
-
-    private func wait() -> RequestBodyRead {
-        guard let input else { return .failed(.clientGone) }
-        if input.sawEnd {
+    private func wait(for content: any RequestContent) -> RequestBodyRead {
+        if content.sawEnd {
             failure = .clientGone
-            input.endsWithoutRest()
+            content.endsWithoutRest()
             return .failed(.clientGone)
         }
         isWanted = true
-        if claimContinue() { input.sendContinue() }
-        input.inputChanged()
+        if claimContinue() { content.sendContinue() }
+        content.readMore()
         return .wait
     }
 
@@ -245,101 +198,3 @@ extension RequestBody: RequestBodySource {
         }
     }
 }
-
-// MARK: - The bytes that a connection has read and not used yet
-
-/// A pool of read buffers of one size; loop-bound. Idle connections hold no block.
-final class BlockPool {
-    let blockSize: Int
-    // The first free block; each holds the address of the next in its first word. Owned by the pool until taken; freed
-    // in deinit.
-    private var free: UnsafeMutableRawPointer?
-    private var count = 0
-    private static let limit = 64
-
-    init(blockSize: Int) { self.blockSize = blockSize }
-
-    deinit { while count > 0 { take().deallocate() } }
-
-    // Owned by the caller until given back.
-    func take() -> UnsafeMutableRawPointer {
-        guard let block = free else { return .allocate(byteCount: blockSize, alignment: 16) }
-        free = block.load(as: UnsafeMutableRawPointer?.self)
-        count -= 1
-        return block
-    }
-
-    // Ownership comes back to the pool.
-    func give(_ block: UnsafeMutableRawPointer) {
-        guard count < Self.limit else { return block.deallocate() }
-        block.storeBytes(of: free, as: UnsafeMutableRawPointer?.self)
-        free = block
-        count += 1
-    }
-}
-
-@available(*, unavailable) extension BlockPool: Sendable {}
-
-/// A window over one block; loop-bound. The owner calls `release` before it goes.
-///
-/// A class, since a value in a connection would pay for a check of exclusive access with every use.
-final class ReadBuffer {
-    // A block of the pool, ours from the first `room` to `release`.
-    private var block: UnsafeMutableRawPointer?
-    private var start = 0
-    private var end = 0
-    private let pool: BlockPool
-
-    init(pool: BlockPool) { self.pool = pool }
-
-    var count: Int { end - start }
-    var isEmpty: Bool { start == end }
-    var isFull: Bool { count == pool.blockSize }
-
-    /// The bytes that were read and not consumed; valid until the next mutation.
-    var bytes: UnsafeRawBufferPointer {
-        // Valid until the next mutation, as said above.
-        UnsafeRawBufferPointer(start: block.map { UnsafeRawPointer($0 + start) }, count: count)
-    }
-
-    /// Reads once, after the bytes that are there. The buffer must not be full.
-    func read(from transport: any ByteTransport) -> IOResult {
-        let result = transport.read(into: room())
-        if case .bytes(let count) = result { end += count }
-        return result
-    }
-
-    /// The free space for a read, after the bytes that are there; moves these to the front when little space is left.
-    private func room() -> UnsafeMutableRawBufferPointer {
-        let block = self.block ?? pool.take()
-        self.block = block
-        if start == end {
-            start = 0
-            end = 0
-        } else if start > 0, pool.blockSize - end < 8192 {
-            block.copyMemory(from: block + start, byteCount: count)
-            end -= start
-            start = 0
-        }
-        // The part of the block that holds nothing.
-        return UnsafeMutableRawBufferPointer(start: block + end, count: pool.blockSize - end)
-    }
-
-    func consume(_ count: Int) {
-        start += min(count, self.count)
-        if start == end {
-            start = 0
-            end = 0
-        }
-    }
-
-    /// Gives the block back to the pool; bytes in it are dropped.
-    func release() {
-        if let block { pool.give(block) }
-        block = nil
-        start = 0
-        end = 0
-    }
-}
-
-@available(*, unavailable) extension ReadBuffer: Sendable {}

@@ -18,8 +18,7 @@ package final class Exchange {
     package let request: RequestHead
     package let target: RequestTarget
     package let framing: BodyFraming
-    package let peer: SocketAddress
-    package let listener: ListenerInfo
+    package let client: ConnectedClient
     /// When the head was complete, monotonic nanoseconds.
     package let startedAt: UInt64
     /// The body of the request. If none was announced, it is made at the first use.
@@ -63,15 +62,15 @@ package final class Exchange {
     private var drainAction: (() -> Void)?
     private var roomWaiter: UnsafeContinuation<Void, Never>?
 
+    /// - Parameter body: nil if the head announces none.
     init(
         id: UInt64,
         request: RequestHead,
         target: RequestTarget,
         framing: BodyFraming,
+        body: RequestBody?,
         carrier: any ExchangeCarrier,
-        expectsContinue: Bool,
-        from peer: SocketAddress,
-        over listener: ListenerInfo,
+        of client: ConnectedClient,
         startedAt: UInt64,
         in context: LoopContext
     ) {
@@ -80,11 +79,8 @@ package final class Exchange {
         self.target = target
         self.framing = framing
         self.carrier = carrier
-        if framing != .none {
-            knownBody = RequestBody(input: carrier, framing: framing, expectsContinue: expectsContinue)
-        }
-        self.peer = peer
-        self.listener = listener
+        knownBody = body
+        self.client = client
         self.startedAt = startedAt
         self.context = context
     }
@@ -92,17 +88,17 @@ package final class Exchange {
     /// The body of the request; an empty one where none was announced.
     package var requestBody: RequestBody {
         if let knownBody { return knownBody }
-        let body = RequestBody(input: carrier, framing: framing, expectsContinue: false)
+        let body = RequestBody(nil, .none, expectsContinue: false)
         if carrier == nil { body.detach(.clientGone) }
         knownBody = body
         return body
     }
 
-    /// The outgoing fields of the connection's last forwarded request.
-    var lastOutgoing: OutgoingFields? { carrier?.lastOutgoing }
+    package var peer: SocketAddress { client.peer }
+    package var listener: ListenerInfo { client.listener }
 
-    /// Keeps that for the next request, where the parser keeps the fields, too: else they could not be the same again.
-    func keep(_ outgoing: OutgoingFields) { carrier?.keep(outgoing) }
+    /// Keeps the outgoing fields for the next request, if that may have the same fields in the same memory.
+    func keep(_ outgoing: OutgoingFields) { client.lastOutgoing = client.repeatsFields ? outgoing : nil }
 
     /// From now on a client that has ended its sending side counts as gone, even if it did so before.
     func endWithClient() {
@@ -297,11 +293,14 @@ extension Exchange {
         finish()
     }
 
+    /// The target as logs and the journal show it.
+    var shownTarget: String { LoggedReferer.text(client.connection.shown(request.target), context.secrets) }
+
     /// Tells the daemon's log of something that was refused, or has failed, and why.
     func tell(_ trouble: ClientTrouble, _ reason: String) {
         var facts = [
-            ("client", peer.isUnix ? "unix" : peer.host),
-            ("target", LoggedReferer.text(request.target, context.secrets)),
+            ("client", client.name),
+            ("target", shownTarget),
         ]
         facts.append(("service", outcome.route))
         // The log has the addresses that name servers gave; problem documents leave them out.
@@ -321,7 +320,7 @@ extension Exchange {
     /// - Parameter head: of the answer; nil where a problem document has answered.
     func tell(_ bodies: BodyLog, _ match: RouteMatch, _ head: ResponseHead?) {
         let names = [("service", match.route.label), ("endpoint", match.endpoint.name)]
-        let target = [("target", LoggedReferer.text(request.target, context.secrets))]
+        let target = [("target", shownTarget)]
         let status = [("status", status.map { "\($0)" } ?? "")]
         context.daemonLog.tellBodies(
             requestID.text,
@@ -337,8 +336,8 @@ extension Exchange {
         trace.say(
             "request",
             [
-                ("client", peer.isUnix ? "unix" : peer.host), ("method", request.method.name),
-                ("target", LoggedReferer.text(request.target, context.secrets)),
+                ("client", client.name), ("method", request.method.name),
+                ("target", shownTarget),
                 ("host", request.fields.first(.host) ?? ""),
             ]
         )
@@ -449,7 +448,7 @@ final class DelayedExchange: SynchronousResponder {
 // MARK: - Handlers
 
 /// Answers requests; loop-bound, one per loop and listener role.
-package protocol ExchangeHandler: AnyObject {
+package protocol ExchangeHandler: AnyObject, SendableMetatype {
     /// The hot path: synchronous, from the read callback, without a task or an allocation.
     ///
     /// Answers now through `sender` and returns what that came to, or returns `.notMine` and leaves the request to

@@ -15,11 +15,12 @@ package enum ExchangeAbort: Equatable {
     case close
 }
 
-/// Carries one exchange after the other to their client: a connection of HTTP/1.1. Loop-bound.
+/// Carries an exchange to its client: a connection of HTTP/1.1, which carries one after the other, or what stands for
+/// one of many that a connection carries at a time. Loop-bound.
 ///
 /// An exchange calls head, content and end in this order, and knows nothing of framing, of the connection or of its
 /// socket. Each call but `queuedBytes` may end the carrier, which then calls ``Exchange/connectionEnded()``.
-protocol ExchangeCarrier: RequestBodyInput {
+protocol ExchangeCarrier: AnyObject {
     /// Bytes that wait to be taken by the client.
     var queuedBytes: Int { get }
 
@@ -79,10 +80,6 @@ protocol ExchangeCarrier: RequestBodyInput {
 
     /// From now on a client that has ended its sending side counts as gone, even if it did so before.
     func endWithClient()
-    /// The outgoing fields of the last forwarded request, reused if the next request has the same fields.
-    var lastOutgoing: OutgoingFields? { get }
-    /// Keeps that for the next request, where it could have the same fields.
-    func keep(_ outgoing: OutgoingFields)
 }
 
 extension ExchangeCarrier {
@@ -103,19 +100,26 @@ enum BrokenPart {
     case surplus(BodyPiece)
 }
 
-/// Where the bytes of a request's body come from, as ``RequestBody`` asks for them; loop-bound.
-protocol RequestBodyInput: AnyObject {
-    /// What was read and not used yet.
-    var input: ReadBuffer { get }
-    /// The client has ended its side.
+/// The content of one request, out of whatever carries it; loop-bound. Its ``RequestBody`` holds it until the exchange is
+/// over.
+protocol RequestContent: AnyObject {
+    /// Copies the next content to the beginning of `target`, and takes what is around it away.
+    /// - Returns: the count of bytes; 0 if there are none now, or no more.
+    /// - Throws: that the bytes are no acceptable content, after which no request can follow. The carrier knows it.
+    func read(into target: UnsafeMutableRawBufferPointer) throws(WireError) -> Int
+    /// All content was read.
+    var isComplete: Bool { get }
+    /// The trailers, once complete.
+    var trailers: Fields { get }
+    /// Bytes have come that were not read yet.
+    var hasArrived: Bool { get }
+    /// The client has ended its side, or its part of the exchange.
     var sawEnd: Bool { get }
-    /// Some of `input` was used, or more of it is wanted.
-    func inputChanged()
-    /// The rest does not come. The carrier ends soon, and not now: that would end whoever asks.
+    /// Somebody waits for more content.
+    func readMore()
+    /// The rest does not come. The carrier ends the exchange soon, and not now: that would end whoever asks.
     func endsWithoutRest()
-    /// The bytes are no acceptable body; no request can follow them.
-    func refused(_ error: WireError)
-    /// Tells the client to send its body (RFC 9110 section 10.1.1).
+    /// Tells the client to send its content (RFC 9110 section 10.1.1).
     func sendContinue()
 }
 

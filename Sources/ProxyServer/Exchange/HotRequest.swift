@@ -7,7 +7,7 @@ package struct HotRequest: ~Copyable {
     /// The method is GET.
     package let isGet: Bool
     package let version: HTTPVersion
-    // Target and host lie in the connection's own read buffer, which stays as it is during the call.
+    // Target and host lie in the carrier's own memory, which stays as it is during the call.
     /// The target exactly as received.
     package let target: UnsafeRawBufferPointer
     /// The value of Host without surrounding whitespace.
@@ -17,14 +17,20 @@ package struct HotRequest: ~Copyable {
     package let keepAlive: Bool
     /// The request has no body, expects and upgrades nothing, and its target is as it is matched.
     let isBare: Bool
-    // The connection's own, which holds both and changes neither during the call.
-    private let parser: UnsafeMutablePointer<RequestParser>
-    private let buffer: UnsafeRawBufferPointer
+    private let head: Head
 
-    /// The parser and the bytes that it has read a whole head in stay as they are while this is used.
+    /// Where the rest of the head is, which few requests are asked for: copied values would have their references counted
+    /// for each of them.
+    private enum Head {
+        // The connection's own, which holds both and changes neither during the call.
+        case parsed(UnsafeMutablePointer<RequestParser>, UnsafeRawBufferPointer)
+        // Held by the carrier during the call.
+        case decoded(Unmanaged<DecodedHead>)
+    }
+
+    /// A head of HTTP/1.1. The parser and the bytes that it has read a whole head in stay as they are while this is used.
     init(_ parser: UnsafeMutablePointer<RequestParser>, buffer: UnsafeRawBufferPointer) {
-        self.parser = parser
-        self.buffer = buffer
+        head = .parsed(parser, buffer)
         isGet = if case .get = parser.pointee.method { true } else { false }
         version = parser.pointee.version
         target = buffer.part(parser.pointee.targetRange)
@@ -37,11 +43,118 @@ package struct HotRequest: ~Copyable {
             }
     }
 
-    package var method: Method { parser.pointee.method }
+    /// A head of another form. It is held, and stays as it is, while this is used.
+    /// - Parameter isBare: as the member.
+    init(_ decoded: DecodedHead, isBare: Bool) {
+        head = .decoded(.passUnretained(decoded))
+        isGet = decoded.method == .get
+        version = .http11
+        target = decoded.target
+        host = decoded.host
+        present = decoded.present
+        keepAlive = true
+        self.isBare = isBare
+    }
+
+    package var method: Method {
+        switch head {
+        case .parsed(let parser, _): parser.pointee.method
+        case .decoded(let head): head._withUnsafeGuaranteedRef { $0.method }
+        }
+    }
 
     /// The field lines where they lie; valid during the call.
-    var fields: BorrowedLines { parser.pointee.lines(in: buffer) }
+    var fields: BorrowedLines {
+        switch head {
+        case .parsed(let parser, let buffer): parser.pointee.lines(in: buffer)
+        case .decoded(let head): head._withUnsafeGuaranteedRef { $0.lines }
+        }
+    }
+
+    /// The value of the first line of this name, without surrounding whitespace; valid during the call.
+    func value(_ field: KnownField) -> UnsafeRawBufferPointer? {
+        if case .parsed(let parser, let buffer) = head { return parser.pointee.value(field, in: buffer) }
+        guard present.contains(field) else { return nil }
+        var first: UnsafeRawBufferPointer?
+        fields.forEachValue(field) { if first == nil { first = $0 } }
+        return first
+    }
 }
+
+/// The head of a request that came as values, such as those of HPACK, and not as text. Loop-bound: a carrier has one, and
+/// fills it anew for each request, so that the hot path allocates nothing.
+package final class DecodedHead {
+    package private(set) var method = Method.get
+    /// The known fields that occur.
+    package private(set) var present = FieldSet()
+    // Ours alone, freed in deinit. Target, names and values, in the order in which they came.
+    private let room: UnsafeMutableRawBufferPointer
+    private var used = 0
+    private var targetLength = 0
+    private var entries: [FieldEntry] = []
+
+    /// - Parameter limit: bytes of target, names and values together.
+    package init(limit: Int) { room = .allocate(byteCount: limit, alignment: 16) }
+
+    deinit { room.deallocate() }
+
+    /// Begins a head. False if it is too long; then nothing of it may be used.
+    package func begin(_ method: Method, target: UnsafeRawBufferPointer) -> Bool {
+        self.method = method
+        present = FieldSet()
+        used = 0
+        entries.removeAll(keepingCapacity: true)
+        targetLength = target.count
+        return keep(target)
+    }
+
+    /// Adds a field line; what HTTP/2 calls the authority is one of Host. False if the head is too long with it.
+    package func append(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer) -> Bool {
+        let start = used
+        guard keep(name), keep(value) else { return false }
+        let known = KnownField.find(name)
+        present.insert(known)
+        entries.append(
+            FieldEntry(
+                nameOffset: UInt32(start),
+                nameLength: UInt32(name.count),
+                valueOffset: UInt32(start + name.count),
+                valueLength: UInt32(value.count),
+                known: known
+            )
+        )
+        return true
+    }
+
+    private func keep(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count <= room.count - used else { return false }
+        UnsafeMutableRawBufferPointer(rebasing: room[used...]).copyMemory(from: bytes)
+        used += bytes.count
+        return true
+    }
+
+    // Valid until the next head begins, as all that lies in the room.
+    private var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(room) }
+
+    package var target: UnsafeRawBufferPointer { bytes.part(0..<targetLength) }
+
+    package var host: UnsafeRawBufferPointer? { entries.first { $0.known == .host }?.value(in: bytes) }
+
+    /// The field lines where they lie.
+    var lines: BorrowedLines { BorrowedLines(entries, in: bytes) }
+
+    /// The head as a value of its own, for the waiting path.
+    package var head: RequestHead {
+        RequestHead(
+            method: method,
+            target: String(decoding: target, as: UTF8.self),
+            version: .http11,
+            fields: Fields(lines)
+        )
+    }
+}
+
+@available(*, unavailable) extension DecodedHead: Sendable {}
 
 // MARK: - The answer of the hot path
 

@@ -134,7 +134,7 @@ extension ProxyHandler {
             try router.place(
                 exchange.request,
                 exchange.target,
-                from: exchange.listener.address,
+                over: exchange.client.connection,
                 found: exchange.match,
                 known: { hot.known(host: $0) },
                 learnt: { hot.note($0) }

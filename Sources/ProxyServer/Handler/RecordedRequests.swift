@@ -31,20 +31,19 @@ package struct KeptRecording: Sendable {
 
 /// Asks about recordings on the loops of a server.
 package struct RecordedRequests: Sendable {
-    private let contexts: [LoopBox<LoopContext>]
+    private let handlers: [LoopBox<ProxyHandler>]
 
-    package init(on server: Server) { contexts = server.contexts }
+    package init(on server: Server<ProxyHandler>) { handlers = server.handlers }
 
     /// Makes a recording of a stored response, on one of the loops; nil where the loop has ended.
-    package func keep(_ question: RequestQuestion) async -> Result<KeptRecording, Problem>? {
-        await contexts[0].run { context, loop -> Result<KeptRecording, Problem>? in
-            guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
+    package func keep(_ question: ExplainQuery) async -> Result<KeptRecording, Problem>? {
+        await handlers[0].run { handler, loop -> Result<KeptRecording, Problem> in
             do throws(Problem) {
                 return .success(try await RecordedCalls(unsent: handler.unsent).keep(question, on: loop))
             } catch {
                 return .failure(error)
             }
-        } ?? nil
+        }
     }
 
     /// Asks the origin of a recording, on the loop of the request.
@@ -59,8 +58,7 @@ package struct RecordedRequests: Sendable {
         folder: String,
         _ question: DriftQuestion
     ) async -> DriftOutcome? {
-        await contexts[number % contexts.count].run { context, loop -> DriftOutcome? in
-            guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
+        await handlers[number % handlers.count].run { handler, loop -> DriftOutcome? in
             let calls = RecordedCalls(unsent: handler.unsent)
             return await calls.drift(of: recording, service: service, folder: folder, question, on: loop)
         } ?? nil

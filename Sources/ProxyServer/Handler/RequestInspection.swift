@@ -110,7 +110,7 @@ struct RequestQuota {
     func take(_ counted: RateLimitPolicy.Counted, _ added: inout Fields) throws(Problem) {
         guard let policy = match.endpoint.request.policies.rateLimit, policy.count == counted else { return }
         let name = policy.scope.isEmpty ? match.route.label : policy.scope
-        let client = exchange.peer.isUnix ? "unix" : exchange.peer.host
+        let client = exchange.client.name
         let runtime = match.route.runtime
         let verdict = runtime.rates.take(policy, scope: name, client: client, now: clock.now())
         let seconds = policy.window / 1_000_000_000

@@ -275,24 +275,21 @@ extension ServiceClient {
     }
 }
 
-extension Server {
+extension Server where Handler == ProxyHandler {
     /// Asks the proxy's handler of a loop; empty where the loop has ended.
     package func listedForms(of text: String) async -> [String] {
-        await contexts[0].run { context, _ -> [String] in
-            (context.handler(for: .proxy) as? ProxyHandler)?.unsent.listedForms(of: text) ?? []
-        } ?? []
+        await handlers[0].run { handler, _ in handler.unsent.listedForms(of: text) } ?? []
     }
 
     /// Asks the proxy's handler of a loop; nil where the loop has ended.
-    package func explain(_ question: RequestQuestion) async -> Result<RequestExplanation, Problem>? {
-        await contexts[0].run { context, loop -> Result<RequestExplanation, Problem>? in
-            guard let handler = context.handler(for: .proxy) as? ProxyHandler else { return nil }
+    package func explain(_ question: ExplainQuery) async -> Result<AdminExplanation, Problem>? {
+        await handlers[0].run { handler, loop -> Result<AdminExplanation, Problem> in
             do throws(Problem) {
                 return .success(try await handler.unsent.explain(question, on: loop))
             } catch {
                 return .failure(error)
             }
-        } ?? nil
+        }
     }
 }
 

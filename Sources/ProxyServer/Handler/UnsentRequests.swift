@@ -212,12 +212,11 @@ extension UnsentRequests {
     }
 }
 
-extension Server {
+extension Server where Handler == ProxyHandler {
     /// Routes the items of batches, on the loop of the batch.
     package var batchResolver: BatchResolver {
-        { [contexts] item, loop throws(BatchRefusal) in
-            guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),
-                let handler = context.handler(for: .proxy) as? ProxyHandler
+        { [handlers] item, loop throws(BatchRefusal) in
+            guard let handler = handlers.first(where: { $0.loop === loop })?.value(on: loop)
             else { throw BatchRefusal("the daemon is ending; ask again when it is back") }
             return try handler.unsent.prefetchRoute(item, on: loop)
         }
@@ -225,9 +224,8 @@ extension Server {
 
     /// Routes the calls of groups, on the loop of the group.
     package var groupRouter: GroupRouter {
-        { [contexts] request, loop throws(BatchRefusal) in
-            guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),
-                let handler = context.handler(for: .proxy) as? ProxyHandler
+        { [handlers] request, loop throws(BatchRefusal) in
+            guard let handler = handlers.first(where: { $0.loop === loop })?.value(on: loop)
             else { throw BatchRefusal("the daemon is ending; ask again when it is back") }
             let unsent = handler.unsent
             return try unsent.batchRoute(try unsent.item(of: request), on: loop)
@@ -236,9 +234,8 @@ extension Server {
 
     /// Says where redirects of items lead, on the loop of the batch.
     package var batchFollower: BatchFollower {
-        { [contexts] item, answer, loop throws(BatchRefusal) in
-            guard let context = contexts.first(where: { $0.loop === loop })?.value(on: loop),
-                let handler = context.handler(for: .proxy) as? ProxyHandler
+        { [handlers] item, answer, loop throws(BatchRefusal) in
+            guard let handler = handlers.first(where: { $0.loop === loop })?.value(on: loop)
             else { return nil }
             return try handler.unsent.redirected(item, by: answer)
         }

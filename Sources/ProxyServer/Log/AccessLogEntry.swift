@@ -44,7 +44,8 @@ struct AccessEntry {
     var method: String
     var target: LogText
     var status: Int
-    var version = HTTPVersion.http11
+    /// The protocol of the request, such as `HTTP/1.1`.
+    var protocolName = HTTPVersion.http11.name
     /// The number of body bytes that were sent.
     var bytes = 0
     /// Nanoseconds from the complete head of the request to the last byte of the answer.
@@ -176,7 +177,7 @@ struct AccessLineWriter {
         bytes.append(0x20)
         appendEscaped(entry.target, &bytes)
         bytes.append(0x20)
-        append(entry.version.name, &bytes)
+        append(entry.protocolName, &bytes)
         append("\" " as StaticString, &bytes)
         appendDecimal(entry.status, &bytes)
         bytes.append(0x20)

@@ -19,37 +19,31 @@ struct AnswerExtent {
 
 /// Counts and logs the answers of one connection. Loop-bound.
 struct AnswerRecords {
-    /// The peer's address as the access log writes it.
-    let client: String
+    let client: ConnectedClient
     /// True if answers of this listener are logged and counted.
     let isRecorded: Bool
     let context: LoopContext
 
     /// The log entry of an answer of the hot path: nothing is copied, so it is valid as long as the request's bytes
     /// are.
-    // The pointer is valid during the call: the parser belongs to the connection.
-    func borrowedEntry(
-        _ record: HotRecord,
-        _ parser: UnsafeMutablePointer<RequestParser>,
-        in bytes: UnsafeRawBufferPointer
-    ) -> AccessEntry {
+    func borrowedEntry(_ record: HotRecord, _ request: borrowing HotRequest) -> AccessEntry {
         var entry = AccessEntry(
-            client: client,
-            method: parser.pointee.method.name,
-            target: .bytes(bytes.part(parser.pointee.targetRange)),
+            client: client.name,
+            method: request.method.name,
+            target: .bytes(request.target),
             status: record.status
         )
-        entry.version = parser.pointee.version
+        entry.protocolName = client.connection.protocolName(request.version)
         entry.route = record.route.name
         entry.endpoint = record.route.endpointName
         entry.cacheStatus = .bytes(record.cacheStatus)
         if context.log?.needsID == true {
-            entry.id = parser.pointee.takenID(in: bytes).map { .bytes($0) } ?? .digits(context.nextRequestID())
-            entry.host = parser.pointee.value(.host, in: bytes).map { .bytes($0) }
+            entry.id = request.takenID.map { .bytes($0) } ?? .digits(context.nextRequestID())
+            entry.host = request.host.map { .bytes($0) }
         }
         if context.log?.needsAgent == true {
-            entry.referer = parser.pointee.value(.referer, in: bytes).map { LoggedReferer.text($0, context.secrets) }
-            entry.userAgent = parser.pointee.value(.userAgent, in: bytes).map { .bytes($0) }
+            entry.referer = request.value(.referer).map { LoggedReferer.text($0, context.secrets) }
+            entry.userAgent = request.value(.userAgent).map { .bytes($0) }
         }
         return entry
     }
@@ -65,12 +59,12 @@ struct AnswerRecords {
             return count(status, exchange.outcome.cache, isAborted: isAborted)
         }
         var entry = AccessEntry(
-            client: client,
+            client: client.name,
             method: exchange.request.method.name,
-            target: .string(exchange.request.target),
+            target: .string(client.connection.shown(exchange.request.target)),
             status: status
         )
-        entry.version = exchange.request.version
+        entry.protocolName = client.connection.protocolName(exchange.request.version)
         entry.route = exchange.outcome.route
         entry.endpoint = exchange.outcome.endpoint
         entry.cacheStatus = .string(exchange.outcome.cacheStatus)
@@ -116,17 +110,16 @@ struct AnswerRecords {
 
 @available(*, unavailable) extension AnswerRecords: Sendable {}
 
-extension RequestParser {
-    /// The bytes of the client's request id in the read buffer; nil if there is none, or if it is not safe in a log
+extension HotRequest {
+    /// The bytes of the client's request id, where they lie; nil if there is none, or if the first is not safe in a log
     /// line.
-    fileprivate func takenID(in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    fileprivate var takenID: UnsafeRawBufferPointer? {
         guard present.contains(.other) else { return nil }
-        for entry in entries where entry.known == .other {
-            guard entry.name(in: bytes).equalsIgnoringCase(RequestID.field) else { continue }
-            let value = entry.value(in: bytes)
-            return RequestID.isSafe(value) ? value : nil
+        var first: UnsafeRawBufferPointer?
+        fields.forEachLine { name, value, known in
+            if first == nil, known == .other, name.equalsIgnoringCase(RequestID.field) { first = value }
         }
-        return nil
+        return first.flatMap { RequestID.isSafe($0) ? $0 : nil }
     }
 }
 
@@ -208,7 +201,7 @@ final class JournalDraft {
         var entry = JournalEntry(
             time: EventHub.wallTime() &- duration,
             method: request.method.name,
-            target: LoggedReferer.text(request.target, secrets),
+            target: exchange.shownTarget,
             status: status
         )
         entry.service = exchange.outcome.route

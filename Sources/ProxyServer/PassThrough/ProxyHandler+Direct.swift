@@ -18,9 +18,9 @@ extension ProxyHandler {
         guard exchange.request.method == .get || exchange.request.method == .head,
             exchange.request.fields.present.isDisjoint(with: Self.indirect),
             exchange.framing == .none || exchange.framing == .length(0),
-            case .origin(var target) = exchange.target.form
+            case .origin(var target) = exchange.target.form, exchange.client.connection.authority == nil
         else { return false }
-        let last = exchange.lastOutgoing.flatMap { $0.isOf(exchange.request, routes.plan) ? $0 : nil }
+        let last = exchange.client.lastOutgoing.flatMap { $0.isOf(exchange.request, routes.plan) ? $0 : nil }
         // A Host that has been answered for before.
         guard let known = last?.host ?? exchange.request.fields.withFirst(.host, { routes.hot.known(host: $0) }) ?? nil,
             let route = target.withUTF8({ known.service(target: UnsafeRawBufferPointer($0)) }),

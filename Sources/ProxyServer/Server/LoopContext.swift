@@ -32,7 +32,7 @@ package final class LoopContext {
     private(set) var isDraining = false
     private var handlers: [ListenerRole: any ExchangeHandler] = [:]
     private var members: [any LoopMember] = []
-    private var soon: [Connection] = []
+    private var soon: [ClientConnection] = []
     private var soonTimer: LoopTimer?
     private var sweepTimer: LoopTimer?
     private var drained: UnsafeContinuation<Void, Never>?
@@ -128,11 +128,11 @@ package final class LoopContext {
     /// Drops the outgoing request that each connection keeps for its next one: it was made from a plan that is not in
     /// force any more.
     func forgetOutgoing() {
-        for connection in connections { connection.lastOutgoing = nil }
+        for connection in connections { connection.client.lastOutgoing = nil }
     }
 
     /// The open connections of clients.
-    var connections: [Connection] { members.compactMap { $0 as? Connection } }
+    var connections: [ClientConnection] { members.compactMap { $0 as? ClientConnection } }
 
     func remove(_ member: any LoopMember) {
         guard let position = member.position, position < members.count, members[position] === member else { return }
@@ -156,16 +156,16 @@ package final class LoopContext {
     }
 
     /// Calls the connection back in the loop's next turn, after the sockets that are ready now.
-    func runSoon(_ connection: Connection) {
+    func runSoon(_ connection: ClientConnection) {
         if queue(connection), soon.count == 1 { soonTimer?.start(after: 0) }
     }
 
     /// Calls the connection back at the end of this turn, so that all output of the turn is written with one call.
-    func flushSoon(_ connection: Connection) {
+    func flushSoon(_ connection: ClientConnection) {
         if queue(connection) { soonTimer?.startInThisTurn() }
     }
 
-    private func queue(_ connection: Connection) -> Bool {
+    private func queue(_ connection: ClientConnection) -> Bool {
         guard !connection.isQueued else { return false }
         connection.isQueued = true
         soon.append(connection)
@@ -173,7 +173,7 @@ package final class LoopContext {
     }
 
     private func runQueued() {
-        var queued: [Connection] = []
+        var queued: [ClientConnection] = []
         swap(&queued, &soon)
         for connection in queued {
             connection.isQueued = false

@@ -37,7 +37,7 @@ package struct ProxyParts: Sendable {
     }
 }
 
-extension Server {
+extension Server where Handler == ProxyHandler {
     /// Makes the handlers on every loop; listening begins later.
     ///
     /// - Parameters:

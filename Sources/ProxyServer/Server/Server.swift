@@ -5,12 +5,13 @@ import Glibc
 import HTTPWire
 import Synchronization
 
-/// Listens, and hands connections to the loops.
+/// Listens, and hands connections to the loops. Its handler answers in reverse and forward mode: whoever has a server has
+/// the handlers of its loops by their type.
 ///
 /// Sendable: loop-bound parts are in boxes; the rest is under a mutex or never changes.
-package final class Server: Sendable {
+package final class Server<Handler: ExchangeHandler>: Sendable {
     /// Makes the handler of one loop.
-    package typealias MakeHandler = @Sendable (LoopContext, isolated EventLoop) -> any ExchangeHandler
+    package typealias MakeHandler = @Sendable (LoopContext, isolated EventLoop) -> Handler
 
     private struct State {
         var settings: ServerSettings
@@ -21,6 +22,8 @@ package final class Server: Sendable {
     package let loops: LoopGroup
     package let limits: ConnectionLimits
     let contexts: [LoopBox<LoopContext>]
+    /// One for each loop, in their order.
+    let handlers: [LoopBox<Handler>]
     private let listeners: LoopBox<Listeners>
     private let state: Mutex<State>
     private let copiesOverLoopback = Atomic<Bool>(false)
@@ -54,11 +57,12 @@ package final class Server: Sendable {
         self.limits = limits
         var contexts: [LoopBox<LoopContext>] = []
         for loop in loops.loops {
-            contexts.append(
-                await Self.makeContext(on: loop, settings, limits, sink, (daemonLog, journal), clock, makeHandler)
-            )
+            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, (daemonLog, journal), clock))
         }
         self.contexts = contexts
+        var handlers: [LoopBox<Handler>] = []
+        for context in contexts { handlers += await Self.makeHandler(on: context.loop, context, makeHandler) }
+        self.handlers = handlers
         listeners = await Self.makeListeners(on: loops.loops[0])
     }
 
@@ -68,11 +72,10 @@ package final class Server: Sendable {
         _ limits: ConnectionLimits,
         _ sink: AccessLogSink?,
         _ told: (daemonLog: ServerLog, journal: Journal),
-        _ clock: WallClock,
-        _ makeHandler: MakeHandler
+        _ clock: WallClock
     ) -> LoopBox<LoopContext> {
         LoopBox(on: loop) { loop in
-            let context = LoopContext(
+            LoopContext(
                 on: loop,
                 settings: settings,
                 limits: limits,
@@ -81,9 +84,18 @@ package final class Server: Sendable {
                 journal: told.journal,
                 clock: clock
             )
-            context.setHandler(makeHandler(context, loop), for: .proxy)
-            return context
         }
+    }
+
+    private static func makeHandler(
+        on loop: isolated EventLoop,
+        _ box: LoopBox<LoopContext>,
+        _ make: MakeHandler
+    ) -> [LoopBox<Handler>] {
+        guard let context = box.value(on: loop) else { return [] }
+        let handler = make(context, loop)
+        context.setHandler(handler, for: .proxy)
+        return [LoopBox(handler, on: loop)]
     }
 
     private static func makeListeners(on loop: isolated EventLoop) -> LoopBox<Listeners> {
@@ -93,11 +105,16 @@ package final class Server: Sendable {
     // MARK: - Listening
 
     /// Begins to accept on a socket, and takes it over.
-    package func listen(on socket: ListeningSocket, role: ListenerRole) async {
-        let facts = ListenerInfo(role: role, address: socket.address)
+    /// - Parameter connections: what the connections are made of.
+    package func listen(
+        on socket: ListeningSocket,
+        role: ListenerRole,
+        connections: ConnectionFactory = .plain
+    ) async {
+        let facts = ListenerInfo(role: role, address: socket.address, security: connections.security)
         state.withLock { $0.facts.append(facts) }
         _ = await listeners.run { [self] listeners, loop in
-            listeners.all.append(listener(on: loop, socket, facts))
+            listeners.all.append(listener(on: loop, socket, facts, connections))
         }
     }
 
@@ -110,39 +127,41 @@ package final class Server: Sendable {
             }
             // The file is not removed: it belongs to the new socket by now.
             listeners.all[place].close(keepsFile: true)
+            // A file is that of a unix socket, and those are plain.
             let facts = ListenerInfo(role: role, address: socket.address)
-            listeners.all[place] = listener(on: loop, socket, facts)
+            listeners.all[place] = listener(on: loop, socket, facts, .plain)
             return true
         }
         if isTaken != true { socket.discard() }
     }
 
-    private func listener(on loop: isolated EventLoop, _ socket: ListeningSocket, _ facts: ListenerInfo) -> Listener {
+    private func listener(
+        on loop: isolated EventLoop,
+        _ socket: ListeningSocket,
+        _ facts: ListenerInfo,
+        _ connections: ConnectionFactory
+    ) -> Listener {
         Listener(
             on: loop,
             socket: socket,
-            accepted: { descriptor, peer in self.accepted(descriptor, peer, facts) },
+            accepted: { descriptor, peer in self.accepted(descriptor, peer, facts, connections) },
             failed: { [daemonLog] in daemonLog.tell(.accept, [("error", "\($0)")]) }
         )
     }
 
     /// Sets the handler of a role on every loop; open connections keep theirs.
-    package func setHandler(for role: ListenerRole, _ makeHandler: @escaping MakeHandler) async {
+    package func setHandler(
+        for role: ListenerRole,
+        _ makeHandler: @escaping @Sendable (LoopContext, isolated EventLoop) -> any ExchangeHandler
+    ) async {
         for context in contexts {
             _ = await context.run { context, loop in context.setHandler(makeHandler(context, loop), for: role) }
         }
     }
 
-    /// Runs `body` with the handler of a role on every loop.
-    package func forEachHandler(
-        of role: ListenerRole,
-        _ body: @escaping @Sendable (any ExchangeHandler, isolated EventLoop) -> Void
-    ) {
-        for context in contexts {
-            context.submit { context, loop in
-                if let handler = context.handler(for: role) { body(handler, loop) }
-            }
-        }
+    /// Runs `body` with the handler of reverse and forward mode, on every loop that has not ended.
+    package func forEachHandler(_ body: @escaping @Sendable (Handler, isolated EventLoop) -> Void) {
+        for handler in handlers { handler.submit(body) }
     }
 
     /// The addresses that the server listens on in a role.
@@ -163,7 +182,12 @@ package final class Server: Sendable {
     }
 
     /// Admits or refuses an accepted socket, and hands it to a loop. On loop 0.
-    private func accepted(_ descriptor: Int32, _ peer: SocketAddress, _ facts: ListenerInfo) {
+    private func accepted(
+        _ descriptor: Int32,
+        _ peer: SocketAddress,
+        _ facts: ListenerInfo,
+        _ connections: ConnectionFactory
+    ) {
         var refusal: Problem?
         if facts.role == .proxy {
             let clients = state.withLock { $0.settings.clients }
@@ -183,41 +207,26 @@ package final class Server: Sendable {
         guard let context = contexts.first(where: { $0.loop === loop }) else { return Socket.close(descriptor) }
         let copiesMemory = !peer.isUnix && peer.isLoopback && copiesOverLoopback.load(ordering: .relaxed)
         context.submit { [refusal] context, loop in
-            let transport = PlainTransport(descriptor, isLocal: peer.isUnix, copiesMemory: copiesMemory)
-            Self.adopt(transport, peer, facts, refusal, isCounted: isCounted, context, on: loop)
+            let socket = AcceptedSocket(descriptor: descriptor, isLocal: peer.isUnix, copiesMemory: copiesMemory)
+            let client = ConnectedClient(peer, at: facts, isCounted: isCounted, isTurnedAway: refusal != nil)
+            Self.adopt(connections.transport(socket), client, connections, refusal, context, on: loop)
         }
     }
 
     private static func adopt(
-        _ transport: PlainTransport,
-        _ peer: SocketAddress,
-        _ facts: ListenerInfo,
+        _ transport: any ByteTransport,
+        _ client: ConnectedClient,
+        _ connections: ConnectionFactory,
         _ refusal: Problem?,
-        isCounted: Bool,
         _ context: LoopContext,
         on loop: isolated EventLoop
     ) {
-        guard let handler = context.handler(for: facts.role), !context.isDraining else {
+        guard let handler = context.handler(for: client.listener.role), !context.isDraining else {
             transport.close(resets: false)
-            if refusal != nil { context.limits.leaveRefused() }
-            guard isCounted else { return }
-            loop.connections.add(-1)
-            return context.limits.leave(peer)
+            return client.leave(context.limits, loop)
         }
-        let connection = Connection(
-            on: loop,
-            context: context,
-            handler: handler,
-            transport: transport,
-            peer: peer,
-            listener: facts,
-            isCounted: isCounted
-        )
-        if let refusal {
-            context.counters.add(.errorRefused)
-            context.daemonLog.tell(.refusedClient, [("client", connection.records.client), ("error", refusal.detail)])
-            connection.turnAway(refusal)
-        }
+        let parts = ConnectionParts(context: context, handler: handler, transport: transport, client: client)
+        ClientHandshake.begin(parts, by: connections, refusal: refusal, on: loop)
     }
 
     private static func notAClient(_ peer: SocketAddress) -> Problem {
@@ -269,13 +278,14 @@ package final class Server: Sendable {
             return await group.reduce(into: []) { $0 += $1 }
         }
         for context in contexts {
-            await Self.end(context, on: context.loop)
+            await Self.end(context, handlers.first { $0.loop === context.loop }, on: context.loop)
         }
         return cut
     }
 
-    private static func end(_ box: LoopBox<LoopContext>, on loop: isolated EventLoop) {
+    private static func end(_ box: LoopBox<LoopContext>, _ handler: LoopBox<Handler>?, on loop: isolated EventLoop) {
         box.take(on: loop)?.shutdown(on: loop)
+        _ = handler?.take(on: loop)
     }
 }
 

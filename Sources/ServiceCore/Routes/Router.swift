@@ -1,7 +1,7 @@
 // The router: it finds out once whether a request is for the daemon itself, a tunnel, or a service with its endpoint.
 // Answers, explanations and batches use it.
 
-package import EventLoop
+import EventLoop
 import HTTPCaching
 package import HTTPWire
 package import Upstream
@@ -88,16 +88,16 @@ package struct Router {
 
     /// Finds the destination of a request.
     /// - Parameters:
-    ///   - listener: the listener of the request; nil for a request of the daemon's own.
-    ///   - found: the destination of a target in origin form, if it is known already.
-    ///   - known: finds a Host value that was learnt before.
-    ///   - learnt: stores a Host value that was not known, and that is answered for.
-    /// - Throws: the refusal of a request that has passed before, that leads to the daemon itself, that has an unknown
-    ///   expectation, or that no service answers.
+    ///   - connection: what the request came over; by default as for one of the daemon's own.
+    ///   - found: what an origin-form target of it is for, where that is known already.
+    ///   - known: finds a Host value that has been learnt before.
+    ///   - learnt: takes a Host value that was not known, and that is answered for.
+    /// - Throws: the refusal of a request that has been here before, that asks for itself, that has an expectation that
+    ///   is not understood, or that no service answers.
     package func place(
         _ request: RequestHead,
         _ target: RequestTarget,
-        from listener: SocketAddress? = nil,
+        over connection: ConnectionContext = ConnectionContext(),
         found: RouteMatch? = nil,
         known: (UnsafeRawBufferPointer) -> KnownHost?,
         learnt: (KnownHost) -> Void = { _ in }
@@ -109,9 +109,14 @@ package struct Router {
         case .authority(let authority): return .tunnel(authority)
         case .origin(let path):
             if let found { return .service(found) }
+            if let authority = connection.authority {
+                return .service(
+                    try forward(request, scheme: connection.scheme, authority: authority, path: path, over: connection)
+                )
+            }
             return .service(try service(request, target: path, known: known, learnt: learnt))
         case .absolute(let scheme, let authority, let path):
-            if scheme == "http", isServedHere(authority) {
+            if connection.authority == nil, scheme == connection.scheme, isServedHere(authority, over: connection) {
                 if target.isServerWide { return .daemon }
                 // The authority of the target wins over Host (RFC 9112 section 3.2.2).
                 var request = request
@@ -122,7 +127,7 @@ package struct Router {
             // OPTIONS without a path asks about the server as a whole (RFC 9112 section 3.2.4).
             let path = target.isServerWide ? "" : path
             return .service(
-                try forward(request, scheme: scheme, authority: authority, path: path, from: listener)
+                try forward(request, scheme: scheme, authority: authority, path: path, over: connection)
             )
         }
     }
@@ -168,11 +173,12 @@ package struct Router {
         throw .noService(target: target)
     }
 
-    /// Whether clients reach this daemon by an authority, so that a target in absolute form is answered like one in
-    /// origin form. Programs send such a target for a URL of the daemon while `http_proxy` names it. The listeners of
-    /// the admin API do not count.
-    package func isServedHere(_ authority: Authority) -> Bool {
-        let port = authority.port ?? 80
+    /// Whether clients reach this daemon by an authority: then a target in absolute form is answered as one in origin
+    /// form, which is what programs send for a URL of the daemon while `http_proxy` names it. The admin API's
+    /// listeners are not among those.
+    package func isServedHere(_ authority: Authority, over connection: ConnectionContext = ConnectionContext()) -> Bool
+    {
+        let port = authority.port ?? connection.defaultPort
         guard listeners.takesClients(on: port) else { return false }
         return plan.ownNames.contains(authority.name) || listeners.takesClients(at: authority.name, port: port)
     }
@@ -186,16 +192,17 @@ package struct Router {
         scheme: String,
         authority: Authority,
         path: String,
-        from listener: SocketAddress?
+        over connection: ConnectionContext
     ) throws(RouteRefusal) -> RouteMatch {
         let isSecure = scheme == "https"
         let port = authority.port ?? (isSecure ? 443 : 80)
         if listeners.isOwn(authority, port: port) { throw .loop }
         guard let forward = plan.forward else { throw .forwardOff }
         guard isSecure || scheme == "http" else { throw .scheme(scheme) }
-        // A client that writes https:// wants secrecy, so its request must not have crossed the network without
-        // encryption.
-        if isSecure, let listener, !listener.isLoopback { throw .secureFromAfar }
+        // A client that writes https:// wants secrecy, and its request must not have crossed the network in the clear.
+        if isSecure, connection.security == .plain, let listener = connection.listener, !listener.isLoopback {
+            throw .secureFromAfar
+        }
         let verdict =
             isSecure
             ? forward.verdict(connect: Authority(host: authority.host, port: port))

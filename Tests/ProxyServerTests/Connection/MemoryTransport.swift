@@ -2,6 +2,7 @@
 
 import EventLoop
 import Glibc
+import HTTPWire
 import TestSupport
 
 @testable import ProxyServer
@@ -157,3 +158,20 @@ final class MemoryTransport: ByteTransport {
 }
 
 @available(*, unavailable) extension MemoryTransport: Sendable {}
+
+extension LoopContext {
+    /// Has the proxy's handler answer what comes over a transport, as if a listener had accepted it.
+    func connect(
+        _ transport: any ByteTransport,
+        from peer: SocketAddress,
+        to authority: Authority? = nil,
+        over connections: ConnectionFactory = .plain,
+        on loop: isolated EventLoop
+    ) {
+        guard let handler = handler(for: .proxy) else { return }
+        let listener = ListenerInfo(role: .proxy, address: peer, security: connections.security)
+        let client = ConnectedClient(peer, at: listener, to: authority, isCounted: false)
+        let parts = ConnectionParts(context: self, handler: handler, transport: transport, client: client)
+        ClientHandshake.begin(parts, by: connections, refusal: nil, on: loop)
+    }
+}

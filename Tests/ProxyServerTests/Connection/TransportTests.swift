@@ -43,12 +43,8 @@ import Testing
         let result = Monitor(MemoryTransport.Result())
         let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: 1))
         harness.server.contexts[0].submit { context, loop in
-            guard let handler = context.handler(for: .proxy) else { return }
-            _ = Connection(
-                on: loop,
-                context: context,
-                handler: handler,
-                transport: MemoryTransport(
+            context.connect(
+                MemoryTransport(
                     Array(sent.utf8),
                     step: step,
                     stutters: stutters,
@@ -56,9 +52,8 @@ import Testing
                     end: end,
                     result
                 ),
-                peer: address,
-                listener: ListenerInfo(role: .proxy, address: address),
-                isCounted: false
+                from: address,
+                on: loop
             )
         }
         #expect(result.wait(120) { $0.isClosed })

@@ -140,19 +140,10 @@ private final class LoneRequest: ByteTransport {
         try await HandlerHarness.run(text + rules.joined()) { harness throws in
             let end = Monitor(Crowd.Result?.none)
             harness.server.contexts[0].submit { context, loop in
-                guard let handler = context.handler(for: .proxy),
-                    let address = SocketAddress(numericHost: "127.0.0.1", port: 1)
+                guard let address = SocketAddress(numericHost: "127.0.0.1", port: 1)
                 else { return }
                 Crowd(count, end).gather { request in
-                    _ = Connection(
-                        on: loop,
-                        context: context,
-                        handler: handler,
-                        transport: request,
-                        peer: address,
-                        listener: ListenerInfo(role: .proxy, address: address),
-                        isCounted: false
-                    )
+                    context.connect(request, from: address, on: loop)
                 }
             }
             #expect(end.wait(240) { $0 != nil })

@@ -34,7 +34,7 @@ extension ServerSettings {
 
 /// A server with its loops, ended by `stop`.
 final class ServerHarness: Sendable {
-    let server: Server
+    let server: Server<ScriptedHandler>
     let loops: LoopGroup
     let pool: IOPool
     let sink: AccessLogSink?
@@ -46,7 +46,8 @@ final class ServerHarness: Sendable {
         loops count: Int = 1,
         settings: ServerSettings = ServerSettings(),
         log: LogConfiguration? = nil,
-        daemonLog: ServerLog = .nowhere
+        daemonLog: ServerLog = .nowhere,
+        connections: ConnectionFactory = .plain
     ) async throws {
         SignalWatch.ignoreBrokenPipes()
         let loops = try LoopGroup.start(count: count)
@@ -65,7 +66,7 @@ final class ServerHarness: Sendable {
             ScriptedHandler(on: loop, observations: observations, gate: gate, pool: pool)
         }
         let socket = try ListeningSocket.bind(Self.anyPort())
-        await server.listen(on: socket, role: .proxy)
+        await server.listen(on: socket, role: .proxy, connections: connections)
         self.loops = loops
         self.sink = sink
         self.pool = pool
@@ -130,9 +131,16 @@ final class ServerHarness: Sendable {
         settings: ServerSettings = ServerSettings(),
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
+        connections: ConnectionFactory = .plain,
         _ body: @escaping @Sendable (ServerHarness) throws -> Void
     ) async throws {
-        let harness = try await ServerHarness(loops: loops, settings: settings, log: log, daemonLog: daemonLog)
+        let harness = try await ServerHarness(
+            loops: loops,
+            settings: settings,
+            log: log,
+            daemonLog: daemonLog,
+            connections: connections
+        )
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.stop()
         try result.get()

@@ -21,22 +21,17 @@ import Testing
         let result = Monitor(MemoryTransport.Result())
         let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: 1))
         harness.server.contexts[0].submit { context, loop in
-            guard let handler = context.handler(for: .proxy) else { return }
             let step = stutters ? 70_000 : 1 << 20
-            _ = Connection(
-                on: loop,
-                context: context,
-                handler: handler,
-                transport: MemoryTransport(
+            context.connect(
+                MemoryTransport(
                     Array((sent + last).utf8),
                     step: step,
                     stutters: stutters,
                     copiesMemory: copiesMemory,
                     result
                 ),
-                peer: address,
-                listener: ListenerInfo(role: .proxy, address: address),
-                isCounted: false
+                from: address,
+                on: loop
             )
         }
         #expect(result.wait(120) { $0.isClosed })

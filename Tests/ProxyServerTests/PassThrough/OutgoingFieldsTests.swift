@@ -89,7 +89,9 @@ import Testing
     @Test func `what is kept goes with the plan, and is nothing where the fields are many`() async throws {
         let origin = try ScriptedOrigin { .answer(to: $0, fields: [("Cache-Control", "no-store")], "hello") }
         try await HandlerHarness.run(Self.services(origin)) { harness throws in
-            func kept() throws -> [Bool] { try harness.ask { $0.context.connections.map { $0.lastOutgoing != nil } } }
+            func kept() throws -> [Bool] {
+                try harness.ask { $0.context.connections.map { $0.client.lastOutgoing != nil } }
+            }
             _ = try harness.client().exchange("GET", "/none/x", fields: [("Connection", "close")])
             try harness.waitForConnections(0)
             let client = try harness.client()

@@ -127,7 +127,12 @@ import Testing
         try await HandlerHarness.run(text) { harness throws in
             let said = try harness.ask { handler -> String in
                 do throws(RouteRefusal) {
-                    let found = try handler.routes.router.place(request, target, from: place, known: { _ in nil })
+                    let found = try handler.routes.router.place(
+                        request,
+                        target,
+                        over: ConnectionContext(listener: place),
+                        known: { _ in nil }
+                    )
                     guard case .service(let match) = found else { return "\(found)" }
                     return "\(match.origin?.root ?? "") \(match.target)"
                 } catch {

@@ -65,6 +65,8 @@ import Upstream
         method: HTTPWire.Method = .get,
         fields: [(String, String)] = [("Host", "localhost")],
         from listener: String? = nil,
+        over security: ConnectionContext.Security = .plain,
+        to authority: Authority? = nil,
         isForwarding: Bool = true
     ) throws -> String {
         let clients = [try #require(SocketAddress(numericHost: "127.0.0.1", port: 8080))]
@@ -78,7 +80,11 @@ import Upstream
             let place = try router.place(
                 request,
                 parsed,
-                from: listener.flatMap { SocketAddress(numericHost: $0, port: 8080) },
+                over: ConnectionContext(
+                    security: security,
+                    authority: authority,
+                    listener: listener.flatMap { SocketAddress(numericHost: $0, port: 8080) }
+                ),
                 known: { _ in nil }
             )
             switch place {
@@ -146,5 +152,35 @@ import Upstream
         #expect(try Self.place("/nowhere", fields: expecting) == "expectation")
         #expect(try Self.place("http://open.test/", isForwarding: false) == "forwardOff")
         #expect(try Self.place("https://open.test/", from: "192.0.2.1") == "secureFromAfar")
+    }
+
+    @Test func `a connection names scheme, protocol and targets of its requests`() {
+        let plain = ConnectionContext()
+        #expect(plain.scheme == "http" && plain.defaultPort == 80 && plain.protocolName(.http10) == "HTTP/1.0")
+        #expect(plain.shown("/a?b") == "/a?b")
+        let authority = Authority(host: "open.test", port: 8443)
+        let inside = ConnectionContext(security: .secure, carriage: .http2, authority: authority)
+        #expect(inside.scheme == "https" && inside.defaultPort == 443 && inside.protocolName(.http11) == "HTTP/2.0")
+        #expect(inside.shown("/a?b") == "https://open.test:8443/a?b")
+        #expect(inside.shown("*") == "*" && inside.shown("http://c.test/") == "http://c.test/")
+    }
+
+    @Test func `what a request came over has a say in what it is for`() throws {
+        // The scheme of the daemon's own URL is that of the connection.
+        let own = "localhost:8080/api/users/7"
+        #expect(try Self.place("https://\(own)", over: .secure) == "api users /users/7 http://api.test any")
+        #expect(try Self.place("http://\(own)", over: .secure) == "loop")
+        #expect(try Self.place("https://\(own)") == "loop")
+        // Nobody has read along.
+        let far = "192.0.2.1"
+        let secret = "forward itself / https://open.test any"
+        #expect(try Self.place("https://open.test/", from: far, over: .secure) == secret)
+        // Inside of a tunnel every target in origin form is one of its authority, whatever services there are.
+        let open = Authority(host: "open.test", port: 443)
+        let inside = "forward itself /api/users/7 https://open.test any"
+        #expect(try Self.place("/api/users/7", over: .secure, to: open) == inside)
+        let closed = Authority(host: "closed.test", port: 443)
+        #expect(try Self.place("/api/users/7", over: .secure, to: closed) == "target(\"closed.test:443\")")
+        #expect(try Self.place("https://\(own)", over: .secure, to: open) == "loop")
     }
 }

@@ -1,0 +1,159 @@
+// How an accepted socket becomes a connection: what a listener says its connections are made of, and the handshake before
+// there is one.
+
+package import EventLoop
+package import ServiceCore
+
+/// A socket that a listener has accepted; its transport takes it over.
+package struct AcceptedSocket: Sendable {
+    /// Non-blocking.
+    package let descriptor: Int32
+    package let isLocal: Bool
+    /// Bytes in memory had better be copied to the client.
+    package let copiesMemory: Bool
+}
+
+/// Makes the connections of a listener out of accepted sockets, on the loop that each of them is for: first the transport,
+/// and when that has shaken hands, what carries exchanges over it.
+package struct ConnectionFactory: Sendable {
+    let security: ConnectionContext.Security
+    let transport: @Sendable (AcceptedSocket) -> any ByteTransport
+    let carrier: @Sendable (ConnectionParts, _ agreed: String?, isolated EventLoop) -> ClientConnection
+
+    /// - Parameters:
+    ///   - security: of the transports.
+    ///   - transport: takes the socket over.
+    ///   - carrier: begins the connection, which keeps itself with its loop. By default HTTP/1.1; `agreed` is the protocol
+    ///     that the handshake has agreed on, nil if there was none.
+    package init(
+        security: ConnectionContext.Security,
+        transport: @escaping @Sendable (AcceptedSocket) -> any ByteTransport,
+        carrier: @escaping @Sendable (ConnectionParts, _ agreed: String?, isolated EventLoop) -> ClientConnection = {
+            Connection(on: $2, $0)
+        }
+    ) {
+        self.security = security
+        self.transport = transport
+        self.carrier = carrier
+    }
+
+    /// HTTP/1.1 over sockets as they are.
+    package static let plain = ConnectionFactory(security: .plain) {
+        PlainTransport($0.descriptor, isLocal: $0.isLocal, copiesMemory: $0.copiesMemory)
+    }
+}
+
+// MARK: - The handshake
+
+/// The handshake of a transport, which decides what carries exchanges over it. Loop-bound, and kept by the loop until the
+/// connection takes its place.
+///
+/// It is a phase of its own, and no state of a connection: what is agreed on chooses the connection's class.
+final class ClientHandshake: IOHandler, LoopMember {
+    private let parts: ConnectionParts
+    private let connections: ConnectionFactory
+    private let handshake: any TransportHandshake
+    private let loop: EventLoop
+    /// The client was not admitted, and is told so as soon as it can be.
+    private let refusal: Problem?
+    private let began = Monotonic.now()
+    private var isOver = false
+    var position: Int?
+
+    private init(
+        _ parts: ConnectionParts,
+        _ connections: ConnectionFactory,
+        _ handshake: any TransportHandshake,
+        _ refusal: Problem?,
+        on loop: isolated EventLoop
+    ) {
+        self.parts = parts
+        self.connections = connections
+        self.handshake = handshake
+        self.refusal = refusal
+        self.loop = loop
+    }
+
+    /// Begins a connection: at once if nothing has to be agreed on, as over a plain socket.
+    /// - Parameter refusal: why the client is not admitted; nil if it is.
+    static func begin(
+        _ parts: ConnectionParts,
+        by connections: ConnectionFactory,
+        refusal: Problem?,
+        on loop: isolated EventLoop
+    ) {
+        guard let handshake = parts.transport.handshake else {
+            return finish(parts, connections, agreed: nil, refusal, on: loop)
+        }
+        let phase = ClientHandshake(parts, connections, handshake, refusal, on: loop)
+        parts.context.add(phase)
+        parts.transport.begin(on: loop, phase)
+        phase.step()
+    }
+
+    private static func finish(
+        _ parts: ConnectionParts,
+        _ connections: ConnectionFactory,
+        agreed: String?,
+        _ refusal: Problem?,
+        on loop: isolated EventLoop
+    ) {
+        let connection = connections.carrier(parts, agreed, loop)
+        guard let refusal else { return }
+        let context = parts.context
+        context.counters.add(.errorRefused)
+        context.daemonLog.tell(.refusedClient, [("client", parts.client.name), ("error", refusal.detail)])
+        connection.turnAway(refusal)
+    }
+
+    func ready(_ readiness: IOReadiness) { step() }
+
+    private func step() {
+        guard !isOver else { return }
+        switch handshake.step() {
+        case .waits(let readiness): parts.transport.watch(readiness)
+        case .failed(let reason): fail(reason)
+        case .done(let agreed):
+            isOver = true
+            parts.transport.stop()
+            parts.context.remove(self)
+            // A callback of the loop, outside any task: its isolation is entered once, by address.
+            let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
+            loop.assumeIsolated { loop in
+                guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
+                // The caller's frame holds it.
+                let phase = Unmanaged<ClientHandshake>.fromOpaque(pointer).takeUnretainedValue()
+                Self.finish(phase.parts, phase.connections, agreed: agreed, phase.refusal, on: loop)
+            }
+        }
+    }
+
+    private func fail(_ reason: String) {
+        parts.context.counters.add(.errorWire)
+        parts.context.daemonLog.tell(.refusedClient, [("client", parts.client.name), ("error", reason)])
+        cut()
+    }
+
+    // MARK: - For the loop
+
+    func sweep(now: UInt64, elapsed: UInt64) {
+        guard now > began, now - began > parts.context.settings.headTimeout else { return }
+        parts.context.counters.add(.errorTimeout)
+        cut()
+    }
+
+    /// Nothing was asked yet: the client is not waited for.
+    func drainBegan() { cut() }
+
+    var waitedFor: WaitedFor? { nil }
+
+    func cut() {
+        guard !isOver else { return }
+        isOver = true
+        parts.transport.close(resets: false)
+        parts.context.remove(self)
+        parts.client.leave(parts.context.limits, loop)
+    }
+}
+
+@available(*, unavailable) extension ClientHandshake: Sendable {}
