@@ -145,29 +145,6 @@ import Testing
         }
     }
 
-    @Test(arguments: ["/fixed/1000", "/hot/1000", "/none", "/chunked/10"])
-    func `HEAD gets the head alone`(target: String) async throws {
-        try await ServerHarness.run { harness in
-            let client = try harness.client()
-            let response = try client.exchange("HEAD", target)
-            #expect(response.body.isEmpty)
-            if target.hasSuffix("1000") { #expect(response.field("Content-Length") == "1000") }
-            #expect(try client.exchange("/next").text == "/next")
-        }
-    }
-
-    @Test(arguments: [("/empty", 204, nil), ("/none", 404, "0")] as [(String, Int, String?)])
-    func `an answer without a body says so`(target: String, status: Int, length: String?) async throws {
-        try await ServerHarness.run { harness in
-            let client = try harness.client()
-            let response = try client.exchange(target)
-            #expect(response.status == status)
-            #expect(response.field("Content-Length") == length)
-            #expect(response.field("Transfer-Encoding") == nil)
-            #expect(try client.exchange("/next").text == "/next")
-        }
-    }
-
     @Test(arguments: [0, 1, 65536, 300_000, 3_000_000])
     func `bodies arrive whole, with a length, chunked, and from a file`(count: Int) async throws {
         try await ServerHarness.run { harness in
@@ -210,46 +187,12 @@ import Testing
         }
     }
 
-    @Test func `trailers follow a chunked body`() async throws {
-        try await ServerHarness.run { harness in
-            let response = try harness.client().exchange("/trailers")
-            #expect(response.text == "body")
-            #expect(response.trailers.map(\.name) == ["Checksum"])
-        }
-    }
-
-    @Test(arguments: ["/short", "/half", "/cut"])
-    func `an answer that ends short is never complete for the client`(target: String) async throws {
-        try await ServerHarness.run { harness in
-            let client = try harness.client()
-            let response = try client.exchange(target)
-            #expect(response.status == 200)
-            #expect(response.end == .cut)
-        }
-    }
-
     @Test func `an answer cut before HTTP-1.0 could see its end is reset`() async throws {
         try await ServerHarness.run { harness in
             let client = try harness.client()
             try client.send("GET /cut HTTP/1.0\r\n\r\n")
             let response = try? client.readResponse()
             #expect(response == nil || response?.end == .cut)
-        }
-    }
-
-    @Test func `bytes beyond the declared length are dropped`() async throws {
-        try await ServerHarness.run { harness in
-            let client = try harness.client()
-            #expect(try client.exchange("/excess").text == "four")
-            #expect(try client.exchange("/next").text == "/next")
-        }
-    }
-
-    @Test func `a request that its handler forgets is answered 500`() async throws {
-        try await ServerHarness.run { harness in
-            let response = try harness.client().exchange("/silent")
-            #expect(response.status == 500)
-            #expect(response.field("Content-Type") == "application/problem+json")
         }
     }
 
@@ -336,21 +279,6 @@ import Testing
                 leave(client)
                 #expect(harness.observations.seen.wait(120) { $0.cancelled == before + 1 })
             }
-        }
-    }
-
-    @Test func `a stalled client bounds what is queued for it`() async throws {
-        try await ServerHarness.run { harness in
-            let client = try harness.client(receiveBuffer: 4096)
-            try client.request("GET", "/fixed/64000000")
-            #expect(harness.observations.seen.wait(120) { $0.mostQueued > OutputQueue.highWatermark - 65536 })
-            #expect(harness.observations.seen.read { $0.mostQueued } <= OutputQueue.highWatermark + 65536)
-            #expect(harness.observations.seen.read { $0.delivered } < 64_000_000)
-            _ = try client.readHead()
-            var count = 0
-            let end = try client.readBody { count += $0.count }
-            #expect(end == .complete)
-            #expect(count == 64_000_000)
         }
     }
 }
