@@ -162,12 +162,7 @@ private final class RetryingFetch: PassingFetch {
             policy,
             retry: retries + 1,
             method: request.method,
-<<<<<<< ours
             path: request.path,
-=======
-            // The query is left out, because it may contain secrets.
-            path: String(request.path.prefix { $0 != "?" }),
->>>>>>> theirs
             hasSentBody: body.map { !$0.canBeRepeated } ?? false,
             now: clock.now(),
             mayAsk: mayAsk
