@@ -1,6 +1,7 @@
 // What a body is, told from its bytes: formats by their beginnings, JSON as a whole, content codings taken off.
 
 import HTTPWire
+import Policies
 import TestSupport
 import Testing
 
