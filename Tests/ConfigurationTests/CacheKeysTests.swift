@@ -14,7 +14,7 @@ import Testing
         let standard = try cache("{ mode: standard }")
         #expect(standard == CacheConfiguration())
         #expect(standard.ttl == nil && standard.staleIfError == 86_400 && standard.checkPause == 30)
-        #expect(standard.gone == .pass && standard.methods == [.get] && standard.setCookie == .strict)
+        #expect(standard.gone == .fail && standard.methods == [.get] && standard.setCookie == .strict)
         #expect(standard.cookies == .explicit)
         let library = try cache("{ mode: library }")
         #expect(library.mode == .library && library.ttl == 7200 && library.staleIfError == 36_500 * 86_400)
@@ -30,7 +30,7 @@ import Testing
               key: { ignore_query: ["utm_*", fbclid], fields: [X-Tenant] } }
             """
         let cache = try cache(text)
-        #expect(cache.checkPause == 300 && cache.gone == .serveStale && cache.setCookie == .strip)
+        #expect(cache.checkPause == 300 && cache.gone == .useStored && cache.setCookie == .strip)
         #expect(cache.cookies == .any && cache.otherVariant == .serve)
         #expect(cache.minLength == 100)
         #expect(cache.ignoreQuery == ["utm_*", "fbclid"] && cache.keyFields == ["X-Tenant"])

@@ -72,7 +72,7 @@ import Upstream
         #expect(retries.map(\.methods) == [.any, .idempotent, .idempotent, .idempotent])
         #expect(retries.map(\.budget) == [nil, 0.1, nil, 0.2])
         #expect(retries.map(\.count) == [20, 3, 2, 2])
-        #expect(retries.map(\.delay) == [0, 0, 3_000_000_000, 500_000_000])
+        #expect(retries.map(\.delay) == [.zero, .zero, .seconds(3), .milliseconds(500)])
     }
 
     @Test func serviceOfDefaults() throws {

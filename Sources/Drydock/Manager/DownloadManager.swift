@@ -143,9 +143,9 @@ public final class DownloadManager: Sendable {
     }
 
     /// Downloads what a request asks for into a file, as ``download(_:to:options:)`` does for a URL, or copies it there
-    /// from what is stored; ``download(_:body:options:)`` says which requests there are.
+    /// from what is stored; ``send(_:)`` says which requests are looked up.
     /// - Parameters:
-    ///   - request: of any method but CONNECT and HEAD, with a scheme and an authority.
+    ///   - request: of any method but CONNECT, with a scheme and an authority.
     ///   - body: its content; none by default.
     ///   - file: a file URL.
     ///   - options: what this download wants otherwise than the manager has it.

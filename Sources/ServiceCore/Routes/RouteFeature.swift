@@ -108,6 +108,7 @@ struct RouteFeature: Sendable {
         [
             // Nothing that is forwarded is stored, and what is a success decides about that alone: the way is closed for safety.
             RouteFeature("policy.success", goesOn: [.stored, .demo]) { $0.request.policy.success != nil },
+            // A target has no lines for fields, which what is stored has: nothing would be found.
             RouteFeature("key.fields", goesOn: [.unstored, .demo]) { !$0.request.key.fields.isEmpty },
         ]
         // Rules about the query do not change the cache key of a target without a query.
