@@ -1,6 +1,7 @@
 // The decoded tree between the YAML text and the model: typed values with their places in the text, and how a nearer
 // tree is laid over the one that it inherits.
 
+import EventLoop
 import Policies
 import Trees
 import Upstream

@@ -5,6 +5,85 @@ import HTTPCaching
 package import Mapping
 import Matching
 import Policies
+import Upstream
+
+extension KeyTable {
+    static let response = SectionDescriptor(
+        name: "response",
+        keys: [
+            KeyDescriptor(
+                "expect",
+                .choice(ContentExpectation.allCases.map(\.rawValue)),
+                default: "any",
+                "Which bodies may be stored; other bodies are passed on and counted.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "type",
+                .word("any", or: .oneOrMore(.text(.mediaRange))),
+                default: "any",
+                "Which media types answers may have, such as application/json or text/*; another type is a 502, and is not stored.",
+                inherited: .endpoints
+            ),
+            KeyDescriptor(
+                "success",
+                .list(.text(.statuses)),
+                default: "[2xx, 3xx]",
+                "Which statuses of the origin are successes: 200, 2xx or 200..206; others are not stored, and are what error.map is for.",
+                inherited: .endpoints
+            ),
+        ] + mapping
+    )
+}
+
+extension KeyTable {
+    /// The keys of mappings in `response` of services and endpoints.
+    static let mapping: [KeyDescriptor] = [
+        KeyDescriptor(
+            "map",
+            .word("none", or: .mappingRule),
+            default: "none",
+            "The document that clients get in the place of the origin's: names, and the key paths of their values; none switches an inherited mapping off.",
+            inherited: .endpoints
+        ),
+        KeyDescriptor(
+            "map_buffer",
+            .size,
+            default: "1MiB",
+            "Up to this length a document is mapped before its head is sent; a longer one streams, and no element of it may be longer. Of an error as much is read at most.",
+            inherited: .endpoints
+        ),
+    ]
+
+    static let error = SectionDescriptor(
+        name: "error",
+        keys: [
+            KeyDescriptor(
+                "map",
+                .word("none", or: .mappingRule),
+                "The document that clients get in the place of a failed answer: names, and the key paths of their values; none switches an inherited mapping off.",
+                inherited: .endpoints
+            )
+        ]
+    )
+}
+
+/// The mapping of the documents of a service or an endpoint.
+package struct MappingConfiguration: Sendable, Equatable {
+    package var plan: MappingPlan
+    /// The most bytes of a document that is mapped before its head is sent. Default: 1 MiB.
+    package var buffer: Int
+}
+
+extension StatusSet {
+    /// Reads the successful statuses; nil if they equal the default.
+    init?(_ reader: SectionReader) {
+        let usual = SectionReader(nothingOf: KeyTable.response).texts("success").compactMap(Self.range)
+        let ranges = reader.texts("success").compactMap(Self.range)
+        if ranges == usual { return nil }
+        self.init(ranges)
+    }
+}
 
 extension Resolver {
     /// Reads and checks the mapping of a service or an endpoint; nil if there is none, or if it has a mistake.
@@ -16,7 +95,7 @@ extension Resolver {
             return nil
         }
         if let expect = reader.text("expect").flatMap({ ContentExpectation(rawValue: $0) }),
-            expect == .propertyList || expect == .image
+            expect == .plist || expect == .image
         {
             fail(
                 place,
