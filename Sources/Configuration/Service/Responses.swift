@@ -95,7 +95,7 @@ extension Resolver {
             return nil
         }
         if let expect = reader.text("expect").flatMap({ ContentExpectation(rawValue: $0) }),
-            expect == .plist || expect == .image
+            expect == .propertyList || expect == .image
         {
             fail(
                 place,
