@@ -305,7 +305,8 @@ let package = Package(
         tests(
             "DrydockServicesTests",
             [
-                "Drydock", "DrydockServices", "DrydockTesting", "LibrarySupport", "DemoMode", "EventLoop",
+                "Drydock", "DrydockServices", "DrydockTesting", "LibrarySupport", "DemoMode", "HTTPWire",
+                "Policies", "ServiceCore",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics"),
