@@ -66,7 +66,7 @@ private struct Run: Sendable {
     var ready = 0
 }
 
-@Suite(.timeLimit(.minutes(5))) struct FastWayTests {
+@Suite(.timeLimit(.minutes(15))) struct FastWayTests {
     // MARK: - The services
 
     private static func document(_ one: KeyCase, _ base: Base) -> Tree {
