@@ -36,7 +36,7 @@ package struct RecordedRequests: Sendable {
     package init(on server: Server<ProxyHandler>) { handlers = server.handlers }
 
     /// Makes a recording of a stored response, on one of the loops; nil where the loop has ended.
-    package func keep(_ question: ExplainQuery) async -> Result<KeptRecording, Problem>? {
+    package func keep(_ question: RequestQuestion) async -> Result<KeptRecording, Problem>? {
         await handlers[0].run { handler, loop -> Result<KeptRecording, Problem> in
             do throws(Problem) {
                 return .success(try await RecordedCalls(unsent: handler.unsent).keep(question, on: loop))

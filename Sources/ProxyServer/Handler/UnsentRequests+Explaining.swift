@@ -282,8 +282,8 @@ extension Server where Handler == ProxyHandler {
     }
 
     /// Asks the proxy's handler of a loop; nil where the loop has ended.
-    package func explain(_ question: ExplainQuery) async -> Result<AdminExplanation, Problem>? {
-        await handlers[0].run { handler, loop -> Result<AdminExplanation, Problem> in
+    package func explain(_ question: RequestQuestion) async -> Result<RequestExplanation, Problem>? {
+        await handlers[0].run { handler, loop -> Result<RequestExplanation, Problem> in
             do throws(Problem) {
                 return .success(try await handler.unsent.explain(question, on: loop))
             } catch {
