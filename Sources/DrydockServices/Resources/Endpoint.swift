@@ -1,7 +1,8 @@
 // Where a resource is: a URL, or a path below a base URL, with what is filled into it, method, query, fields and
 // content.
 
-import FoundationEssentials
+public import Drydock
+public import FoundationEssentials
 public import HTTPTypes
 import HTTPWire
 import Trees

@@ -1,5 +1,6 @@
 // Contents of requests made of values: JSON, forms, multipart forms, property lists.
 
+public import Drydock
 public import FoundationEssentials
 import HTTPWire
 import Trees

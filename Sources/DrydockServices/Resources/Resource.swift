@@ -51,7 +51,7 @@ public protocol Resource<Model>: Sendable {
     ///
     /// It is kept only where its request may be sent again: nothing of it has reached the origin, or its method is
     /// idempotent (RFC 9110 section 9.2.2), or the call's rules for retries name
-    /// `DownloadConfiguration.Retry.Methods.any`. A POST whose answer was cut short, or did not come in time,
+    /// `RetryMethods.any`. A POST whose answer was cut short, or did not come in time,
     /// fails, since the origin may have acted on it.
     var parksWithoutResponse: Bool { get }
 

@@ -113,7 +113,7 @@ extension ResourceLoader {
             url: url,
             outcome: response.outcome,
             head: response.head,
-            data: try await response.body.collect(upTo: maximumBody, onBody),
+            data: try await response.body.collect(upTo: configuration.maximumBody, onBody),
             age: response.age,
             validity: response.validity
         )

@@ -1,6 +1,7 @@
 // What the body of a response is, and how it becomes a value: the formats that the library reads, those of a program,
 // and why a body is none of them.
 
+public import Drydock
 public import FoundationEssentials
 import HTTPTypes
 import Trees
@@ -17,7 +18,7 @@ public struct ResponseFormat<Model: Sendable>: Sendable {
     /// The Accept field of a request that has none itself; nil: none.
     public var accept: String?
     /// What the body should be: one that is something else is not stored. A resource whose
-    /// ``DownloadOptions/expectation`` says otherwise wins.
+    /// `DownloadOptions.expectation` says otherwise wins.
     public var expectation: ContentExpectation
     /// Equal for formats that read equal bytes alike; nil: nobody knows.
     let identity: FormatIdentity?
@@ -119,8 +120,8 @@ extension ResponseFormat {
     /// A text in the character set that Content-Type names: UTF-8, where it names none, or ISO 8859-1. No body is an
     /// empty text.
     /// - Throws: ``MappingError/invalidText(_:)``.
-    public static var text: Self {
-        Self("text/*, */*;q=0.5", identity: FormatIdentity(String.self, "text")) { result in
+    public static var text: ResponseFormat<String> {
+        ResponseFormat<String>("text/*, */*;q=0.5", identity: FormatIdentity(String.self, "text")) { result in
             let type = result.head.headerFields[.contentType] ?? ""
             let parameter = type.split(separator: ";").dropFirst().map { $0.lowercased().filter { $0 != " " } }
                 .first { $0.hasPrefix("charset=") }

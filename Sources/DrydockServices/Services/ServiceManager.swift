@@ -32,7 +32,7 @@ public final class ServiceManager: Sendable {
         /// Fields and query items for the calls of one resource; they win over ``headerFields`` and ``query``, and the
         /// resource wins over them. None by default.
         public var defaultsForResource: (@Sendable (any Resource) -> (headerFields: HTTPFields, query: Parameters))?
-        /// When a call is made again; `DownloadConfiguration.Retry.never` by default, which leaves it to the transport.
+        /// When a call is made again; `RetryPolicy.never` by default, which leaves it to the transport.
         /// Where this or the service says more, the transport makes no retries of its own.
         public var retry: RetryPolicy
         /// Who is asked and told.

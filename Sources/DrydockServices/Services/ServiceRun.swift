@@ -94,7 +94,7 @@ final class ServiceRun<R: Resource>: Sendable {
     }
 
     /// The rules for retries, where the transport is not to have its own.
-    private var retry: DownloadConfiguration.Retry? {
+    private var retry: RetryPolicy? {
         if let own = resource.options.retry { return own }
         return configuration.retry.count > 0 ? configuration.retry : nil
     }

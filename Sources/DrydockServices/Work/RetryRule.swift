@@ -7,25 +7,11 @@ import EventLoop
 import FoundationEssentials
 import HTTPTypes
 import HTTPWire
-public import Policies
+import Policies
 import ServiceCore
 import Upstream
 
-/// An error that says for which cause a ``RetryPolicy`` may repeat what has failed with it.
-///
-/// ``DownloadError`` and ``ServiceError`` are, and so is a `DecodingError`, without this protocol, as
-/// ``RetryCause/content``. Every other error is final.
-public protocol RetryableError: Error {
-    /// The cause that rules for retries know; nil if nothing repeats the failure.
-    var retryCause: RetryCause? { get }
-}
-
-extension DownloadError: RetryableError {
-    /// The cause of a failure of the origin, or of a status.
-    public var retryCause: RetryCause? {
-        attemptEnd?.cause
-    }
-
+extension DownloadError {
     /// The end of the attempt as the modules below would have seen it.
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
@@ -38,12 +24,7 @@ extension DownloadError: RetryableError {
     }
 }
 
-extension ServiceError: RetryableError {
-    /// The cause of a transport that failed, of a status, or of a body that is no model.
-    public var retryCause: RetryCause? {
-        attemptEnd?.cause
-    }
-
+extension ServiceError {
     fileprivate var attemptEnd: AttemptEnd? {
         switch self {
         case .transport(let error): error.attemptEnd
@@ -104,7 +85,7 @@ extension AttemptEnd {
     }
 
     /// The end of an attempt with an error of the program's own, which has this cause.
-    fileprivate init(_ error: any Error, _ cause: DownloadConfiguration.Retry.Cause) {
+    fileprivate init(_ error: any Error, _ cause: RetryCause) {
         switch cause {
         case .connect: self = .failed(.upstream(UpstreamError(.closed, detail: "\(error)")))
         case .timeout: self = .failed(.upstream(UpstreamError(.timeout(.firstByte), detail: "\(error)")))
@@ -125,7 +106,7 @@ extension RetryPolicy {
         attempt: Int,
         method: HTTPRequest.Method,
         path: String,
-        cause: DownloadConfiguration.Retry.Cause? = nil
+        cause: RetryCause? = nil
     ) -> Duration? {
         let end = AttemptEnd(error) ?? cause.map { AttemptEnd(error, $0) }
         return end.flatMap { delay(after: $0, attempt: attempt, method: method, path: path) }

@@ -10,23 +10,23 @@ public import HTTPTypes
 ///
 /// ```swift
 /// let work = Work("users", retry: .steady(count: 2)) { try await manager.download(url) }
-/// let result = try await TaskQueue.shared.run(work)
+/// let result = try await WorkQueue.shared.run(work)
 /// ```
 public struct Work<Success: Sendable>: Sendable {
     /// What those call it who listen to the queue; several may have one name.
     public var name: String
     /// Who gets the next slot.
-    public var priority: TaskQueue.Priority
-    /// After which failures it is tried again, how often, and after which waits; ``RetryPolicy/never`` by
+    public var priority: DownloadOptions.Priority
+    /// After which failures it is tried again, how often, and after which waits; `RetryPolicy.never` by
     /// default.
     public var retry: RetryPolicy
-    /// The method of the request that it makes. ``RetryPolicy/methods`` looks at it: with one that is
+    /// The method of the request that it makes. `RetryPolicy.methods` looks at it: with one that is
     /// not idempotent, such as POST, a failure after which the origin may have acted is final by default. GET, the
     /// default, is right for everything that may be repeated.
     public var method: HTTPRequest.Method
     /// The cause of an error of the program's own, which makes ``retry`` repeat it: nil, and final, by default. The errors of
     /// the library have their causes, and so has a `DecodingError`, which is `content`: nobody is asked about them.
-    public var retryCause: (@Sendable (any Error) -> DownloadConfiguration.Retry.Cause?)?
+    public var retryCause: (@Sendable (any Error) -> RetryCause?)?
     let perform: @Sendable () async throws -> Success
 
     /// A piece of work.
@@ -39,7 +39,7 @@ public struct Work<Success: Sendable>: Sendable {
     ///     every Swift task is.
     public init(
         _ name: String = "",
-        priority: TaskQueue.Priority = .normal,
+        priority: DownloadOptions.Priority = .normal,
         retry: RetryPolicy = .never,
         method: HTTPRequest.Method = .get,
         perform: @escaping @Sendable () async throws -> Success
@@ -74,8 +74,8 @@ extension Work {
     ///   - retry: when it is tried again; never by default. These retries come on top of those of the transport.
     public init<R: Resource>(
         _ resource: R,
-        from loader: ResourceLoader,
-        priority: TaskQueue.Priority = .normal,
+        from manager: ServiceManager,
+        priority: DownloadOptions.Priority = .normal,
         retry: RetryPolicy = .never
     ) where Success == Loaded<R.Model> {
         // One whose endpoint cannot be had says so when it is loaded.
