@@ -1,9 +1,9 @@
 // `drydock seed`: exports stored responses into a folder in a common form, and imports a folder into the store.
 
-import ArgumentParser
+public import ArgumentParser
 import DrydockDaemon
 import FoundationEssentials
-import Policies
+public import Policies
 import ProxyServer
 
 struct Seed: ParsableCommand {

@@ -9,6 +9,7 @@ import HTTPWire
 import Policies
 import ServiceCore
 import Synchronization
+import Trees
 
 extension RoutePlan {
     /// What an endpoint or a service plays; nil where its demo mode is off.

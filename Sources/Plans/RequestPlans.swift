@@ -12,6 +12,7 @@ import Matching
 import Policies
 import ServiceCore
 import Upstream
+import Trees
 
 /// Which route a plan is for.
 struct RouteLabel {

@@ -128,7 +128,7 @@ extension DownloadResult {
     package var text: String { String(decoding: data, as: UTF8.self) }
 
     /// The value of Cache-Status without the name of the cache, and with a sign in the place of how many seconds.
-    var cacheStatus: String {
+    package var cacheStatus: String {
         let value = head.headerFields[.init("Cache-Status") ?? .age] ?? ""
         return value.split(separator: "; ").dropFirst().map { part in
             guard part.hasPrefix("ttl=") else { return String(part) }

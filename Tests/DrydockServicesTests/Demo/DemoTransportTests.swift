@@ -257,7 +257,7 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
             base: URL(string: "http://a.test")
         )
         let loaded = try await loader.call(aUser)
-        #expect(loaded.model == User(name: "Ada") && loaded.response.status == .ok)
+        #expect(loaded.model == User(name: "Ada") && loaded.head.status == .ok)
         endpoint = endpoint.failing(1, status: 400, file: "no.json")
         let failing = ServiceManager(
             transport: try DemoTransport([endpoint], files: files),
@@ -293,14 +293,14 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         var endpoint = Self.user
         endpoint = endpoint.failing(0.5)
         let demo = try DemoTransport([endpoint], files: files, seed: try #require(seed(of: [true, true, false])))
-        let loader = ResourceLoader(transport: demo, base: URL(string: "http://demo.test"))
-        let task = TaskQueue().add(Work(aUser, from: loader, retry: .immediate(count: 5)))
+        let loader = ServiceManager(transport: demo, base: URL(string: "http://demo.test"))
+        let task = WorkQueue().add(Work(aUser, from: loader, retry: .immediate(count: 5)))
         #expect(try await task.value.model.name == "Ada")
         #expect(task.state.attempts == 3)
         demo.restart()
         // Docker's rule repeats only what brought no answer.
-        let other = TaskQueue().add(Work(aUser, from: loader, retry: .steady(count: 5)))
-        await #expect(throws: TaskQueueError.self) { try await other.value }
+        let other = WorkQueue().add(Work(aUser, from: loader, retry: .steady(count: 5)))
+        await #expect(throws: WorkError.self) { try await other.value }
         #expect(other.state.attempts == 1)
         _ = folder
     }

@@ -86,7 +86,7 @@ import Testing
         let ends = Counter()
         let counting = Task { for await _ in queue.ends() { ends.add() } }
         let retry = RetryPolicy(count: 3, delay: .milliseconds(1), causes: [.content])
-        struct Again: RetryableError { var retryCause: RetryCause? { .content } }
+        struct Again: Error {}
         let tasks = (0..<400).map { number in
             var work = Work<Int>("\(number)", priority: number % 3 == 0 ? .high : .low, retry: retry) {
                 await Task.yield()

@@ -57,7 +57,7 @@ import struct ServiceCore.RetryBudget
         let (manager, transport) = makeServices { $0.retry = .immediate(count: 5) }
         transport.answer(nil, "/hello", with: .text("no", status: .serviceUnavailable))
         _ = await serviceError { () throws(ServiceError) in
-            try await manager.call(Greeting(options: .init(retry: .mm(count: 1))))
+            try await manager.call(Greeting(options: .init(retry: .immediate(count: 1))))
         }
         #expect(transport.requests.count == 2)
         _ = await serviceError { () throws(ServiceError) in
@@ -249,7 +249,7 @@ import struct ServiceCore.RetryBudget
     ]) func whatMayHaveReachedTheOriginIsNotSentAgain(_ kept: ParkingCase) async throws {
         let (manager, transport) = makeServices()
         transport.answer(nil, "/hello", with: .failure(kept.error))
-        let options = DownloadOptions(retry: DownloadConfiguration.Retry(methods: kept.methods))
+        let options = DownloadOptions(retry: RetryPolicy(methods: kept.methods))
         let body: RequestBody? = kept.method == .get ? nil : .data(Data("1".utf8))
         let call = manager.start(
             Greeting(method: kept.method, body: body, parksWithoutResponse: true, options: options)

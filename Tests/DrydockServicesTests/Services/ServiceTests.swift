@@ -144,15 +144,14 @@ import Testing
 
     @Test(
         arguments: [
-            (DownloadOptions(), [:], false, false, nil), (DownloadOptions(bypassesStore: true), [:], true, false, nil),
-            (DownloadOptions(forcesDownload: true), [:], false, true, nil),
-            (DownloadOptions(), [.cacheControl: "no-store"], false, false, "no-store"),
-        ] as [(DownloadOptions, HTTPFields, Bool, Bool, String?)]
+            (DownloadOptions(), [:], .useStored, nil), (DownloadOptions(cachePolicy: .bypass), [:], .bypass, nil),
+            (DownloadOptions(cachePolicy: .reload), [:], .reload, nil),
+            (DownloadOptions(), [.cacheControl: "no-store"], .useStored, "no-store"),
+        ] as [(DownloadOptions, HTTPFields, DownloadOptions.CachePolicy, String?)]
     ) func aServiceSaysWhatMayBeStored(
         options: DownloadOptions,
         fields: HTTPFields,
-        bypasses: Bool,
-        forces: Bool,
+        cachePolicy: DownloadOptions.CachePolicy,
         control: String?
     ) async throws {
         let (manager, transport) = makeServices()
@@ -171,11 +170,11 @@ import Testing
             configuration.base = origin.url("")
             let manager = ServiceManager(transport: transport, configuration: configuration)
             let unstored = Greeting(headerFields: [.cacheControl: "no-store"])
-            for greeting in [unstored, Greeting(options: .init(bypassesStore: true))] {
+            for greeting in [unstored, Greeting(options: .init(cachePolicy: .bypass))] {
                 for _ in 0..<2 { #expect(try await manager.call(greeting).outcome == .downloaded) }
             }
             #expect(origin.server.requests() == 4)
-            for _ in 0..<2 { try await manager.call(Greeting(options: .init(forcesDownload: true))) }
+            for _ in 0..<2 { try await manager.call(Greeting(options: .init(cachePolicy: .reload))) }
             #expect(origin.server.requests() == 6)
             #expect(try await manager.call(Greeting()).outcome == .stillValid)
             #expect(try await manager.call(unstored).outcome == .stillValid)

@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test func whoIsSlowHearsTheEndAllTheSame() async throws {
-        let queue = TaskQueue(clock: ManualClock())
+        let queue = WorkQueue(clock: ManualClock())
         let retry = RetryPolicy(count: 9, delay: .zero)
         let task = queue.add(Work<Void>(retry: retry) { throw Self.timeout })
         var states = task.states.makeAsyncIterator()

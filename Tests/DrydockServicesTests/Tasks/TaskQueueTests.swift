@@ -144,10 +144,10 @@ final class Journal: Sendable {
     }
 
     @Test func whatEndsByACancellationIsCancelled() async throws {
-        let queue = TaskQueue()
-        for error in [CancellationError(), DownloadError.cancelled, TaskQueueError.cancelled] as [any Error] {
+        let queue = WorkQueue()
+        for error in [CancellationError(), DownloadError.cancelled, WorkError.cancelled] as [any Error] {
             let task = queue.add(Work<Int>(retry: .immediate(count: 3)) { throw error })
-            await #expect(throws: TaskQueueError.self) { try await task.value }
+            await #expect(throws: WorkError.self) { try await task.value }
             #expect(task.state.phase == .cancelled && task.state.attempts == 1)
         }
     }

@@ -32,8 +32,18 @@ private final class Failing: Sendable {
     }
 }
 
-private struct Own: RetryableError {
-    var retryCause: RetryCause?
+/// An error of a program's own, to which it gives this cause.
+private struct Own: Error {
+    var cause: RetryCause?
+}
+
+extension Work {
+    /// The same work, with the causes of ``Own``.
+    fileprivate func withOwnCauses() -> Self {
+        var work = self
+        work.retryCause = { ($0 as? Own)?.cause }
+        return work
+    }
 }
 
 @Suite struct TaskRetryTests {
@@ -54,15 +64,15 @@ private struct Own: RetryableError {
 
     @Test func aTaskIsTriedUntilItSucceeds() async throws {
         let failing = Failing([Self.timeout, ServiceError.transport(Self.origin(.unreachable)), Self.timeout])
-        let task = TaskQueue().add(Work("a", retry: .immediate(count: 3)) { try failing.run() })
+        let task = WorkQueue().add(Work("a", retry: .immediate(count: 3)) { try failing.run() })
         #expect(try await task.value == 4)
         #expect(task.state.phase == .done && task.state.attempts == 4)
     }
 
     @Test func theCountIsThatOfTheAttemptsAfterTheFirst() async throws {
         let failing = Failing(Array(repeating: Self.timeout, count: 10))
-        let task = TaskQueue().add(Work(retry: .immediate(count: 2)) { try failing.run() })
-        await #expect(throws: TaskQueueError.self) { try await task.value }
+        let task = WorkQueue().add(Work(retry: .immediate(count: 2)) { try failing.run() })
+        await #expect(throws: WorkError.self) { try await task.value }
         #expect(failing.count == 3)
         #expect(task.state.phase == .failed && task.state.attempts == 3)
         #expect(task.state.error as? DownloadError == Self.timeout)
@@ -103,11 +113,11 @@ private struct Own: RetryableError {
         Case("no model, mm", ServiceError.mapping(Broken(), failed), .immediate(count: 1), true),
         Case("not decoded, mm", decoding, .immediate(count: 1), true),
         Case("an error of the program's, mm", Broken(), .immediate(count: 1), false),
-        Case("one that says so", Own(retryCause: .status(503)), .immediate(count: 1), true),
-        Case("one that is like a timeout", Own(retryCause: .timeout), .steady(count: 1), true),
-        Case("one that is like no connection", Own(retryCause: .connect), .steady(count: 1), true),
-        Case("one that is like a parse error", Own(retryCause: .content), .steady(count: 1), false),
-        Case("one that says the contrary", Own(retryCause: nil), .immediate(count: 1), false),
+        Case("one that says so", Own(cause: .status(503)), .immediate(count: 1), true),
+        Case("one that is like a timeout", Own(cause: .timeout), .steady(count: 1), true),
+        Case("one that is like no connection", Own(cause: .connect), .steady(count: 1), true),
+        Case("one that is like a parse error", Own(cause: .content), .steady(count: 1), false),
+        Case("one that says the contrary", Own(cause: nil), .immediate(count: 1), false),
         Case("a certificate, mm", origin(.untrusted), .immediate(count: 1), false),
         Case("an origin that is left alone, mm", origin(.leftAlone), .immediate(count: 1), false),
         Case("no request, mm", DownloadError.invalidRequest("no"), .immediate(count: 1), false),
@@ -132,31 +142,31 @@ private struct Own: RetryableError {
     }
 
     @Test func theErrorsSayTheirCause() {
-        func isRepeated(_ error: any Error, _ causes: Set<Retry.Cause>) -> Bool {
-            Retry(count: 1, causes: causes).delay(after: error, attempt: 1, method: .get, path: "/") != nil
+        func isRepeated(_ error: any Error, _ causes: Set<RetryCause>) -> Bool {
+            RetryPolicy(count: 1, causes: causes).delay(after: error, attempt: 1, method: .get, path: "/") != nil
         }
         for (error, cause) in [
-            (Self.timeout as any Error, Retry.Cause.timeout), (Self.origin(.cutShort), .connect),
+            (Self.timeout as any Error, RetryCause.timeout), (Self.origin(.cutShort), .connect),
             (ServiceError.status(Self.failed, failure: nil), .status(500)),
             (ServiceError.mapping(Broken(), Self.failed), .content),
         ] {
-            #expect(isRepeated(error, [cause]) && !isRepeated(error, Retry.Cause.all.subtracting([cause])), "\(error)")
+            #expect(isRepeated(error, [cause]) && !isRepeated(error, RetryCause.all.subtracting([cause])), "\(error)")
         }
-        #expect(!isRepeated(DownloadError.closed, Retry.Cause.all))
-        #expect(!isRepeated(ServiceError.cancelled, Retry.Cause.all))
+        #expect(!isRepeated(DownloadError.closed, RetryCause.all))
+        #expect(!isRepeated(ServiceError.cancelled, RetryCause.all))
     }
 
     @Test func whatAnOriginMayHaveActedOnIsRepeatedWhereThatIsAllowed() async throws {
         for (methods, runs) in [(RetryMethods.idempotent, 1), (.any, 2)] {
             let failing = Failing([Self.timeout])
             let retry = RetryPolicy(count: 1, delay: .zero, methods: methods)
-            let task = TaskQueue().add(Work("post", retry: retry, method: .post) { try failing.run() })
+            let task = WorkQueue().add(Work("post", retry: retry, method: .post) { try failing.run() })
             _ = try? await task.value
             #expect(failing.count == runs)
         }
         // Nothing of it was sent.
         let failing = Failing([Self.origin(.unreachable)])
-        _ = try await TaskQueue().run(
+        _ = try await WorkQueue().run(
             Work(retry: RetryPolicy(count: 1, delay: .zero), method: .post) { try failing.run() }
         )
         #expect(failing.count == 2)
@@ -183,7 +193,7 @@ private struct Own: RetryableError {
         let clock = ManualClock()
         let failing = Failing(Array(repeating: Self.timeout, count: 3))
         let retry = RetryPolicy(count: 3, delay: .seconds(1), backoff: 3, jitter: 0)
-        let task = TaskQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
+        let task = WorkQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
         for (attempt, seconds) in [1, 3, 9].enumerated() {
             try await clock.waitForSleepers(1)
             #expect(task.state.attempts == attempt + 1)
@@ -198,7 +208,7 @@ private struct Own: RetryableError {
     @Test func jitterMakesAWaitShorterAndNeverLonger() async throws {
         let clock = ManualClock()
         let retry = RetryPolicy(count: 1, delay: .seconds(10), jitter: 0.5)
-        let queue = TaskQueue(clock: clock)
+        let queue = WorkQueue(clock: clock)
         let tasks = (0..<8).map { _ in
             let failing = Failing([Self.timeout])
             return queue.add(Work(retry: retry) { try failing.run() })
@@ -219,7 +229,7 @@ private struct Own: RetryableError {
         for (longest, waits) in [(Duration.seconds(10), true), (.seconds(5), false)] {
             let failing = Failing([error])
             let retry = RetryPolicy(count: 1, delay: .seconds(1), longestRetryAfter: longest)
-            let task = TaskQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
+            let task = WorkQueue(clock: clock).add(Work(retry: retry) { try failing.run() })
             if waits {
                 try await clock.waitForSleepers(1)
                 #expect(task.state.retryDelay == .seconds(7))
@@ -248,14 +258,14 @@ private struct Own: RetryableError {
 
     @Test func aPresetHasNoBudget() async throws {
         let failing = Failing(Array(repeating: Self.timeout, count: 60))
-        let queue = TaskQueue(clock: ManualClock())
+        let queue = WorkQueue(clock: ManualClock())
         #expect(try await queue.run(Work(retry: .immediate(count: 60), method: .post) { try failing.run() }) == 61)
         #expect(queue.statistics.retries == 60 && queue.statistics.refusedRetries == 0)
     }
 
     @Test func aBudgetThatIsUsedUpIsNamed() async throws {
         let (metrics, log) = (TestMetrics(), RecordedLog())
-        let queue = TaskQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
+        let queue = WorkQueue(maximumRunning: nil, clock: ManualClock(), logger: log.logger, metrics)
         var retry = RetryPolicy.immediate(count: 100)
         retry.budget = 0
         for (count, error) in [
@@ -314,7 +324,7 @@ private struct Own: RetryableError {
     @Test func whoIsCancelledWhileItWaitsIsNotTriedAgain() async throws {
         let clock = ManualClock()
         let failing = Failing([Self.timeout])
-        let queue = TaskQueue(clock: clock)
+        let queue = WorkQueue(clock: clock)
         let task = queue.add(Work(retry: .steady(count: 5)) { try failing.run() })
         try await clock.waitForSleepers(1)
         task.cancel()
