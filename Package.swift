@@ -141,16 +141,15 @@ let package = Package(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "Trees",
+                "DemoMode", "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "Trees",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .executableTarget(
             name: "DrydockCommand",
             dependencies: [
-                "HTTPWire", "Policies", "DownloadCore", "ServiceCore", "DrydockDaemon", "Configuration", "Contracts",
-                "Interchange",
-                "Content", "DemoMode", "Matching", "ProxyServer", "Trees",
+                "EventLoop", "HTTPWire", "Policies", "DownloadCore", "ServiceCore", "DrydockDaemon", "Configuration",
+                "Contracts", "Interchange", "Content", "DemoMode", "Matching", "Plans", "ProxyServer", "Trees",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
