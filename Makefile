@@ -17,14 +17,14 @@ FORMATTED := Package.swift Sources Tests
 # Tests at the same time: most of them wait more than they work.
 TEST_WIDTH ?= 24
 # What `make check` and `make check-all` have in common.
-CHECKS := check-shape check-docc check-unit check-binary check-library check-counts
+CHECKS := check-shape check-docc check-unit check-binary check-library check-counts check-entered
 # The pages that name tests.
 PAGES := $(shell find Documentation -name "*.md") $(wildcard Sources/*/*.docc/*.md) SECURITY.md
 
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-docc check-api check-soak check-load check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
+.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -111,6 +111,9 @@ check-docc: ## the library's documentation as DocC makes it, without a warning; 
 
 check-api: ## that the list of the library's public symbols is as the sources are; .ci/api-list renews it
 	@.ci/api-list --check
+
+check-entered: $(RELEASE) ## how many files of Sources a hit and a miss enter, which must not grow
+	@Benchmarks/bench --only entered >/dev/null
 
 check-counts: $(RELEASE) ## allocations and instructions of hits, demo answers and what is passed on, which must not grow
 	@Benchmarks/bench --only counts-1k,counts-mapped,counts-16k,counts-304,counts-log,counts-disk,counts-pass,counts-demo >/dev/null

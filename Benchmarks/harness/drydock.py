@@ -53,10 +53,10 @@ def late_service(paths, first, step):
 
 def configure(
     bench, origin, logged=False, loops="1", memory="512MiB", max_object="8MiB", is_disk=False, demo=None, delays=None,
-    connections=20_000,
+    connections=20_000, more="",
 ):  # fmt: skip
-    """A folder with a configuration; `demo` is the body of demo answers, `delays` are the words of `late_service`.  Gives
-    the folder, the file and the port."""
+    """A folder with a configuration; `demo` is the body of demo answers, `delays` are the words of `late_service`, `more` are further services,
+    in which `ORIGIN` stands for the origin's port.  Gives the folder, the file and the port."""
     folder, port = bench.place("drydock"), free_port()
     text = f"""listen: 127.0.0.1:{port}
 admin: unix:{folder}/admin.sock
@@ -76,6 +76,7 @@ cache:
         text += demo_service(folder)
     if delays is not None:
         text += late_service(*delays)
+    text += more.replace("ORIGIN", str(origin))
     file = os.path.join(folder, "drydock.yaml")
     with open(file, "w") as output:
         output.write(text)

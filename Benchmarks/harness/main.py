@@ -59,7 +59,7 @@ def main():
         for group, workload in wanted:
             print(f"{group:12} {workload.name:14} {workload.title}")
         return 0
-    check_machine(COUNTING_TOOLS if {group for group, _ in wanted} == {"counts"} else TOOLS, options.binary)
+    check_machine(COUNTING_TOOLS if {group for group, _ in wanted} <= {"counts", "entered"} else TOOLS, options.binary)
     results = []
     with running(options.binary, options.rounds, options.seconds) as bench:
         for _, workload in wanted:

@@ -2,6 +2,7 @@
 
 from .cold import Cold
 from .counts import WAYS, Count
+from .entered import WALKS, Entered
 from .memory import Entries, Idle, Resident
 from .start import Start
 from .waiting import Waiting
@@ -12,4 +13,5 @@ GROUPS = {
     "waiting": lambda: [Waiting()],
     "start": lambda: [Start()],
     "counts": lambda: [Count(way) for way in WAYS],
+    "entered": lambda: [Entered(walk) for walk in WALKS],
 }

@@ -1,9 +1,11 @@
-// The state of the hot path between requests, and its search for the route and key of a request, without a
-// copy or a reference count.
+// The hot path: a fresh hit in memory, or in a file that is open, or a demo answer without latency, from the read buffer to
+// the socket without a task, a copy or a reference count.
 
 import CacheStore
 import DemoMode
+import DownloadCore
 import EventLoop
+import Glibc
 import HTTPCaching
 import HTTPWire
 import ServiceCore
@@ -192,5 +194,246 @@ extension ServiceRoute {
         }
         guard key.append(rest) else { return nil }
         return HotMatch(route: HotRoute(self, endpoint), headFormatID: headFormatID, addsCredentials: addsCredentials)
+    }
+}
+
+extension HotState {
+    /// Answers a GET by what is stored and fresh, or by a demo answer; `.notMine` where the waiting path has to decide.
+    func answer(
+        _ request: borrowing HotRequest,
+        _ core: DownloadCore,
+        through sender: any HotSender
+    ) -> HotAnswer {
+        let present = request.present
+        if present.contains(.via), request.mayHavePassed(plan.name) { return .notMine }
+        var key = KeyBuffer(scratch, Self.keyCapacity)
+        let hasOrigin = present.contains(.origin)
+        guard let found = match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
+            return .notMine
+        }
+        if found.addsCredentials, present.contains(.secFetchSite), request.mayBeForeignFetch { return .notMine }
+        if let demo = found.demo {
+            // Conditions and ranges count for a demo answer, too; nothing is drawn yet.
+            return present.isDisjoint(with: HotPathWindow.selecting)
+                ? send(demo, route: found.route, through: sender) : .notMine
+        }
+        let now = clock.now()
+        let hash = CacheKey.hash(key.bytes)
+        let (response, file): (ResidentResponse, ReadyFile?)
+        if let held = memory.hit(key.bytes, hash: hash, where: { request.selects($0) }) {
+            (response, file) = (held, nil)
+        } else if let found = core.readyFile(key.bytes, hash: hash, where: { request.selects($0) }) {
+            (response, file) = (found.held, found)
+        } else {
+            return .notMine
+        }
+        guard let ready = response.ready, ready.answers(at: now, as: found.headFormatID),
+            // A fallback may answer in place of a stored error.
+            ready.status < 500
+        else { return .notMine }
+        let hit = HotHit(response: response, ready: ready, file: file, now: now, route: found.route)
+        // The hit stays alive until the end of the call; the queue takes a reference of its own.
+        defer { withExtendedLifetime(hit) {} }
+        let answer =
+            present.isDisjoint(with: HotPathWindow.selecting)
+            ? send(hit, through: sender) : answerSelected(hit, request, through: sender)
+        if let file, answer != .notMine { core.noteUse(of: file) }
+        return answer
+    }
+
+    /// The whole response; `.notMine` where its body has to be waited for.
+    func send(_ hit: borrowing HotHit, through sender: any HotSender) -> HotAnswer {
+        guard let body = hit.body else { return .notMine }
+        // Behind the key.
+        var lines = self.lines
+        let cacheStatus = append(hit, to: &lines)
+        return sender.sendAtOnce(
+            prepared: hit.ready.head,
+            dynamic: lines.bytes,
+            body: body,
+            owner: hit.ready.owner,
+            record: HotRecord(status: hit.ready.status, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+        )
+    }
+
+    /// Whether there is room for the lines of a ready head, and for those that every answer adds.
+    func mayCopy(_ head: UnsafeRawBufferPointer) -> Bool { head.count + via.count + 256 <= Self.keyCapacity }
+
+    /// Age and Cache-Status.
+    /// - Returns: the value of Cache-Status, in the buffer.
+    func append(_ hit: borrowing HotHit, to lines: inout HotLines) -> UnsafeRawBufferPointer {
+        let (age, ttl) = (hit.ready.window.age(now: hit.now), hit.ready.window.ttl(now: hit.now))
+        // Not chosen before, since that would copy it.
+        return hit.file == nil
+            ? lines.append(memoryStatus, age: age, ttl: ttl) : lines.append(diskStatus, age: age, ttl: ttl)
+    }
+}
+
+extension HotPathWindow {
+    /// With one of these fields a request may get less than the whole.
+    static let selecting = FieldSet(.ifNoneMatch, .ifModifiedSince, .ifRange, .range)
+}
+
+/// A fresh response, found for a request. For the length of one call; not copyable, since a
+/// copy would count references.
+struct HotHit: ~Copyable {
+    let response: ResidentResponse
+    let ready: ResidentResponse.Ready
+    /// What its body is in; nil where that is memory.
+    let file: ReadyFile?
+    /// Unix seconds.
+    let now: Int64
+    /// For the access log.
+    let route: HotRoute
+
+    /// Of the body, in bytes.
+    var length: Int { file?.length ?? ready.body.count }
+
+    /// The whole body; nil if sending it needs a wait.
+    var body: HotBody? { file == nil ? inMemory(ready.body) : body(0..<length) }
+
+    /// A part of the body; nil if sending it needs a wait.
+    func body(_ range: Range<Int>) -> HotBody? {
+        guard let file else { return inMemory(ready.body.part(range)) }
+        return file.piece(range).map { .file($0.file, offset: $0.offset, count: range.count) }
+    }
+
+    /// Few bytes are copied, wherever they lie.
+    private func inMemory(_ bytes: UnsafeRawBufferPointer) -> HotBody {
+        .memory(bytes, in: bytes.count >= Chunk.memfdThreshold ? response.file : nil)
+    }
+}
+
+extension HotState {
+    /// Answers as the waiting path would; `.notMine` where that has to decide.
+    func answerSelected(
+        _ hit: borrowing HotHit,
+        _ request: borrowing HotRequest,
+        through sender: any HotSender
+    ) -> HotAnswer {
+        let fields = request.fields
+        guard fields.areEndToEnd, mayCopy(hit.ready.head) else { return .notMine }
+        let validators = hit.response.validators
+        if Caching.isNotModified(fields, .get, stored: validators) { return sendNotModified(hit, through: sender) }
+        if !request.present.contains(.range) { return send(hit, through: sender) }
+        return switch Caching.onePart(fields, stored: validators, length: Int64(hit.length)) {
+        case nil: .notMine
+        case .whole: send(hit, through: sender)
+        case .part(let range): sendPart(hit, range, through: sender)
+        }
+    }
+
+    /// A 304 repeats some lines of the ready head (RFC 9110 section 15.4.5).
+    private func sendNotModified(_ hit: borrowing HotHit, through sender: any HotSender) -> HotAnswer {
+        let hasTag = hit.response.hasTag
+        var lines = longLines
+        lines.append("HTTP/1.1 304 Not Modified\r\n")
+        lines.append(hit.ready.head) { Caching.isInNotModified($0, $1, hasTag: hasTag) }
+        // Not repeated, but for this proxy's own member.
+        via.withUnsafeBytes { lines.append($0) }
+        let cacheStatus = append(hit, to: &lines)
+        return sender.sendAtOnce(
+            prepared: UnsafeRawBufferPointer(start: nil, count: 0),
+            dynamic: lines.bytes,
+            body: .none,
+            owner: hit.ready.owner,
+            record: HotRecord(status: 304, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+        )
+    }
+
+    /// A 206 with one part repeats nearly all of them (RFC 9110 section 15.3.7.1).
+    private func sendPart(
+        _ hit: borrowing HotHit,
+        _ range: Range<Int64>,
+        through sender: any HotSender
+    ) -> HotAnswer {
+        guard let body = hit.body(Int(range.lowerBound)..<Int(range.upperBound)) else { return .notMine }
+        var lines = longLines
+        lines.append("HTTP/1.1 206 Partial Content\r\n")
+        lines.append(hit.ready.head) { $1 != .contentLength && Caching.isInPart($0, $1) }
+        if !hit.response.acceptsRanges { lines.append("Accept-Ranges: bytes\r\n") }
+        lines.append("Content-Length: ")
+        lines.append(range.upperBound - range.lowerBound)
+        lines.append("\r\nContent-Range: bytes ")
+        lines.append(range.lowerBound)
+        lines.append("-")
+        lines.append(range.upperBound - 1)
+        lines.append("/")
+        lines.append(Int64(hit.length))
+        lines.append("\r\n")
+        let cacheStatus = append(hit, to: &lines)
+        return sender.sendAtOnce(
+            prepared: UnsafeRawBufferPointer(start: nil, count: 0),
+            dynamic: lines.bytes,
+            body: body,
+            owner: hit.ready.owner,
+            record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+        )
+    }
+}
+
+extension HotRequest {
+    /// Whether the request selects a stored response beyond doubt.
+    func selects(_ response: ResidentResponse) -> Bool {
+        let fields = self.fields
+        return fields.areEndToEnd
+            && Caching.selectsPlainly(names: response.varyNames, stored: response.varyLines, fields)
+    }
+
+    /// Whether a loop is possible: the pseudonym occurs in Via, be it as another word.
+    func mayHavePassed(_ pseudonym: String) -> Bool {
+        var mayHave = false
+        fields.forEachValue(.via) { if $0.contains(pseudonym) { mayHave = true } }
+        return mayHave
+    }
+
+    /// Whether Sec-Fetch-Site says that a page of another web origin may be asking.
+    var mayBeForeignFetch: Bool {
+        var mayBe = false
+        fields.forEachValue(.secFetchSite) { if CrossOrigin.isForeign(site: $0) { mayBe = true } }
+        return mayBe
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether these bytes contain a word, regardless of case.
+    fileprivate func contains(_ word: String) -> Bool {
+        word.utf8.withContiguousStorageIfAvailable { word in
+            let word = UnsafeRawBufferPointer(word)
+            guard count >= word.count else { return false }
+            return (0...count - word.count).contains {
+                part($0..<$0 + word.count).equalsIgnoringCase(word)
+            }
+        } ?? true
+    }
+}
+
+extension HotState {
+    /// Draws and answers as the waiting path does.
+    func send(_ found: HotDemo, route: HotRoute, through sender: any HotSender) -> HotAnswer {
+        guard found.rest.count + 64 <= Self.keyCapacity else { return .notMine }
+        var lines = longLines
+        lines.append("GET ")
+        lines.append(found.rest)
+        let (outcome, name) = found.answer.draw(lines.bytes, found.ordinals)
+        lines = longLines
+        lines.append(hexadecimal: name.key.digest)
+        lines.append(UInt8(ascii: "."))
+        lines.append(Int64(truncatingIfNeeded: name.ordinal &+ 1))
+        lines.append("\r\n")
+        if !outcome.hasDate {
+            lines.append("Date: ")
+            lines.append(utf8: sender.dateText)
+            lines.append("\r\n")
+        }
+        return outcome.head.withUnsafeBytes { head in
+            sender.sendAtOnce(
+                prepared: head,
+                dynamic: lines.bytes,
+                body: .memory(outcome.body.bytes),
+                owner: .passUnretained(outcome.body),
+                record: HotRecord(status: outcome.status, route: route, cache: .demo)
+            )
+        }
     }
 }
