@@ -1,19 +1,13 @@
 // The BIO between OpenSSL and a session: encrypted bytes come from the session's wire, and go into its output.
 
 import CLibssl
-
-/// How a read of encrypted bytes went.
-package enum WireResult: Sendable, Hashable {
-    case bytes(Int)
-    case wouldBlock
-    /// The peer has ended the connection, or it broke.
-    case end
-}
+package import EventLoop
 
 /// Where a session gets encrypted bytes from; loop-bound. It is called within calls of the session, and must not call it.
 package protocol TLSWire: AnyObject {
     /// Reads what is there, at most `buffer.count` bytes.
-    func receive(into buffer: UnsafeMutableRawBufferPointer) -> WireResult
+    /// `.end` or `.failed` if the peer has ended the connection, or it broke.
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> IOResult
 }
 
 /// The one method table of all sessions' BIOs.
@@ -29,7 +23,7 @@ enum SessionBIO {
             case .wouldBlock:
                 c_bio_set_retry_read(bio)
                 return -1
-            case .end: return 0
+            case .end, .truncated, .failed: return 0
             }
         }
         BIO_meth_set_write(made) { bio, bytes, count in

@@ -2,9 +2,10 @@
 // way round.
 
 import CLibssl
+import EventLoop
 
 /// How a handshake goes on.
-package enum HandshakeStep: Sendable, Hashable {
+package enum SessionStep: Sendable, Hashable {
     case finished
     /// More bytes of the peer are needed. What is in the output goes out first.
     case wantsInput
@@ -41,10 +42,12 @@ package final class TLSSession {
     /// Owned, with its BIO; freed with this object.
     private let handle: OpaquePointer
     private let context: TLSContext
-    /// Where encrypted bytes come from. Not held: its owner owns the session as well.
-    package weak var wire: (any TLSWire)?
-    /// Where encrypted bytes go; another one may be set between calls.
-    package var output: TLSOutput
+    /// Where encrypted bytes come from.
+    // Unowned and unchecked, since a weak reference costs more than the read: whoever sets it owns the session as well,
+    // and makes no call of it once the wire is gone.
+    package unowned(unsafe) var wire: (any TLSWire)?
+    /// Where encrypted bytes go.
+    package let output: TLSOutput
     /// Bytes of the peer that were read before the session began; they come before those of the wire.
     private var early: ArraySlice<UInt8>
     /// Whether the wire has ended.
@@ -109,7 +112,7 @@ package final class TLSSession {
         c_ssl_owner(handle).map { Unmanaged<TLSSession>.fromOpaque($0).takeUnretainedValue() }
     }
 
-    func receive(into buffer: UnsafeMutableRawBufferPointer) -> WireResult {
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         if !early.isEmpty {
             let count = min(early.count, buffer.count)
             buffer.copyBytes(from: early.prefix(count))
@@ -119,15 +122,18 @@ package final class TLSSession {
         }
         guard !hasEnded, let wire else { return hasEnded ? .end : .wouldBlock }
         let result = wire.receive(into: buffer)
-        if result == .end { hasEnded = true }
-        isStarved = result == .wouldBlock
+        switch result {
+        case .bytes: isStarved = false
+        case .wouldBlock: isStarved = true
+        case .end, .truncated, .failed: hasEnded = true
+        }
         return result
     }
 
     // MARK: What the owner does
 
     /// Goes on with the handshake; to be called at first, and whenever there are bytes to read, until it has finished.
-    package func handshake() -> HandshakeStep {
+    package func handshake() -> SessionStep {
         let result = SSL_do_handshake(handle)
         guard result != 1 else {
             guard isPinned else {

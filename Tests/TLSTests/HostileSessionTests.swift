@@ -32,7 +32,7 @@ import Testing
                 UInt8(truncatingIfNeeded: $0 &* 7 &+ seed)
             }
             var (isWritten, read) = (false, [UInt8]())
-            var (client, server) = (HandshakeStep.wantsInput, HandshakeStep.wantsInput)
+            var (client, server) = (SessionStep.wantsInput, SessionStep.wantsInput)
             var end: TLSReadResult?
             var left = Int.random(in: 0...3, using: &random)
             for _ in 0..<3_000 where end == nil {

@@ -269,7 +269,7 @@ import Testing
         #expect(first.handshake().client == .finished)
         let digest = try #require(first.client.peerCertificate?.keyDigest)
         for (pins, step) in [
-            (Set([digest]), HandshakeStep.finished),
+            (Set([digest]), SessionStep.finished),
             (
                 Set([[UInt8](repeating: 0, count: 32)]),
                 .failed(TLSFailure(.untrusted, "its public key is none of the pinned ones"))

@@ -1,5 +1,6 @@
 // Two sessions that speak to each other in memory, in pieces of any length.
 
+import EventLoop
 import TLS
 
 /// What one side has sent and the other has not read.
@@ -10,7 +11,7 @@ final class MemoryWire: TLSWire {
     var piece = Int.max
     private(set) var reads = 0
 
-    func receive(into buffer: UnsafeMutableRawBufferPointer) -> WireResult {
+    func receive(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         reads += 1
         guard !bytes.isEmpty else { return hasEnded ? .end : .wouldBlock }
         let count = min(bytes.count, buffer.count, piece)
@@ -44,8 +45,8 @@ final class Pair {
     }
 
     /// Shakes hands until both have finished or failed.
-    func handshake() -> (client: HandshakeStep, server: HandshakeStep) {
-        var steps = (client: HandshakeStep.wantsInput, server: HandshakeStep.wantsInput)
+    func handshake() -> (client: SessionStep, server: SessionStep) {
+        var steps = (client: SessionStep.wantsInput, server: SessionStep.wantsInput)
         for _ in 0..<20_000 {
             if steps.client == .wantsInput { steps.client = client.handshake() }
             carry()
