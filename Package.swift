@@ -258,7 +258,7 @@ let package = Package(
         tests("DemoModeTests", ["DemoMode", "Matching", "HTTPWire", "Policies", "Trees"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "EventLoop", "HTTPCaching", "Matching", "Policies", "Upstream", "Content", "KeySupport", "Trees"],
+            ["Configuration", "EventLoop", "HTTPCaching", "Matching", "Policies", "TLS", "Upstream", "Content", "KeySupport", "Trees"],
             exclude: ["Texts"]
         ),
         tests(

@@ -170,6 +170,16 @@ package enum CertificateError: Error, Sendable, Hashable {
     case openSSL(String)
 }
 
+extension CertificateError {
+    /// Whether the private key is what cannot be used.
+    package var isOfKey: Bool {
+        switch self {
+        case .noKey, .password, .mismatch: true
+        case .noCertificate, .malformed, .name, .openSSL: false
+        }
+    }
+}
+
 extension CertificateError: CustomStringConvertible {
     package var description: String {
         switch self {

@@ -7,7 +7,11 @@ import Testing
 
 @Suite struct DefaultNameTests {
     private static func made(_ listen: String, machine: String = "a", process: Int32 = 1) throws -> String {
-        DefaultName.made(listen: try load("listen: \(listen)").listen, machine: machine, process: process)
+        DefaultName.made(
+            listen: try load("listen: \(listen)").listen.map(\.address),
+            machine: machine,
+            process: process
+        )
     }
 
     @Test func followsFromTheMachineAndTheAddresses() throws {
@@ -29,7 +33,7 @@ import Testing
     }
 
     @Test func isWhatAnEmptyFileSays() throws {
-        let made = DefaultName.made(listen: Configuration().listen)
+        let made = DefaultName.made(listen: Configuration().listen.map(\.address))
         #expect(try load("").name == made && load("name: auto").name == made)
         #expect(try load("").shown().contains("\nname: \(made)\n"))
         #expect(try load("listen: localhost:1").name == DefaultName.made(listen: [.tcp(host: "localhost", port: 1)]))

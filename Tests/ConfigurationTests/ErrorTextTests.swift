@@ -2,6 +2,7 @@
 
 import EventLoop
 import Foundation
+import TLS
 import TestSupport
 import Testing
 
@@ -97,9 +98,23 @@ struct MistakeFolder {
         }
         try folder.write("aliases.yaml", "services: []\n" + aliases)
         try #require(mkfifo(path + "/pipe", 0o600) == 0)
+        try writeCertificates()
         // A hole: it takes no room.
         try folder.write("large.json", "")
         try #require(truncate(path + "/large.json", 64 << 20 + 1) == 0)
+    }
+
+    /// `server` and its key, which `open.key` is, too; `soon` and `late` end in four days, and have ended.
+    private func writeCertificates() throws {
+        let now = Int64(Date().timeIntervalSince1970)
+        let authority = try LocalAuthority(name: "Of a test", now: now)
+        for (name, days) in [("server", Int64(100)), ("soon", 5), ("late", -1)] {
+            let key = try PrivateKey()
+            let identity = try authority.leaf(for: .name("\(name).example.com"), key: key, now: now, days: days)
+            try folder.write("\(name).pem", identity.certificate.pem)
+            chmod(try folder.write("\(name).key", key.pem ?? ""), 0o600)
+            if name == "server" { chmod(try folder.write("open.key", key.pem ?? ""), 0o644) }
+        }
     }
 
     @discardableResult

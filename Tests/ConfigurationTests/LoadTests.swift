@@ -188,7 +188,7 @@ import Testing
             """
         expectError(text, "2:7", ["is not a token"], environment: environment)
         let loaded = try load(text.replacing("$${N}", with: ""), environment: environment)
-        #expect(loaded.listen == [.tcp(host: "127.0.0.1", port: 81)])
+        #expect(loaded.listen == [ListenPoint(.tcp(host: "127.0.0.1", port: 81))])
         #expect(loaded.name == "xy3-z")
         #expect(loaded.loops == 3)
         #expect(loaded.forward.enabled)

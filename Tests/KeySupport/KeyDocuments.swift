@@ -279,7 +279,7 @@ extension ValueKind {
                 ? "demo" : key.name == "include" ? "more.yaml" : key.name == "path" ? "store" : "x.json"
         case .demoFile: "y.json"
         case .logTarget: "stderr"
-        case .address: "\"unix:/b\""
+        case .address, .listener: "\"unix:/b\""
         case .client: "any"
         case .baseURL: "\"http://127.0.0.1:10\""
         case .upstreamProxy: "\"http://127.0.0.1:9\""

@@ -10,7 +10,11 @@ package import Policies
 /// in their files they say it.
 package struct Configuration: Sendable, Equatable {
     /// Where clients connect. Default: `localhost:8080`, on 127.0.0.1 and ::1. A change needs a restart.
-    package var listen: [ListenAddress]
+    package var listen: [ListenPoint]
+    /// What clients are shown where they speak TLS; nil if they do nowhere.
+    package var tls: ListenerTLS?
+    /// The absolute path of the local authority's folder; nil for that of ``DefaultAuthority``.
+    package var authorityFolder: String?
     /// The admin socket; nil where the daemon uses its user's own (``DefaultAdmin``), without addresses where there is
     /// to be none. A change of its addresses needs a restart.
     package var admin: AdminConfiguration?
@@ -65,7 +69,7 @@ package struct Configuration: Sendable, Equatable {
     var origin = ConfigurationOrigin()
 
     /// The pseudonym in Via, Cache-Status and Proxy-Status, which no other daemon in a chain may have.
-    package var name: String { givenName ?? DefaultName.made(listen: listen) }
+    package var name: String { givenName ?? DefaultName.made(listen: listen.map(\.address)) }
 
     /// The name of forward mode among the places of learned latencies.
     package static let forwardName = "forward"
@@ -94,7 +98,8 @@ package struct Configuration: Sendable, Equatable {
     }
 
     package static func == (left: Configuration, right: Configuration) -> Bool {
-        left.listen == right.listen && left.admin == right.admin && left.loops == right.loops && left.name == right.name
+        left.listen == right.listen && left.tls == right.tls && left.authorityFolder == right.authorityFolder
+            && left.admin == right.admin && left.loops == right.loops && left.name == right.name
             && left.clients == right.clients && left.hosts == right.hosts && left.cache == right.cache
             && left.notSecret == right.notSecret
             && left.forward == right.forward
@@ -136,10 +141,12 @@ extension KeyTable {
         keys: [
             KeyDescriptor(
                 "listen",
-                .oneOrMore(.address),
+                .oneOrMore(.listener),
                 default: "localhost:8080",
-                "Where clients connect: ADDRESS:PORT, localhost:PORT (127.0.0.1 and ::1), :PORT (all addresses) or unix:/PATH; a change needs a restart."
+                "Where clients connect: ADDRESS:PORT, localhost:PORT (127.0.0.1 and ::1), :PORT (all addresses) or unix:/PATH; https:// before it has TLS, any:// TLS and plain on one port; a change needs a restart."
             ),
+            listenerTLSKey,
+            authorityKey,
             KeyDescriptor(
                 "admin",
                 .shorthand(admin, key: "listen"),
@@ -240,7 +247,8 @@ extension Configuration {
 
     /// Reads the keys of the daemon itself; its sections are read with their checks.
     init(_ reader: SectionReader) {
-        listen = reader.scalars("listen").compactMap { if case .address(let address) = $0 { address } else { nil } }
+        listen = reader.scalars("listen").compactMap { if case .listener(let point) = $0 { point } else { nil } }
+        authorityFolder = reader.text("ca")
         loops = reader.int("loops")
         givenName = reader.text("name")
         clients = reader.scalars("clients").compactMap { if case .client(let rule) = $0 { rule } else { nil } }
@@ -259,7 +267,8 @@ extension Resolver {
         var result = Configuration(reader)
         faultProfiles = profiles(reader)
         result.faultProfiles = faultProfiles
-        result.admin = admin(reader, listen: result.listen)
+        result.admin = admin(reader, listen: result.listen.map(\.address))
+        result.tls = tls(reader, listen: result.listen)
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))
         if let place = reader.place("forward"), !broken.contains(place) {

@@ -89,18 +89,21 @@ extension Resolver {
         }
         for (index, item) in zip(result.listen.indices, items) {
             let address = result.listen[index]
-            guard let earlier = result.listen[..<index].first(where: { $0.meets(address) }) else { continue }
+            guard let earlier = result.listen[..<index].first(where: { $0.address.meets(address.address) }) else {
+                continue
+            }
             let also = earlier == address ? "" : ", by \(earlier) too"
             fail(item.place, "\(address) is listed twice\(also); remove one")
         }
-        guard reader.entry("clients") == nil, let index = result.listen.firstIndex(where: { !$0.isLoopback }) else {
+        guard reader.entry("clients") == nil, let index = result.listen.firstIndex(where: { !$0.address.isLoopback })
+        else {
             return
         }
         guard result.forward.enabled else {
             warnings.append(
                 ConfigurationError(
                     place: items[index].place,
-                    message: Self.onlyThisMachine(result.listen[index])
+                    message: Self.onlyThisMachine(result.listen[index].address)
                 )
             )
             return

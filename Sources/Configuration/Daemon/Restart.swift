@@ -35,7 +35,7 @@ extension RestartDifference {
         func compare<Value>(_ key: String, _ value: (Configuration) -> Value?, _ show: (Value) -> String) {
             pairs.append((key, value(old).map(show) ?? "none", value(new).map(show) ?? "none"))
         }
-        compare("listen", { $0.listen }, text)
+        compare("listen", { $0.listen }) { $0.map(\.description).joined(separator: ", ") }
         compare("loops", { $0.loops ?? 0 }) { $0 == 0 ? "auto" : "\($0)" }
         compare("name", { $0.givenName ?? "auto" }) { $0 }
         compare("cache.memory.size", { $0.cache.memory.size }, Units.sizeText)

@@ -43,16 +43,16 @@ package enum URLConfiguration {
             result.cache.disk = disk
         }
         do throws(ScalarProblem) {
-            if !listen.isEmpty { result.listen = try listen.map(Addresses.listen) }
+            if !listen.isEmpty { result.listen = try listen.map(Addresses.listener) }
             if !clients.isEmpty { result.clients = try clients.map(Addresses.client) }
         } catch {
             throw fail(error.message)
         }
-        for (index, address) in result.listen.enumerated() where result.listen[..<index].contains(where: address.meets)
-        {
+        for (index, address) in result.listen.enumerated()
+        where result.listen[..<index].contains(where: { $0.address.meets(address.address) }) {
             throw fail("--listen \(address) takes a port twice; give each address once")
         }
-        if let open = result.listen.first(where: { !$0.isLoopback }) {
+        if let open = result.listen.first(where: { !$0.address.isLoopback }) {
             result.forward.enabled = false
             if clients.isEmpty {
                 result.warnings.append(

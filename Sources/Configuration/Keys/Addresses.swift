@@ -115,7 +115,19 @@ enum Addresses {
         return .tcp(host: bare, port: port)
     }
 
-    /// Parses a client rule: `loopback`, `any`, an address or a network.
+    /// An address, after `http://`, `https://` or `any://` if they are there.
+    static func listener(_ text: String) throws(ScalarProblem) -> ListenPoint {
+        for scheme in ListenScheme.allCases where text.hasPrefix("\(scheme.rawValue)://") {
+            let address = try listen(String(text.dropFirst(scheme.rawValue.utf8.count + 3)))
+            guard scheme == .http || !address.isUnix else {
+                throw ScalarProblem("'\(text)' is a unix socket, where clients speak plain; write \(address)")
+            }
+            return ListenPoint(address, scheme: scheme)
+        }
+        return ListenPoint(try listen(text))
+    }
+
+    /// `loopback`, `any`, an address or a network.
     static func client(_ text: String) throws(ScalarProblem) -> ClientRule {
         if text == "loopback" { return .loopback }
         if text == "any" { return .any }

@@ -33,6 +33,8 @@ package indirect enum ValueKind: Sendable {
     /// The target of a log: `stdout`, `stderr`, `off` or a path.
     case logTarget
     case address
+    /// The same, and how clients speak there.
+    case listener
     case client
     case baseURL
     /// The proxy of a service: `none`, `env`, or the URL of an HTTP proxy.

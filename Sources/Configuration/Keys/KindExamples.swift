@@ -23,6 +23,7 @@ extension ValueKind {
         case .path, .demoFile: "a path"
         case .logTarget: "stdout, stderr, off or a path"
         case .address: "an address such as localhost:8080"
+        case .listener: "an address such as localhost:8080 or https://localhost:8443"
         case .client: "a rule such as loopback or 192.168.0.0/16"
         case .baseURL: "a URL such as https://api.example.com"
         case .upstreamProxy: "none, env, or a URL such as http://proxy.example:3128"

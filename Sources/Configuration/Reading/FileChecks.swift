@@ -74,6 +74,16 @@ enum FileChecks {
         }
     }
 
+    /// Why a file is no place for a secret: every user can read it. Nil if they cannot.
+    /// - Returns: what is wrong, and whether its mount is read-only, so that nobody can change it.
+    static func openToAll(_ path: String) -> (message: String, isFixed: Bool)? {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IROTH != 0 else { return nil }
+        var mount = statvfs()
+        let isFixed = statvfs(path, &mount) == 0 && mount.f_flag & UInt(ST_RDONLY) != 0
+        return ("can be read by every user of this machine: \(path); write chmod 600 \(path)", isFixed)
+    }
+
     static func exists(_ path: String) -> Bool {
         if case .absent = kind(path) { false } else { true }
     }

@@ -71,6 +71,9 @@ enum ScalarDecoding {
         case .address:
             let address = try Addresses.listen(text)
             return (address.description, .address(address))
+        case .listener:
+            let point = try Addresses.listener(text)
+            return (point.description, .listener(point))
         case .client:
             let rule = try Addresses.client(text)
             return (rule.description, .client(rule))

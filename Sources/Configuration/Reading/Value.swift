@@ -21,6 +21,7 @@ enum Scalar: Sendable, Equatable {
     case bytes(Int)
     case share(Double)
     case address(ListenAddress)
+    case listener(ListenPoint)
     case client(ClientRule)
     case baseURL(BaseURL)
     case proxies(UpstreamProxies)

@@ -101,6 +101,7 @@ enum Schema {
         case .rate: return pattern("[0-9]+(B|KiB|MiB|GiB|TiB)/s")
         case .permissions: return either([pattern("[0-7]{3,4}"), [("type", .text("integer"))]])
         case .address: return pattern("unix:/.+|.*:[0-9]+")
+        case .listener: return pattern("unix:/.+|((https?|any)://)?.*:[0-9]+")
         case .baseURL: return pattern("https?://.+|service:.+")
         case .upstreamProxy: return pattern("none|env|http://.+")
         case .endpointPath, .target: return pattern("/.*")

@@ -32,7 +32,7 @@ extension Configuration {
 
     /// The sections that switch something on, or that need another key beside them.
     private static let offWithoutOthers: Set = [
-        "admin", "disk", "defaults", "services", "max_queue", "faults", "misbehave", "events",
+        "admin", "tls", "disk", "defaults", "services", "max_queue", "faults", "misbehave", "events",
     ]
 
     private static func describe(
