@@ -118,8 +118,8 @@ let package = Package(
         module(
             "Configuration",
             [
-                "YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "Content",
-                "DemoMode", "Contracts", "Trees",
+                "YAML", "EventLoop", "Files", "HTTPCaching", "Mapping", "Matching", "Policies", "TLS", "Upstream",
+                "Content", "DemoMode", "Contracts", "Trees",
             ]
         ),
         module(
@@ -141,7 +141,7 @@ let package = Package(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DemoMode", "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "Trees",
+                "DemoMode", "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "TLS", "Trees",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -149,7 +149,7 @@ let package = Package(
             name: "DrydockCommand",
             dependencies: [
                 "EventLoop", "HTTPWire", "Policies", "DownloadCore", "ServiceCore", "DrydockDaemon", "Configuration",
-                "Contracts", "Interchange", "Content", "DemoMode", "Matching", "Plans", "ProxyServer", "Trees",
+                "Contracts", "Interchange", "Content", "DemoMode", "Matching", "Plans", "ProxyServer", "TLS", "Trees",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -282,7 +282,7 @@ let package = Package(
             [
                 "DrydockDaemon", "Plans", "ProxyServer", "ServiceCore", "DemoMode", "DownloadCore", "Content",
                 "CacheStore", "DiskStore", "HTTPWire", "EventLoop", "Configuration", "KeySupport", "Policies",
-                "Files",
+                "Files", "TLS",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

@@ -20,7 +20,7 @@ struct DrydockCommand: AsyncParsableCommand {
             Offline.self, Clock.self, Size.self, Prefetch.self, Run.self, Jobs.self, Cancel.self, Events.self,
             Parked.self, Seed.self,
             Record.self, Drift.self, Purge.self, Pin.self, Unpin.self, Pins.self, Journal.self, Verify.self, Demo.self,
-            Import.self, ExportFile.self,
+            Import.self, ExportFile.self, CA.self,
         ]
     )
 }

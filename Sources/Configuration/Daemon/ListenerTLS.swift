@@ -1,6 +1,6 @@
 // Where clients speak TLS, and with which certificates.
 
-import EventLoop
+package import EventLoop
 import Files
 import FoundationEssentials
 import Glibc
