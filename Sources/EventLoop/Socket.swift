@@ -25,6 +25,22 @@ package enum Socket {
         result(isRead: true) { recv(descriptor, buffer.baseAddress, buffer.count, 0) }
     }
 
+    /// The same, and the bytes stay to be read.
+    package static func peek(_ descriptor: Int32, into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        result(isRead: true) { recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_PEEK)) }
+    }
+
+    /// The address that a socket has on this machine; nil if the kernel does not say.
+    package static func ownAddress(of descriptor: Int32) -> SocketAddress? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                getsockname(descriptor, address, &length) == 0 ? SocketAddress(address, length: length) : nil
+            }
+        }
+    }
+
     /// Writes up to `count` buffers with one call.
     /// - Parameter isBeforeFile: whether a file follows, for whose bytes these wait, to be sent together (MSG_MORE).
     package static func write(

@@ -55,6 +55,8 @@ package protocol ByteTransport: AnyObject {
 
 /// What transport and peer have to agree on before anything else, such as TLS; loop-bound, and a part of its transport.
 package protocol TransportHandshake: AnyObject {
+    /// Whether nobody reads along once it is done; a transport that serves both kinds of clients knows it then.
+    var isSecure: Bool { get }
     /// Goes on as far as what has come allows. Called first when the transport has begun, and then when what the last
     /// step waits for is there.
     func step() -> HandshakeStep
@@ -110,6 +112,12 @@ package final class PlainTransport: ByteTransport {
 
     package var readsAhead: Bool { false }
     package var hasPending: Bool { false }
+
+    /// Looks at what comes next, at most `buffer.count` bytes, which stay to be read.
+    package func peek(into buffer: UnsafeMutableRawBufferPointer) -> IOResult { Socket.peek(descriptor, into: buffer) }
+
+    /// The address of this end of the connection; nil for a unix socket, and if the kernel does not say.
+    package var ownAddress: SocketAddress? { isLocal ? nil : Socket.ownAddress(of: descriptor) }
 
     package func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { Socket.write(descriptor, bytes) }
 

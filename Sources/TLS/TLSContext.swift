@@ -7,8 +7,8 @@ import CLibssl
 /// Sendable, unchecked: the context is not changed after it was made, and OpenSSL lets any number of threads make sessions
 /// of it.
 package final class TLSContext: @unchecked Sendable {
-    /// The certificate for a name; nil for a name that nothing is served for. The name is nil if the client says none, or
-    /// one that cannot be a host's.
+    /// The certificate for a name; nil for a name that nothing is served for. Without a name, or with one that cannot be
+    /// a host's, it is chosen for the address of the connection, and for nil if that is unknown.
     package typealias Choice = @Sendable (HostName?) -> TLSIdentity?
 
     /// Owned.
@@ -20,6 +20,9 @@ package final class TLSContext: @unchecked Sendable {
     private let protocols: [UInt8]
     /// Digests of public keys of which a server's has to be one; empty for no such demand.
     let pins: Set<[UInt8]>
+    /// What is demanded of clients, as a part of what tells sessions apart: one that began without a certificate does not
+    /// go on where one is asked for.
+    let demandLabel: [UInt8]
 
     /// How clients show who they are.
     package struct ClientDemand: Sendable {
@@ -63,6 +66,7 @@ package final class TLSContext: @unchecked Sendable {
         self.tickets = tickets
         self.protocols = TLSContext.wire(protocols)
         pins = []
+        demandLabel = (clients.map { [$0.isRequired ? 2 : 1] + $0.authorities.flatMap(\.fingerprint) } ?? [])
         try prepare()
         let context = Unmanaged.passUnretained(self).toOpaque()
         SSL_CTX_set_client_hello_cb(made, TLSSession.helloCallback, nil)
@@ -104,6 +108,7 @@ package final class TLSContext: @unchecked Sendable {
         tickets = nil
         self.protocols = TLSContext.wire(protocols)
         self.pins = pins
+        demandLabel = []
         try prepare()
         switch trust {
         case .anybody: SSL_CTX_set_verify(made, SSL_VERIFY_NONE, nil)

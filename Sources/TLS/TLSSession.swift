@@ -54,6 +54,7 @@ package final class TLSSession {
     private(set) var hasEnded = false
     /// The name that the client asked for; nil if it said none, or none that can be a host's.
     package private(set) var serverName: HostName?
+    private let address: HostName?
     private var identity: TLSIdentity?
     private var refusal: TLSFailure?
     private var isBroken = false
@@ -64,11 +65,18 @@ package final class TLSSession {
 
     /// A session with a client.
     /// - Parameters:
+    ///   - address: of this end: the certificate for it is chosen if the client asks for no name.
     ///   - received: bytes that the client has sent already.
     ///   - output: where encrypted bytes go.
-    package init(serving context: TLSContext, received: [UInt8] = [], output: TLSOutput) throws(CertificateError) {
+    package init(
+        serving context: TLSContext,
+        at address: HostName? = nil,
+        received: [UInt8] = [],
+        output: TLSOutput
+    ) throws(CertificateError) {
         guard let made = SSL_new(context.handle) else { throw .openSSL(PEM.lastError()) }
         (handle, self.context, self.output, early) = (made, context, output, received[...])
+        self.address = address
         try connect()
         SSL_set_accept_state(made)
     }
@@ -79,7 +87,7 @@ package final class TLSSession {
     ///   - output: where encrypted bytes go.
     package init(asking context: TLSContext, for host: HostName, output: TLSOutput) throws(CertificateError) {
         guard let made = SSL_new(context.handle) else { throw .openSSL(PEM.lastError()) }
-        (handle, self.context, self.output, early) = (made, context, output, [])
+        (handle, self.context, self.output, early, address) = (made, context, output, [], nil)
         try connect()
         SSL_set_connect_state(made)
         switch host {
@@ -241,7 +249,7 @@ package final class TLSSession {
         if SSL_client_hello_get0_ext(handle, UInt32(TLSEXT_TYPE_server_name), &bytes, &count) == 1, let bytes {
             session.serverName = ClientHello.name(in: Array(UnsafeBufferPointer(start: bytes, count: count)))
         }
-        guard let identity = choice(session.serverName) else {
+        guard let identity = choice(session.serverName ?? session.address) else {
             alert?.pointee = Int32(SSL_AD_UNRECOGNIZED_NAME)
             session.refusal = TLSFailure(
                 .name,
@@ -251,7 +259,7 @@ package final class TLSSession {
         }
         session.identity = identity
         // At most 32 bytes.
-        let name = Array((session.serverName?.text ?? "").utf8)
+        let name = Array((session.serverName?.text ?? "").utf8) + [0] + session.context.demandLabel
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var length: UInt32 = 0
         guard EVP_Digest(name, name.count, &digest, &length, EVP_sha256(), nil) == 1,

@@ -33,6 +33,7 @@ package final class TLSTransport: ByteTransport {
     /// Why the session failed; nil as long as it has not.
     package private(set) var failure: TLSFailure?
     private let room: TLSRoom
+    private let counters: TLSCounters?
     /// Encrypted bytes that the inner transport has not taken.
     private let unsent = TLSOutput()
     /// How many bytes of the caller are in `unsent`, and were not yet told to be written.
@@ -49,15 +50,18 @@ package final class TLSTransport: ByteTransport {
     /// - Parameters:
     ///   - inner: taken over; it has not begun.
     ///   - room: that of the loop.
+    ///   - address: of this end, whose certificate a client gets that asks for no name.
     ///   - received: what the client has sent already.
     package init(
         serving context: TLSContext,
         over inner: any ByteTransport,
         in room: TLSRoom,
-        received: [UInt8] = []
+        at address: HostName? = nil,
+        received: [UInt8] = [],
+        counters: TLSCounters? = nil
     ) throws(CertificateError) {
-        (self.inner, self.room) = (inner, room)
-        session = try TLSSession(serving: context, received: received, output: room.output)
+        (self.inner, self.room, self.counters) = (inner, room, counters)
+        session = try TLSSession(serving: context, at: address, received: received, output: room.output)
         session.wire = self
     }
 
@@ -68,7 +72,7 @@ package final class TLSTransport: ByteTransport {
         over inner: any ByteTransport,
         in room: TLSRoom
     ) throws(CertificateError) {
-        (self.inner, self.room) = (inner, room)
+        (self.inner, self.room, counters) = (inner, room, nil)
         session = try TLSSession(asking: context, for: host, output: room.output)
         session.wire = self
     }
@@ -265,17 +269,21 @@ extension TLSTransport: IOHandler {
 }
 
 extension TLSTransport: TransportHandshake {
+    package var isSecure: Bool { true }
+
     package func step() -> HandshakeStep {
         let step = session.handshake()
         let result = settle()
         switch step {
         case .failed(let failure):
             self.failure = failure
+            counters?.add(failure.kind)
             return .failed(failure.message)
         case .wantsInput, .finished:
             if case .failed(let number) = result { return .failed(String(cString: strerror(number))) }
             guard step == .finished else { return .waits(.read) }
             isShakingHands = false
+            counters?.addHandshake(isResumed: session.agreement.isResumed)
             return .done(protocol: session.agreement.applicationProtocol)
         }
     }

@@ -95,10 +95,16 @@ package struct TLSFiles: Sendable, Hashable {
     /// Reads both.
     /// - Throws: why they cannot be used.
     package func identity() throws(CertificateError) -> TLSIdentity {
-        func content(_ path: String) throws(CertificateError) -> [UInt8] {
-            do throws(SystemError) { return try WholeFile.readEdited(path) } catch { throw .malformed("\(error)") }
-        }
-        return try TLSIdentity(chain: content(certificate), key: content(key))
+        try TLSIdentity(chain: Self.content(certificate), key: Self.content(key))
+    }
+
+    /// The certificates of a file.
+    package static func certificates(_ path: String) throws(CertificateError) -> [Certificate] {
+        try PEM.certificates(in: content(path))
+    }
+
+    private static func content(_ path: String) throws(CertificateError) -> [UInt8] {
+        do throws(SystemError) { return try WholeFile.readEdited(path) } catch { throw .malformed("\(error)") }
     }
 }
 
@@ -245,7 +251,7 @@ extension Resolver {
     private mutating func authorities(_ reader: SectionReader) -> String? {
         guard let path = reader.text("ca"), isReadable(reader, "ca") else { return nil }
         do throws(CertificateError) {
-            _ = try PEM.certificates(in: (try? WholeFile.readEdited(path)) ?? [])
+            _ = try TLSFiles.certificates(path)
             return path
         } catch {
             fail(place(reader, "ca"), file: "'tls.clients.ca' cannot be used: \(error)")

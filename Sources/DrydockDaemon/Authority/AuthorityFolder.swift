@@ -1,6 +1,6 @@
 // The folder of the local authority: its certificate, its key, and the mark that says that it is Drydock's.
 
-import EventLoop
+package import EventLoop
 import Files
 import Glibc
 package import TLS

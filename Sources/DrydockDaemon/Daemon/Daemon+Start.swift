@@ -80,6 +80,8 @@ extension Daemon {
         let compiler = DaemonCompiler(files: threads.files, logger: logger)
         ServiceGauges.log(compiler.registry.services, to: logger)
         let plan = try compiler.compile(configuration)
+        let security = ListenerSecurity(environment: beginning.environment)
+        security.use(try security.prepare(configuration))
         SignalWatch.ignoreBrokenPipes()
         // The folder of the disk tier is claimed before the sockets are bound, which may lie in it.
         if let tier = configuration.cache.disk {
@@ -99,7 +101,10 @@ extension Daemon {
         )
         let parts: DaemonParts
         do throws(DaemonError) {
-            parts = try await makeParts(beginning, compiler, on: threads)
+            if !security.isReady, sockets.schemes.values.contains(where: { $0 != .http }) {
+                throw .start("systemd passed a socket at which clients speak TLS, and 'tls' says with which certificate; write tls: local, or tls: { certificate: ./server.pem, key: ./server.key }")
+            }
+            parts = try await makeParts(beginning, compiler, security, on: threads)
         } catch {
             sockets.discard()
             throw error
@@ -128,6 +133,7 @@ extension Daemon {
     private static func makeParts(
         _ beginning: Beginning,
         _ compiler: DaemonCompiler,
+        _ security: ListenerSecurity,
         on threads: CacheThreads
     ) async throws(DaemonError) -> DaemonParts {
         let (configuration, logger) = (beginning.configuration, beginning.logger)
@@ -148,6 +154,7 @@ extension Daemon {
                     logSettings: beginning.logSettings,
                     runtime: runtime,
                     compiler: compiler,
+                    security: security,
                     sink: try AccessLogSink(AccessLogSettings(configuration.log), pool: threads.files),
                     journal: Journal(JournalSettings(configuration.journal))
                 )
@@ -218,7 +225,11 @@ extension Daemon {
         await watcher.start(on: loop) { [weak reloader] in reloader?.filesChanged($0) }
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
         adminSockets.start(sockets, of: server, on: loop)
-        for socket in sockets.proxy { await server.listen(on: socket, role: .proxy) }
+        parts.security.use(plan, listeners: sockets.proxy.map(\.address))
+        for socket in sockets.proxy {
+            let connections = parts.security.connections(sockets.schemes[socket.descriptor] ?? .http)
+            await server.listen(on: socket, role: .proxy, connections: connections)
+        }
         logger.info("\(context.statusLine)")
         sockets.log(for: configuration, to: logger)
         context.logWarnings(of: configuration)

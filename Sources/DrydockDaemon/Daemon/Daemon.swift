@@ -80,7 +80,7 @@ package final class Daemon: Sendable {
         demo = DemoControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
             ProcessGauges(), StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
-            ServiceGauges(context), parking,
+            ServiceGauges(context), parts.security, parking,
             events, journal, demo, latencies, jobCenter, purges,
             watchdog,
         ]

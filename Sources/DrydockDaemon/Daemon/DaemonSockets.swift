@@ -10,6 +10,8 @@ import Synchronization
 /// The sockets of a daemon, bound and listening.
 struct DaemonSockets: Sendable {
     var proxy: [ListeningSocket] = []
+    /// How clients speak at those of ``proxy``, by descriptor; plain where there is nothing.
+    var schemes: [Int32: ListenScheme] = [:]
     var admin: [ListeningSocket] = []
     /// The permissions of unix sockets in ``admin``; ``adminGroup`` is the group that owns them, nil for the process's
     /// own.
@@ -36,6 +38,7 @@ extension DaemonSockets {
             switch one.role {
             case .proxy:
                 proxy.append(socket)
+                schemes[socket.descriptor] = one.scheme
                 what = "clients connect there, and not to the addresses of 'listen'"
             case .admin:
                 admin.append(socket)
@@ -60,7 +63,13 @@ extension DaemonSockets {
     ) throws(DaemonError) -> DaemonSockets {
         var sockets = try DaemonSockets(passed: environment)
         do throws(DaemonError) {
-            if sockets.proxy.isEmpty { sockets.proxy = try listen(configuration.listen, key: "listen") }
+            if sockets.proxy.isEmpty {
+                for point in configuration.listen {
+                    let bound = try listen([point.address], key: "listen")
+                    sockets.proxy += bound
+                    for socket in bound { sockets.schemes[socket.descriptor] = point.scheme }
+                }
+            }
             if let address = sockets.admin.first?.address {
                 guard configuration.admin?.listen.isEmpty != true else {
                     throw .start(
@@ -153,6 +162,8 @@ struct PassedSocket: Sendable, Equatable {
     /// names.
     let name: String
     let role: ListenerRole
+    /// How clients speak there.
+    var scheme = ListenScheme.http
 }
 
 extension PassedSocket {
@@ -186,10 +197,10 @@ extension PassedSocket {
             let (descriptor, name) = (3 + index, names?[Int(index)] ?? "unknown")
             guard let role = role(of: name) else {
                 throw .start(
-                    "systemd passed a socket under the name '\(name)' (descriptor \(descriptor)), and there are only 'proxy', where clients connect, and 'admin', where commands are taken; write FileDescriptorName=proxy or FileDescriptorName=admin into its socket unit"
+                    "systemd passed a socket under the name '\(name)' (descriptor \(descriptor)), and there are only 'proxy', 'proxy-tls' and 'proxy-any', where clients connect, and 'admin', where commands are taken; write FileDescriptorName=proxy or FileDescriptorName=admin into its socket unit"
                 )
             }
-            all.append(PassedSocket(descriptor: descriptor, name: name, role: role))
+            all.append(PassedSocket(descriptor: descriptor, name: name, role: role, scheme: scheme(of: name)))
         }
         return all
     }
@@ -199,10 +210,18 @@ extension PassedSocket {
     private static func role(of name: String) -> ListenerRole? {
         switch name {
         case "admin": .admin
-        case "proxy", "unknown", "": .proxy
+        case "proxy", "proxy-tls", "proxy-any", "unknown", "": .proxy
         // A unit with 'admin' in its name is meant for commands; without FileDescriptorName=admin it would serve
         // clients.
         default: name.hasSuffix(".socket") && !name.contains("admin") ? .proxy : nil
+        }
+    }
+
+    private static func scheme(of name: String) -> ListenScheme {
+        switch name {
+        case "proxy-tls": .https
+        case "proxy-any": .any
+        default: .http
         }
     }
 

@@ -103,12 +103,15 @@ final class Reloader: Sendable {
         let watched = watchedFiles(configuration)
         let signatures = FileSignature.all(of: watched)
         let plan = try parts.compiler.compile(configuration)
+        let security = try parts.security.prepare(configuration)
         do throws(SystemError) {
             try parts.sink.update(AccessLogSettings(configuration.log))
         } catch {
             throw .configuration(Remedies.accessLog(error, configuration.log.access))
         }
         plan.takeEffect()
+        parts.security.use(security)
+        parts.security.use(plan, listeners: context.server?.addresses(.proxy) ?? [])
         parts.compiler.latencyFile.follow()
         let names = Set(plan.services.map(\.plan.name))
         parts.compiler.registry.services.endParkedCalls(but: names, why: "a reload has removed its service")
@@ -237,6 +240,7 @@ final class Reloader: Sendable {
     private func putAnswersInForce() throws(DaemonError) -> RoutePlan {
         let (configuration, overlay) = context.state.withLock { ($0.configuration, $0.demo) }
         let plan = try context.parts.compiler.compile(overlay.applied(to: configuration), keepsLastFiles: true)
+        context.parts.security.use(try context.parts.security.prepare(configuration))
         plan.takeEffect()
         let before = context.state.withLock { state in
             let before = state.plan

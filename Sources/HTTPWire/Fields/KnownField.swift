@@ -11,7 +11,7 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
         contentType, contentEncoding, accept, acceptEncoding, acceptLanguage, origin, referer, userAgent,
         server, retryAfter, cacheStatus, cdnCacheControl, warning, allow, forwarded, xForwardedFor,
         proxyStatus, wwwAuthenticate, accessControlRequestMethod, secWebSocketKey, secFetchSite, clearSiteData,
-        serviceWorkerAllowed
+        serviceWorkerAllowed, strictTransportSecurity
 
     /// The canonical spelling; empty for `.other`.
     public var name: String { String(decoding: nameBytes, as: UTF8.self) }
@@ -134,6 +134,7 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
             Sec-Fetch-Site                  \
             Clear-Site-Data                 \
             Service-Worker-Allowed          \
+            Strict-Transport-Security       \
             .
             """
         return rows.utf8Start
@@ -154,6 +155,7 @@ public enum KnownField: UInt8, CaseIterable, Sendable {
         case 36: .acceptEncoding
         case 39: .host
         case 40: .retryAfter
+        case 41: .strictTransportSecurity
         case 59: .proxyStatus
         case 61: .warning
         case 65: .cookie

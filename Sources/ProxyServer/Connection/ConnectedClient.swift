@@ -9,7 +9,7 @@ package final class ConnectedClient {
     package let peer: SocketAddress
     package let listener: ListenerInfo
     /// What the connection says about each request.
-    // Unchecked: no code outside runs while this variable changes, which it does once.
+    // Unchecked: no code outside runs while this variable changes, which is before the first request.
     @exclusivity(unchecked) package private(set) var connection: ConnectionContext
     /// The address as logs write it.
     let name: String
@@ -48,6 +48,9 @@ package final class ConnectedClient {
 
     /// The handshake has shown what carries exchanges.
     func isServed(by carriage: ConnectionContext.Carriage) { connection.carriage = carriage }
+
+    /// The handshake has shown whether others can read along.
+    func isServed(securely isSecure: Bool) { connection.security = isSecure ? .secure : .plain }
 
     /// Gives back its places in the limits, and in the load of its loop. The last call.
     func leave(_ limits: ConnectionLimits, _ loop: EventLoop) {

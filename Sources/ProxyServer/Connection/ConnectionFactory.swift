@@ -11,23 +11,26 @@ package struct AcceptedSocket: Sendable {
     package let isLocal: Bool
     /// Bytes in memory had better be copied to the client.
     package let copiesMemory: Bool
+
+    /// The socket as it is.
+    package var plain: PlainTransport { PlainTransport(descriptor, isLocal: isLocal, copiesMemory: copiesMemory) }
 }
 
 /// Makes the connections of a listener out of accepted sockets, on the loop that each of them is for: first the transport,
 /// and when that has shaken hands, what carries exchanges over it.
 package struct ConnectionFactory: Sendable {
     let security: ConnectionContext.Security
-    let transport: @Sendable (AcceptedSocket) -> any ByteTransport
+    let transport: @Sendable (AcceptedSocket, isolated EventLoop) -> any ByteTransport
     let carrier: @Sendable (ConnectionParts, _ agreed: String?, isolated EventLoop) -> ClientConnection
 
     /// - Parameters:
-    ///   - security: of the transports.
+    ///   - security: of the transports; the handshake of a connection may say otherwise.
     ///   - transport: takes the socket over.
     ///   - carrier: begins the connection, which keeps itself with its loop. By default HTTP/1.1; `agreed` is the protocol
     ///     that the handshake has agreed on, nil if there was none.
     package init(
         security: ConnectionContext.Security,
-        transport: @escaping @Sendable (AcceptedSocket) -> any ByteTransport,
+        transport: @escaping @Sendable (AcceptedSocket, isolated EventLoop) -> any ByteTransport,
         carrier: @escaping @Sendable (ConnectionParts, _ agreed: String?, isolated EventLoop) -> ClientConnection = {
             Connection(on: $2, $0)
         }
@@ -38,9 +41,7 @@ package struct ConnectionFactory: Sendable {
     }
 
     /// HTTP/1.1 over sockets as they are.
-    package static let plain = ConnectionFactory(security: .plain) {
-        PlainTransport($0.descriptor, isLocal: $0.isLocal, copiesMemory: $0.copiesMemory)
-    }
+    package static let plain = ConnectionFactory(security: .plain) { socket, _ in socket.plain }
 }
 
 // MARK: - The handshake
@@ -115,6 +116,7 @@ final class ClientHandshake: IOHandler, LoopMember {
         case .failed(let reason): fail(reason)
         case .done(let agreed):
             isOver = true
+            parts.client.isServed(securely: handshake.isSecure)
             parts.transport.stop()
             parts.context.remove(self)
             // A callback of the loop, outside any task: its isolation is entered once, by address.

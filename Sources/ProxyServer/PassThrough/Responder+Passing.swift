@@ -16,7 +16,8 @@ extension Responder {
         hasContent: Bool,
         _ exchange: Exchange
     ) -> Bool {
-        guard case .length(let length) = framing, head.passesUnchanged(length) else { return false }
+        let isSecure = exchange.client.connection.security == .secure
+        guard case .length(let length) = framing, head.passesUnchanged(length, isSecure: isSecure) else { return false }
         let lines = forwardedLines(forwardReason, head)
         exchange.outcome.cacheStatus = lines.cacheStatus
         exchange.outcome.upstreamStatus = head.status
@@ -58,10 +59,13 @@ extension ResponseHead {
 
     /// Whether the answer to a GET with a body of `length` bytes can go on as its origin sent it, but for
     /// Connection and Keep-Alive.
-    fileprivate func passesUnchanged(_ length: UInt64) -> Bool {
+    /// - Parameter isSecure: whether the client speaks TLS; over plain HTTP, Strict-Transport-Security means nothing
+    ///   (RFC 6797 section 8.1).
+    fileprivate func passesUnchanged(_ length: UInt64, isSecure: Bool) -> Bool {
         guard version == .http11, 200...599 ~= status, status != 204, status != 304, !reason.isEmpty,
             fields.present.isDisjoint(with: Self.changed), fields.contains(.date), HopByHop.saysKeepAliveOnly(fields),
-            !HopByHop.hasAuthenticationInfo(fields, or: "Refresh")
+            !HopByHop.hasAuthenticationInfo(fields, or: "Refresh"),
+            !isSecure || !fields.contains(.strictTransportSecurity)
         else { return false }
         return fields.hasOnly(.contentLength, equalTo: length)
     }

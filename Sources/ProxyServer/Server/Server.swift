@@ -209,7 +209,7 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
         context.submit { [refusal] context, loop in
             let socket = AcceptedSocket(descriptor: descriptor, isLocal: peer.isUnix, copiesMemory: copiesMemory)
             let client = ConnectedClient(peer, at: facts, isCounted: isCounted, isTurnedAway: refusal != nil)
-            Self.adopt(connections.transport(socket), client, connections, refusal, context, on: loop)
+            Self.adopt(connections.transport(socket, loop), client, connections, refusal, context, on: loop)
         }
     }
 

@@ -55,6 +55,8 @@ package struct Rewriting: Sendable, Hashable {
         change(.serviceWorkerAllowed, in: &fields) { scope($0, references) }
         // A page of one service must not clear the data of the others.
         if sharesWebOrigin { fields.remove(.clearSiteData) }
+        // It holds for every port of a host (RFC 6797 section 8.3): with a service that has none of its own, all of localhost.
+        if host == nil { fields.remove(.strictTransportSecurity) }
     }
 
     /// Replaces the value of each line by the result of `change`; nil removes the line.

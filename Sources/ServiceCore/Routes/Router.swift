@@ -1,7 +1,7 @@
 // The router: it finds out once whether a request is for the daemon itself, a tunnel, or a service with its endpoint.
 // Answers, explanations and batches use it.
 
-import EventLoop
+package import EventLoop
 import HTTPCaching
 package import HTTPWire
 package import Upstream
@@ -85,6 +85,13 @@ package struct Router {
 
     /// Whether every service answers for a host.
     package func allows(_ host: Authority) -> Bool { hosts.allows(host) }
+
+    /// Whether any service of a plan answers for a host, so that a request for it is not refused for its Host alone.
+    /// - Parameter listeners: the addresses that clients connect to.
+    package static func answers(for host: Authority, by plan: RoutePlan, at listeners: [SocketAddress]) -> Bool {
+        HostRules(names: plan.machineNames, listeners: listeners).allows(host) || plan.hasHost(host.name)
+            || KnownHost("", host, plan, isOwn: false).isServed
+    }
 
     /// Finds the destination of a request.
     /// - Parameters:

@@ -23,13 +23,14 @@ final class KnockingTransport: ByteTransport, TransportHandshake {
     /// HTTP/1.1 and the toy framing on one listener.
     static let both = ConnectionFactory(
         security: .secure,
-        transport: { KnockingTransport($0, names: ["http/1.1", "frames"]) },
+        transport: { socket, _ in KnockingTransport(socket, names: ["http/1.1", "frames"]) },
         carrier: { parts, agreed, loop in
             agreed == "frames" ? FramedConnection(on: loop, parts) : Connection(on: loop, parts)
         }
     )
 
     var handshake: (any TransportHandshake)? { isOpen ? nil : self }
+    var isSecure: Bool { true }
 
     func step() -> HandshakeStep {
         while true {

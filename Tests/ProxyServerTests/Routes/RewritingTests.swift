@@ -162,6 +162,13 @@ import Testing
         #expect(try Self.rewrite(clear, prefix: "api.localhost", more: other).count == 1)
     }
 
+    @Test func `no service has browsers use https on every port of its host`() throws {
+        let strict = [("Strict-Transport-Security", "max-age=31536000")]
+        #expect(try Self.rewrite(strict).isEmpty)
+        #expect(try Self.rewrite(strict, prefix: "/").isEmpty)
+        #expect(try Self.rewrite(strict, prefix: "api.localhost").count == 1)
+    }
+
     @Test func `no secret of the query is passed back`() throws {
         let plan = try compile(
             """

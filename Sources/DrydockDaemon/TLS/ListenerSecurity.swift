@@ -1,0 +1,240 @@
+// The TLS of the daemon's listeners: certificates of files and of the local authority, put in force by a start, a reload
+// and a change of their files.
+
+import Configuration
+import EventLoop
+import Glibc
+import HTTPWire
+import Logging
+import ProxyServer
+import ServiceCore
+import Synchronization
+import TLS
+import Upstream
+
+/// What clients are shown where they speak TLS, and the connections of such listeners.
+///
+/// Sendable: what is in force is under a lock, from which it is copied.
+final class ListenerSecurity: DaemonFeature {
+    /// The settings of new sessions, and when their first certificate to expire does.
+    struct Settings: Sendable {
+        let context: TLSContext
+        let leaves: LeafCache?
+        /// Seconds since 1970; nil if no certificate comes from a file.
+        let expires: Int64?
+    }
+
+    private struct State {
+        var settings: Settings?
+        var rooms: [ObjectIdentifier: LoopBox<TLSRoom>] = [:]
+    }
+
+    private let environment: [String: String]
+    private let state = Mutex(State())
+    private let admitted = AdmittedHosts()
+    private let counters = TLSCounters()
+    // All loops and all settings have the same, so that a session goes on wherever the client comes back.
+    private let tickets = TicketKeys { Int64(Monotonic.now() / 1_000_000_000) }
+
+    init(environment: [String: String]) { self.environment = environment }
+
+    // MARK: Settings
+
+    /// Reads the certificates of a configuration; blocks.
+    /// - Returns: nil if no client speaks TLS.
+    /// - Throws: what cannot be used; what is in force stays.
+    func prepare(_ configuration: Configuration) throws(DaemonError) -> Settings? {
+        guard let tls = configuration.tls, isNeeded(by: configuration) else { return nil }
+        var identities: [TLSIdentity] = []
+        for files in tls.files {
+            do throws(CertificateError) { identities.append(try files.identity()) } catch {
+                throw .configuration("'tls': \(files.certificate) and \(files.key): \(error)")
+            }
+        }
+        let leaves = tls.isLocal ? try leaves(configuration) : nil
+        let table = CertificateTable(identities, leaves: leaves, admitted: admitted)
+        do throws(CertificateError) {
+            let context = try TLSContext(tickets: tickets, clients: try tls.demand()) { table.identity(for: $0) }
+            return Settings(
+                context: context,
+                leaves: leaves,
+                expires: identities.compactMap(\.certificate.notAfter).min()
+            )
+        } catch {
+            throw .configuration("'tls': \(error)")
+        }
+    }
+
+    /// Whether clients speak TLS at an address of the configuration, or at a socket that systemd has passed.
+    private func isNeeded(by configuration: Configuration) -> Bool {
+        let passed = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":")
+        return configuration.listen.contains { $0.scheme != .http } || passed.contains("proxy-tls") || passed.contains("proxy-any")
+    }
+
+    /// The leaves of the local authority; those in force go on if the authority is the same.
+    private func leaves(_ configuration: Configuration) throws(DaemonError) -> LeafCache {
+        guard let path = configuration.authorityFolder ?? DefaultAuthority.folder(environment: environment) else {
+            throw .configuration("'tls: local' has no folder for the local authority; name one with 'ca'")
+        }
+        do throws(AuthorityError) {
+            let authority = try AuthorityFolder(path).load()
+            let old = state.withLock { $0.settings?.leaves }
+            if let old, old.authority.certificate.fingerprint == authority.certificate.fingerprint { return old }
+            do throws(CertificateError) { return try LeafCache(authority) { Int64(time(nil)) } } catch {
+                throw .unusable(path: path, reason: "\(error)")
+            }
+        } catch {
+            throw .configuration("'tls: local': \(error)")
+        }
+    }
+
+    /// Puts settings in force for sessions that begin from now on. Nil changes nothing: listeners stay what they are until
+    /// a restart.
+    func use(_ settings: Settings?) {
+        guard let settings else { return }
+        // What was in force is released behind the lock.
+        let old = state.withLock { state in
+            defer { state.settings = settings }
+            return state.settings
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    /// Names are admitted by this plan from now on.
+    func use(_ plan: RoutePlan, listeners: [SocketAddress]) { admitted.use(plan, listeners) }
+
+    // MARK: Connections
+
+    /// The connections of a listener.
+    func connections(_ scheme: ListenScheme) -> ConnectionFactory {
+        guard scheme != .http else { return .plain }
+        return ConnectionFactory(security: scheme == .https ? .secure : .plain) { [self] socket, loop in
+            let plain = socket.plain
+            guard let tls = session(over: plain, on: loop) else {
+                // Nobody is served plainly where TLS is promised.
+                plain.close(resets: true)
+                return plain
+            }
+            return scheme == .https ? tls : FirstByteTransport(plain, or: tls)
+        }
+    }
+
+    /// Whether sessions can be made.
+    var isReady: Bool { state.withLock { $0.settings != nil } }
+
+    /// A session over a socket; nil if there is no memory for one.
+    private func session(over plain: PlainTransport, on loop: isolated EventLoop) -> TLSTransport? {
+        let key = ObjectIdentifier(loop)
+        let (settings, box) = state.withLock { ($0.settings, $0.rooms[key]) }
+        let room: TLSRoom
+        if let known = box?.value(on: loop) {
+            room = known
+        } else {
+            room = TLSRoom()
+            let made = LoopBox(room, on: loop)
+            state.withLock { $0.rooms[key] = made }
+        }
+        guard let settings else { return nil }
+        let address = plain.ownAddress.flatMap { HostName($0.host) }
+        return try? TLSTransport(serving: settings.context, over: plain, in: room, at: address, counters: counters)
+    }
+
+    // MARK: Figures
+
+    var gauges: [Gauge] {
+        let handshakes = [false, true].map { areResumed in
+            Gauge(
+                "drydock_tls_handshakes_total",
+                "Handshakes with clients that were complete, by whether an earlier session went on.",
+                isCounter: true,
+                labels: "{kind=\"\(areResumed ? "resumed" : "full")\"}",
+                read: { [counters] in counters.handshakes(areResumed: areResumed) }
+            )
+        }
+        let failures = TLSFailure.Kind.allCases.map { kind in
+            Gauge(
+                "drydock_tls_failures_total",
+                "Handshakes with clients that failed, by reason.",
+                isCounter: true,
+                labels: "{reason=\"\(kind.rawValue)\"}",
+                read: { [counters] in counters.failures(kind) }
+            )
+        }
+        return handshakes + failures + [
+            Gauge(
+                "drydock_tls_leaves_total",
+                "Certificates that the local authority has made.",
+                isCounter: true,
+                read: { [self] in state.withLock { $0.settings?.leaves }?.counts.made ?? 0 }
+            ),
+            Gauge(
+                "drydock_tls_certificate_expiry_seconds",
+                "The moment, in seconds since 1970, at which the first certificate of 'tls' expires; 0 if none is from a file.",
+                read: { [self] in Int(clamping: state.withLock { $0.settings?.expires } ?? 0) }
+            ),
+        ]
+    }
+}
+
+extension ListenerTLS {
+    /// The demand for clients' certificates; nil for none. Blocks.
+    fileprivate func demand() throws(CertificateError) -> TLSContext.ClientDemand? {
+        guard let path = clientAuthorities else { return nil }
+        return TLSContext.ClientDemand(authorities: try TLSFiles.certificates(path), isRequired: requiresClients)
+    }
+}
+
+/// The certificate for each name.
+private struct CertificateTable: Sendable {
+    /// By name, in lower case; `*.` and a domain stands for one label below it.
+    private let names: [String: TLSIdentity]
+    private let first: TLSIdentity?
+    private let leaves: LeafCache?
+    private let admitted: AdmittedHosts
+
+    init(_ identities: [TLSIdentity], leaves: LeafCache?, admitted: AdmittedHosts) {
+        var names: [String: TLSIdentity] = [:]
+        for identity in identities {
+            for name in identity.certificate.names where names[name] == nil { names[name] = identity }
+        }
+        self.names = names
+        (first, self.leaves, self.admitted) = (identities.first, leaves, admitted)
+    }
+
+    /// The certificate of a file that is for the host, else one of the local authority if the daemon answers for the
+    /// host, else the first file's.
+    func identity(for host: HostName?) -> TLSIdentity? {
+        if let host {
+            if let exact = names[host.text] { return exact }
+            if case .name(let name) = host, let dot = name.firstIndex(of: "."), let below = names["*" + name[dot...]] {
+                return below
+            }
+            if let leaves, admitted.contains(host) { return leaves.leaf(for: host) }
+        } else if let leaves {
+            return leaves.leaf(for: .name("localhost"))
+        }
+        return first
+    }
+}
+
+/// The hosts that the daemon answers for, by the plan in force.
+///
+/// Sendable: the plan is under a lock, from which it is copied.
+private final class AdmittedHosts: Sendable {
+    private let state = Mutex<(plan: RoutePlan, listeners: [SocketAddress])?>(nil)
+
+    func use(_ plan: RoutePlan, _ listeners: [SocketAddress]) {
+        let old = state.withLock { state in
+            defer { state = (plan, listeners) }
+            return state
+        }
+        withExtendedLifetime(old) {}
+    }
+
+    func contains(_ host: HostName) -> Bool {
+        guard let (plan, listeners) = state.withLock({ $0 }) else { return false }
+        let text = host.text.contains(":") ? "[\(host.text)]" : host.text
+        guard let authority = Authority.parse(text) else { return false }
+        return Router.answers(for: authority, by: plan, at: listeners)
+    }
+}
