@@ -1,6 +1,6 @@
 // Where clients speak TLS, and with which certificates.
 
-package import EventLoop
+import EventLoop
 import Files
 import FoundationEssentials
 import Glibc
@@ -60,30 +60,6 @@ extension KeyTable {
         .path,
         "The folder of the local authority; by default ca in the folder of the service's state, /var/lib/drydock, or of the user's, ~/.local/state/drydock."
     )
-}
-
-/// How clients speak at an address.
-package enum ListenScheme: String, Sendable, Hashable, CaseIterable {
-    /// Plain.
-    case http
-    case https
-    /// TLS if the first byte of a client begins it, and else plain.
-    case any
-}
-
-/// An address at which clients connect, and how they speak there.
-package struct ListenPoint: Sendable, Hashable, CustomStringConvertible {
-    package var address: ListenAddress
-    /// Default: http.
-    package var scheme: ListenScheme
-
-    package init(_ address: ListenAddress, scheme: ListenScheme = .http) {
-        self.address = address
-        self.scheme = scheme
-    }
-
-    /// As the configuration file writes it.
-    package var description: String { scheme == .http ? "\(address)" : "\(scheme.rawValue)://\(address)" }
 }
 
 /// A certificate and its key in files.

@@ -1,6 +1,6 @@
 // Addresses to listen on, rules for clients, base URLs, and paths of endpoints.
 
-import EventLoop
+package import EventLoop
 import Matching
 
 /// The parser of plain decimal digits, without sign, space or underscore.
@@ -77,6 +77,30 @@ package struct EndpointPath: Sendable, Hashable, CustomStringConvertible {
             }
         }.joined()
     }
+}
+
+/// How clients speak at an address.
+package enum ListenScheme: String, Sendable, Hashable, CaseIterable {
+    /// Plain.
+    case http
+    case https
+    /// TLS if the first byte of a client begins it, and else plain.
+    case any
+}
+
+/// An address at which clients connect, and how they speak there.
+package struct ListenPoint: Sendable, Hashable, CustomStringConvertible {
+    package var address: ListenAddress
+    /// Default: http.
+    package var scheme: ListenScheme
+
+    package init(_ address: ListenAddress, scheme: ListenScheme = .http) {
+        self.address = address
+        self.scheme = scheme
+    }
+
+    /// As the configuration file writes it.
+    package var description: String { scheme == .http ? "\(address)" : "\(scheme.rawValue)://\(address)" }
 }
 
 enum Addresses {
