@@ -134,14 +134,16 @@ let package = Package(
             "Plans",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Mapping", "Matching", "Policies", "Upstream", "CacheStore",
-                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Contracts", "Interchange", "Trees", "Configuration", "ProxyServer",
+                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Contracts", "Interchange", "Trees",
+                "Configuration", "ProxyServer",
             ]
         ),
         module(
             "DrydockDaemon",
             [
                 "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
-                "DemoMode", "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "TLS", "Trees",
+                "DemoMode", "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "TLS",
+                "Trees",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -197,7 +199,7 @@ let package = Package(
         ),
         .target(
             name: "KeySupport",
-            dependencies: ["Configuration", "TestSupport"],
+            dependencies: ["Configuration", "TLS", "TestSupport"],
             path: "Tests/KeySupport",
             swiftSettings: settings
         ),
@@ -258,7 +260,10 @@ let package = Package(
         tests("DemoModeTests", ["DemoMode", "Matching", "HTTPWire", "Policies", "Trees"]),
         tests(
             "ConfigurationTests",
-            ["Configuration", "EventLoop", "HTTPCaching", "Matching", "Policies", "TLS", "Upstream", "Content", "KeySupport", "Trees"],
+            [
+                "Configuration", "EventLoop", "HTTPCaching", "Matching", "Policies", "TLS", "Upstream", "Content",
+                "KeySupport", "Trees",
+            ],
             exclude: ["Texts"]
         ),
         tests(
@@ -348,7 +353,8 @@ if let modules = Context.environment["DRYDOCK_SANITIZED"] ?? Context.environment
 // The library alone: Benchmarks/library has packages whose modules are called like some of the daemon.
 if Context.environment["DRYDOCK_LIBRARY"] == "1" {
     let daemon = [
-        "Contracts", "Interchange", "Configuration", "ProxyServer", "Plans", "DrydockDaemon", "DrydockCommand", "KeySupport",
+        "Contracts", "Interchange", "Configuration", "ProxyServer", "Plans", "DrydockDaemon", "DrydockCommand",
+        "KeySupport",
         "LibrarySupport",
     ]
     package.targets.removeAll { $0.type == .test || daemon.contains($0.name) }

@@ -106,7 +106,8 @@ struct MistakeFolder {
 
     /// `server` and its key, which `open.key` is, too; `soon` and `late` end in four days, and have ended.
     private func writeCertificates() throws {
-        let now = Int64(Date().timeIntervalSince1970)
+        // A minute ago, so that a day that has begun is not a whole one.
+        let now = Int64(Date().timeIntervalSince1970) - 60
         let authority = try LocalAuthority(name: "Of a test", now: now)
         for (name, days) in [("server", Int64(100)), ("soon", 5), ("late", -1)] {
             let key = try PrivateKey()

@@ -10,7 +10,8 @@ import Testing
     /// A folder with a certificate and its key, of an authority whose certificate is `ca.pem`.
     private static func folder(days: Int64 = 100) throws -> Folder {
         let folder = try Folder()
-        let now = Int64(Date().timeIntervalSince1970)
+        // A minute ago, so that a day that has begun is not a whole one.
+        let now = Int64(Date().timeIntervalSince1970) - 60
         let authority = try LocalAuthority(name: "Of a test", now: now)
         let key = try PrivateKey()
         let identity = try authority.leaf(for: .name("api.example.com"), key: key, now: now, days: days)
@@ -82,7 +83,7 @@ import Testing
             ("{ key: ./server.key }", "2:6", ["has no 'certificate'"]),
             ("{}", "2:6", ["has no certificate"]),
             ("[local, local]", "2:14", ["there twice"]),
-            ("{ authority: local, key: ./server.key }", "2:26", ["exclude each other"]),
+            ("{ authority: local, key: ./server.key }", "2:31", ["exclude each other"]),
             ("{ certificate: ./server.pem, key: ./none.key }", "2:", ["'tls.key'", "does not exist"]),
             ("{ certificate: ./server.pem, key: ./other.key }", "2:", ["'tls.key'", "not that of the certificate"]),
             (
@@ -107,7 +108,7 @@ import Testing
 
     @Test func `a certificate that ends soon is a warning`() throws {
         for (days, words) in [
-            (Int64(100), nil), (14, "expires in 13 days"), (1, "expires in 0 days"), (-1, "has expired"),
+            (Int64(100), nil), (13, "expires in 12 days"), (2, "expires in 1 day"), (-1, "has expired"),
         ] as [(Int64, String?)] {
             let folder = try Self.folder(days: days)
             let loaded = try load(Self.text("{ certificate: ./server.pem, key: ./server.key }", folder))

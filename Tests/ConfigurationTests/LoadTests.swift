@@ -48,7 +48,7 @@ import Testing
     @Test func keysElsewhere() {
         expectError("ttl: 5s\n", "1:1", ["unknown key 'ttl'"])
         expectError("services:\n  - ttl: 5s\n", "2:5", ["did you mean 'cache.ttl'?"])
-        expectError("zeppelin: none\n", "1:1", ["unknown key 'zeppelin'; known here: listen, admin"])
+        expectError("zeppelin: none\n", "1:1", ["unknown key 'zeppelin'; known here: listen, tls"])
         expectError("services:\n  - http2: true\n", "2:5", ["unknown key 'http2'"])
         expectError(
             "defaults: { cache: { mode: rfc } }\n",

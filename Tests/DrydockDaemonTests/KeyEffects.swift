@@ -321,6 +321,12 @@ extension KeyEffect {
         "groups[].calls[].headers": schedule, "groups[].calls[].body": schedule, "groups[].calls[].take": schedule,
         "groups[].calls[].when.value": schedule, "groups[].calls[].when.is": schedule,
         "groups[].calls[].when.is_not": schedule,
+        "ca": .scenario("HTTPS/namesThatTheDaemonAnswersForHaveCertificates"),
+        "tls[].authority": .scenario("HTTPS/namesThatTheDaemonAnswersForHaveCertificates"),
+        "tls[].certificate": .scenario("HTTPS/changedCertificatesAreTakenUpAndBrokenOnesAreNot"),
+        "tls[].key": .scenario("HTTPS/changedCertificatesAreTakenUpAndBrokenOnesAreNot"),
+        "tls[].clients.ca": .scenario("HTTPS/eachNameHasItsCertificateAndClientsShowTheirs"),
+        "tls[].clients.require": .scenario("HTTPS/certificatesOfClientsMayBeLeftToThem"),
         "include": .plan { "\($0.services.map(\.plan.name))" },
     ]
 

@@ -3,6 +3,7 @@
 package import Configuration
 import Glibc
 import Synchronization
+import TLS
 import TestSupport
 
 /// A folder with the files that the values name; it is removed with its last reference.
@@ -17,6 +18,15 @@ package final class KeyFolder: Sendable {
         // Each is a document of OpenAPI, too.
         for name in ["x.json", "y.json", "demo/x.json", "demo/e.json"] {
             try folder.write(name, #"{ "\#(name)": 1, "openapi": "3.0.0", "paths": {} }"#)
+        }
+        // Two certificates for one key, which is there twice.
+        let authority = try LocalAuthority(name: "Of the keys", now: Int64(time(nil)))
+        let key = try PrivateKey()
+        for name in ["server", "other"] {
+            let leaf = try authority.leaf(for: .name("\(name).example"), key: key, now: Int64(time(nil)), days: 100)
+            try folder.write("\(name).pem", leaf.certificate.pem)
+            try folder.write("\(name).key", key.pem ?? "")
+            chmod(folder.file("\(name).key"), 0o600)
         }
         for name in ["events.txt", "demo/events.txt"] { try folder.write(name, "data: \(name)\n\n") }
         try folder.write(
@@ -98,6 +108,10 @@ package enum KeyDocuments {
         "auth.mode": [("../../auth", "{ bearer: token }")],
         "park.calls": [("time", "7m")], "park.size": [("time", "7m")],
         "map_buffer": [("map", "a.b")],
+        "tls.certificate": [("certificate", "server.pem"), ("key", "server.key")],
+        "tls.key": [("certificate", "server.pem"), ("key", "server.key")],
+        "clients.ca": [("../authority", "local")],
+        "clients.require": [("../authority", "local"), ("ca", "server.pem")],
         "openapi.validate": [("file", "x.json")], "openapi.body_limit": [("file", "x.json")],
         "compare": [("mode", "library")], "methods": [("mode", "library")],
         "demo.after": [("sequence", "[{ status: 201 }]")], "rules.after": [("sequence", "[{ status: 201 }]")],
@@ -185,6 +199,10 @@ package enum KeyDocuments {
         let before = document(around: one)
         let way = one.way.map(\.name) + [one.key.name]
         // The service that there is, and a host in place of the prefix.
+        if way == ["tls", "certificate"] || way == ["tls", "clients", "ca"] {
+            return before.setting(way[...], to: "other.pem")
+        }
+        if way == ["tls", "key"] { return before.setting(way[...], to: "other.key") }
         if way.suffix(2) == ["purge", "service"] { return before.setting(way[...], to: "s") }
         if way.suffix(2) == ["answers", "weight"] {
             return before.setting(way.dropLast(), to: "[{ weight: 40% }, { weight: 60%, status: 404 }]")

@@ -88,13 +88,25 @@ package struct TLSFiles: Sendable, Hashable {
 package struct ListenerTLS: Sendable, Equatable {
     /// The certificates of files, in the file's order; the first one is for clients that ask for no name, or for one
     /// that none of them is for.
-    package var files: [TLSFiles] = []
+    package var files: [TLSFiles]
     /// Certificates of the local authority are made for names that the files have none for.
-    package var isLocal = false
+    package var isLocal: Bool
     /// The file of the authorities that issue clients' certificates; nil asks for none.
     package var clientAuthorities: String?
     /// Whether a client without a certificate is refused. Default: true.
-    package var requiresClients = true
+    package var requiresClients: Bool
+
+    package init(
+        files: [TLSFiles] = [],
+        isLocal: Bool = false,
+        clientAuthorities: String? = nil,
+        requiresClients: Bool = true
+    ) {
+        self.files = files
+        self.isLocal = isLocal
+        self.clientAuthorities = clientAuthorities
+        self.requiresClients = requiresClients
+    }
 }
 
 /// The folder of the local authority where a file names none.

@@ -110,7 +110,8 @@ extension Scenarios {
             let shown = try daemon.command("config", "show", "-c", daemon.place.folder.file("drydock.yaml")).output
             for secret in ["one-of-two", "dTpw"] {
                 let told = shown + daemon.errors + daemon.accessLog.joined() + (try daemon.command("list").output)
-                #expect(!told.contains(secret), "\(secret)")
+                // The folder has a name of chance, in which any four letters may be.
+                #expect(!told.replacing(daemon.place.folder.path, with: "").contains(secret), "\(secret)")
             }
         }
 

@@ -182,6 +182,21 @@ extension Scenarios {
             #expect(eventually { world.daemon.errors.contains("it shows no certificate, and one is asked for") })
         }
 
+        @Test func certificatesOfClientsMayBeLeftToThem() throws {
+            let folder = try TemporaryFolder("tls")
+            for name in ["client", "stranger"] { try Self.certificate("\(name).example", folder.path, name) }
+            let world = try World(
+                tls: "{ authority: local, clients: { ca: \(folder.path)/client.pem, require: false } }"
+            )
+            let url = "https://127.0.0.1:\(world.secure)/api/x"
+            for (name, isServed) in [(nil, true), ("client", true), ("stranger", false)] as [(String?, Bool)] {
+                let own =
+                    name.map { ["--cert", "\(folder.path)/\($0).pem", "--key", "\(folder.path)/\($0).key"] } ?? []
+                let answer = try world.curl(url, own)
+                #expect(answer.output.hasSuffix("of /x") == isServed, "\(name ?? "nobody"): \(answer.report)")
+            }
+        }
+
         @Test func aLargeBodyArrivesWholeAndPythonReadsIt() throws {
             let world = try World()
             let script = """
