@@ -11,8 +11,8 @@ import Mapping
 import Matching
 import Policies
 import ServiceCore
-import Upstream
 import Trees
+import Upstream
 
 /// Which route a plan is for.
 struct RouteLabel {

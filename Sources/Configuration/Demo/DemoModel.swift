@@ -1,9 +1,9 @@
 // The demo mode of services and endpoints: their own answer, and the rules that are tried before it.
 
-package import Trees
 package import DemoMode
 package import Matching
 package import Policies
+package import Trees
 
 /// The demo mode of a service or an endpoint.
 package struct DemoConfiguration: Sendable, Equatable {

@@ -338,7 +338,8 @@ extension Resolver {
             case .demo:
                 if !demo.hasAnswer {
                     fail(here, "'from' names demo, and there are no demo answers; add demo: { … }, or remove demo")
-                } else if demo.hasOwnAnswer || demo.rules.contains(where: \.isUnconditional), place + 1 < sources.count {
+                } else if demo.hasOwnAnswer || demo.rules.contains(where: \.isUnconditional), place + 1 < sources.count
+                {
                     fail(
                         here,
                         "'from' names '\(sources[place + 1].rawValue)' behind demo, which answers every request, so that it is never asked; put demo behind it, or give its answers conditions (demo.rules)"

@@ -1,7 +1,7 @@
 // The OpenAPI document that the requests of a service are checked by; it is read once to find its mistakes.
 
-import DemoMode
 import Contracts
+import DemoMode
 package import Policies
 
 extension KeyTable {

@@ -6,7 +6,7 @@ public import Policies
 /// The wishes of one download. They are a value: nothing that is downloaded changes them.
 public struct DownloadOptions: Sendable, Hashable {
     /// Who says how long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/mode`` for a
-    /// download, and ``DownloadConfiguration/Mode/http`` for a ``Resource``: the origin says it. Where it is named
+    /// download, and ``DownloadConfiguration/Mode/http`` for a `Resource`: the origin says it. Where it is named
     /// here, ``DownloadConfiguration/overridesOrigin`` does not count.
     public var mode: DownloadConfiguration.Mode?
     /// The methods of questions, which ask and change nothing: their answers are stored, and who asks the same while one
@@ -14,7 +14,7 @@ public struct DownloadOptions: Sendable, Hashable {
     /// named; the answer to a POST is stored for POSTs with the same content. Every other request is sent each time,
     /// alone, and its success removes what is stored of its target (RFC 9111 section 4.4).
     ///
-    /// nil, the default, is GET alone for a ``Resource``; a download has POST, too, in
+    /// nil, the default, is GET alone for a `Resource`; a download has POST, too, in
     /// ``DownloadConfiguration/Mode/fixedLifetime``.
     public var methods: Set<HTTPRequest.Method>?
     /// How long what comes stays valid; nil, the default, is the manager's ``DownloadConfiguration/lifetime``, and none for

@@ -102,7 +102,9 @@ extension Daemon {
         let parts: DaemonParts
         do throws(DaemonError) {
             if !security.isReady, sockets.schemes.values.contains(where: { $0 != .http }) {
-                throw .start("systemd passed a socket at which clients speak TLS, and 'tls' says with which certificate; write tls: local, or tls: { certificate: ./server.pem, key: ./server.key }")
+                throw .start(
+                    "systemd passed a socket at which clients speak TLS, and 'tls' says with which certificate; write tls: local, or tls: { certificate: ./server.pem, key: ./server.key }"
+                )
             }
             parts = try await makeParts(beginning, compiler, security, on: threads)
         } catch {

@@ -68,7 +68,8 @@ final class ListenerSecurity: DaemonFeature {
     /// Whether clients speak TLS at an address of the configuration, or at a socket that systemd has passed.
     private func isNeeded(by configuration: Configuration) -> Bool {
         let passed = (environment["LISTEN_FDNAMES"] ?? "").split(separator: ":")
-        return configuration.listen.contains { $0.scheme != .http } || passed.contains("proxy-tls") || passed.contains("proxy-any")
+        return configuration.listen.contains { $0.scheme != .http } || passed.contains("proxy-tls")
+            || passed.contains("proxy-any")
     }
 
     /// The leaves of the local authority; those in force go on if the authority is the same.

@@ -221,7 +221,7 @@ public final class ServiceManager: Sendable {
     /// How many of an owner have not ended.
     public func callCount(of owner: CallOwner) -> Int { table.entries { $0.info.owner == owner }.count }
 
-    /// Retries that were due so far, and for which ``RetryPolicy/budget`` had none left.
+    /// Retries that were due so far, and for which `RetryPolicy.budget` had none left.
     public var refusedRetries: Int { table.refusedRetries }
 
     /// How many wait for ``repeatFailed()``.

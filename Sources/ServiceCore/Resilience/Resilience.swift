@@ -170,7 +170,13 @@ package final class Resilience: Sendable {
             unaffordable.wrappingAdd(1, ordering: .relaxed)
             let isFirst = refusal == .first
             onReport(
-                .retryRefused(method: method.name, path: String(shown), attempts: retry, why: end.text, isFirst: isFirst)
+                .retryRefused(
+                    method: method.name,
+                    path: String(shown),
+                    attempts: retry,
+                    why: end.text,
+                    isFirst: isFirst
+                )
             )
             return .unaffordable
         }
