@@ -27,9 +27,9 @@ import Testing
         #expect(cache["b"] == 2)
         #expect(cache["c"] == nil)
         #expect(cache.count == 2)
-        #expect(cache.statistics.cost == 11)
-        #expect(cache.statistics.hits == 2)
-        #expect(cache.statistics.misses == 1)
+        #expect(cache.cost == 11)
+        #expect(cache.hits == 2)
+        #expect(cache.misses == 1)
         #expect(gone.all.isEmpty)
     }
 
@@ -38,11 +38,11 @@ import Testing
         for key in ["a", "b", "c"] { cache.insert(0, for: key, cost: 3) }
         cache.insert(0, for: "d", cost: 4)
         #expect(gone.all == ["a"])
-        #expect(cache.statistics.cost == 10)
+        #expect(cache.cost == 10)
         cache.insert(0, for: "e", cost: 10)
         #expect(gone.all == ["a", "b", "c", "d"])
         #expect(cache.count == 1)
-        #expect(cache.statistics.evictions == 4)
+        #expect(cache.evictions == 4)
     }
 
     @Test func countLimit() {
@@ -79,7 +79,7 @@ import Testing
         let (cache, gone) = cache(cost: 10)
         for number in 0..<100 { cache.insert(number, for: "a", cost: 10) }
         #expect(cache["a"] == 99)
-        #expect(cache.statistics.cost == 10)
+        #expect(cache.cost == 10)
         #expect(gone.all.isEmpty)
     }
 
@@ -100,7 +100,7 @@ import Testing
         let (cache, gone) = cache(cost: 100)
         for number in 0..<10 { cache.insert(number, for: "\(number)", cost: 10) }
         cache.shrink(toCost: 20)
-        #expect(cache.statistics.cost == 20)
+        #expect(cache.cost == 20)
         #expect(gone.all.count == 8)
         for number in 10..<18 { cache.insert(number, for: "\(number)", cost: 10) }
         #expect(gone.all.count == 8)
@@ -115,7 +115,7 @@ import Testing
         cache["b"] = nil
         cache.removeAll()
         #expect(cache.count == 0)
-        #expect(cache.statistics.cost == 0)
+        #expect(cache.cost == 0)
         #expect(gone.all.isEmpty)
     }
 
@@ -137,12 +137,11 @@ import Testing
                 cache.removeValue(for: key)
                 newest[key] = nil
             }
-            let statistics = cache.statistics
-            #expect(statistics.cost <= 100 && statistics.count <= 12)
+            #expect(cache.cost <= 100 && cache.count <= 12)
         }
-        #expect(gone.all.count == cache.statistics.evictions)
+        #expect(gone.all.count == cache.evictions)
         for key in newest.keys { cache.removeValue(for: key) }
-        #expect(cache.statistics.cost == 0)
+        #expect(cache.cost == 0)
         #expect(cache.count == 0)
     }
 
@@ -192,9 +191,8 @@ import Testing
                 }
             }
         }
-        let statistics = cache.statistics
-        #expect(statistics.cost <= 500 && statistics.count <= 50)
-        #expect(gone.all.count == statistics.evictions)
+        #expect(cache.cost <= 500 && cache.count <= 50)
+        #expect(gone.all.count == cache.evictions)
     }
 
     @Test func theHandlerMayUseTheCache() {

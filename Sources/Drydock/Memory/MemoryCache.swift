@@ -20,23 +20,6 @@ import Synchronization
 ///
 /// Any thread or task may use it; no call waits for anything but another call on the same cache.
 public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    /// What a cache holds, and what became of the questions to it since it was made.
-    public struct Statistics: Sendable, Hashable {
-        /// Values that are held.
-        public var count = 0
-        /// What they cost together.
-        public var cost = 0
-        /// Questions that found a value.
-        public var hits = 0
-        /// Questions that found none.
-        public var misses = 0
-        /// Values that had to go for want of room, or of memory.
-        public var evictions = 0
-
-        /// A cache that nobody has used.
-        public init() {}
-    }
-
     private typealias EvictionHandler = @Sendable (_ key: Key, _ value: Value) -> Void
 
     private struct State {
@@ -186,18 +169,17 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     /// Values that are held.
     public var count: Int { state.withLock { $0.table.count } }
 
-    /// What is held, and what became of the questions.
-    public var statistics: Statistics {
-        state.withLock { state in
-            var statistics = Statistics()
-            statistics.count = state.table.count
-            statistics.cost = state.table.cost
-            statistics.hits = state.hits
-            statistics.misses = state.misses
-            statistics.evictions = state.evictions
-            return statistics
-        }
-    }
+    /// The cost of all values that are held.
+    public var cost: Int { state.withLock { $0.table.cost } }
+
+    /// How many questions found a value since the cache was made.
+    public var hits: Int { state.withLock { $0.hits } }
+
+    /// How many questions found none.
+    public var misses: Int { state.withLock { $0.misses } }
+
+    /// How many values had to go for want of room, or of memory.
+    public var evictions: Int { state.withLock { $0.evictions } }
 
     private static func evict(_ state: inout State, cost: Int, count: Int) -> [Entry] {
         var evicted: [Entry] = []

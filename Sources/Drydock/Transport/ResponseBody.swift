@@ -20,10 +20,10 @@ public struct ResponseBody: AsyncSequence, Sendable {
     ///   - next: the next bytes, nil at the end; it is called again only after it has returned, whoever asks.
     public init(expected: Int64?, next: @escaping @Sendable () async throws(DownloadError) -> Data?) {
         self.expected = expected
-        let turnstile = Turnstile()
+        let semaphore = AsyncSemaphore()
         pull = { () async throws(DownloadError) in
-            guard await turnstile.enter() else { throw .cancelled }
-            defer { turnstile.leave() }
+            guard await semaphore.enter() else { throw .cancelled }
+            defer { semaphore.leave() }
             return try await next()
         }
     }
@@ -162,7 +162,7 @@ extension ResponseBody {
 /// Lets one task in at a time; the others wait in the order in which they came.
 ///
 /// Sendable: its state is under its own mutex, and nobody is resumed under it.
-final class Turnstile: Sendable {
+final class AsyncSemaphore: Sendable {
     private typealias Waiter = CheckedContinuation<Bool, Never>
 
     private struct State {
