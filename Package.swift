@@ -214,7 +214,7 @@ let package = Package(
         ),
         tests("EventLoopTests", ["EventLoop"]),
         tests("FilesTests", ["Files", "EventLoop"]),
-        tests("TLSTests", ["TLS", "EventLoop"]),
+        tests("TLSTests", ["TLS", "CLibssl", "EventLoop"]),
         tests("PoliciesTests", ["Policies"]),
         tests("HTTPWireTests", ["HTTPWire"]),
         tests("YAMLTests", ["YAML"]),

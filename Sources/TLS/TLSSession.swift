@@ -40,7 +40,7 @@ package final class TLSSession {
     }
 
     /// Owned, with its BIO; freed with this object.
-    private let handle: OpaquePointer
+    let handle: OpaquePointer
     private let context: TLSContext
     /// Where encrypted bytes come from.
     // Unowned and unchecked, since a weak reference costs more than the read: whoever sets it owns the session as well,
@@ -158,6 +158,7 @@ package final class TLSSession {
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> TLSReadResult {
         guard !buffer.isEmpty else { return .bytes(0) }
         var count = 0
+        forgetOthersErrors()
         let result = SSL_read_ex(handle, buffer.baseAddress, buffer.count, &count)
         guard result != 1 else { return .bytes(count) }
         switch SSL_get_error(handle, result) {
@@ -178,6 +179,7 @@ package final class TLSSession {
     package func write(_ bytes: UnsafeRawBufferPointer) -> TLSFailure? {
         guard !bytes.isEmpty else { return nil }
         var count = 0
+        forgetOthersErrors()
         guard SSL_write_ex(handle, bytes.baseAddress, bytes.count, &count) == 1 else { return failure() }
         return nil
     }
@@ -222,6 +224,12 @@ package final class TLSSession {
     package func resume(_ ticket: SessionTicket) { SSL_set_session(handle, ticket.handle) }
 
     // MARK: Failures and pins
+
+    /// OpenSSL takes any error of the thread's queue for one of the call at hand (SSL_get_error(3)), and libcurl leaves
+    /// those of its own sessions there.
+    private func forgetOthersErrors() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+    }
 
     private func failure() -> TLSFailure {
         isBroken = true

@@ -26,6 +26,9 @@ package final class TLSTransport: ByteTransport {
     static let largestBatch = 64 << 10
     /// The same for a peer that does not, whose records wait in memory: one record.
     static let recordSize = 16 << 10
+    /// The most that may wait in memory, in bytes: a batch, and answers of the session itself, which a peer asks for
+    /// with each request to renew the keys.
+    private static let largestUnsent = 2 * largestBatch
 
     private let inner: any ByteTransport
     /// The session; what was agreed on is known when the handshake is done.
@@ -107,6 +110,10 @@ package final class TLSTransport: ByteTransport {
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
         let result = session.read(into: buffer)
         if !room.output.isEmpty { settle() }
+        if unsent.count > Self.largestUnsent {
+            failure = TLSFailure(.malformed, "it asks for answers that it does not read")
+            return .failed(EPROTO)
+        }
         switch result {
         case .bytes(let count): return .bytes(count)
         case .wouldBlock: return .wouldBlock

@@ -1,5 +1,6 @@
 // Peers that spoil what is on the wire.
 
+import CLibssl
 import TestSupport
 import Testing
 
@@ -80,5 +81,27 @@ import Testing
         }
         // Each has happened: the test sees what it is about.
         #expect(outcomes.keys.sorted() == ["end", "failed", "truncated"])
+    }
+
+    /// libcurl uses OpenSSL on the same thread, and leaves errors of its sessions in the thread's queue.
+    @Test func `an error that somebody else has left on the thread fails no session`() throws {
+        let world = try SessionTests.world()
+        let pair = try Pair(world.serving, world.asking)
+        _ = pair.handshake()
+        leaveError()
+        #expect(pair.read(pair.server).end == .wouldBlock)
+        leaveError()
+        #expect(try pair.exchange([1, 2, 3], from: pair.client, to: pair.server) == [1, 2, 3])
+        leaveError()
+        pair.client.finishWriting()
+        pair.carry()
+        #expect(pair.read(pair.server).end == .end)
+    }
+
+    private func leaveError() {
+        let bio = BIO_new_mem_buf("none", 4)
+        defer { BIO_free(bio) }
+        #expect(bio.flatMap(c_pem_read_x509) == nil)
+        #expect(ERR_peek_error() != 0)
     }
 }

@@ -1,5 +1,6 @@
 // The TLS transport over another one that takes and gives what it likes.
 
+import CLibssl
 import EventLoop
 import Glibc
 import TestSupport
@@ -252,5 +253,23 @@ private func write(_ transport: TLSTransport, _ parts: [[UInt8]]) -> IOResult {
         #expect(server.step() == .failed(reason))
         #expect(server.failure == TLSFailure(.protocols, reason))
         #expect(client.step() == .failed("it ended the session with the alert no_application_protocol"))
+    }
+
+    /// Each request to renew the keys (RFC 8446, section 4.6.3) has an answer, which waits in memory.
+    @Test func `a peer that asks for answers and reads none is given up`() throws {
+        let line = try Line()
+        #expect(line.handshake().server == .done(protocol: "http/1.1"))
+        line.serverEnd.takes = { 0 }
+        var end = IOResult.wouldBlock
+        var asked = 0
+        while end == .wouldBlock, asked < 50_000 {
+            asked += 1
+            #expect(SSL_key_update(line.client.session.handle, SSL_KEY_UPDATE_REQUESTED) == 1)
+            #expect(write(line.client, [[1]]) == .bytes(1))
+            end = everything(line.server).end
+        }
+        #expect(end == .failed(EPROTO))
+        #expect(line.server.failure?.kind == .malformed)
+        #expect(asked < 10_000)
     }
 }
