@@ -134,14 +134,14 @@ final class OriginRig: Sendable {
         let (inside, runtime, retry, expect, attempts) = (inside, runtime, retry, expect, attempts)
         return await begin(on: loop) { loop in
             guard let client = inside.client else { return .failure(.cancelled) }
-            let place = CallDestination(service: "s", endpoint: "end", root: address.root, secrets: SecretQuery())
+            let destination = CallDestination(service: "s", endpoint: "end", root: address.root, secrets: SecretQuery())
             let origin = OriginSource(
                 service: service,
                 origin: address,
                 plan: plan,
                 runtime: runtime,
                 client: client,
-                listed: inside.calls.map { ($0, place) }
+                listed: inside.calls.map { ($0, destination) }
             )
             var source: any FetchSource = origin
             if retry.count > 0 {
@@ -160,7 +160,7 @@ final class OriginRig: Sendable {
                     }
                 )
             }
-            if let calls = inside.calls, !isDirect { source = CallSource(source, place, calls, nil) }
+            if let calls = inside.calls, !isDirect { source = CallSource(source, destination, calls, nil) }
             let request = FetchRequest(
                 method: method,
                 path: path,

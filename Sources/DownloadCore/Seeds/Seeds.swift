@@ -128,8 +128,8 @@ package enum SeedImport: Sendable, Equatable {
 
 // MARK: - Folders on the way into the store
 
-/// The key under which a seed is stored, and the expected content.
-package struct SeedPlace: Sendable {
+/// Where in the store a seed goes: its key, its policy, and the expected content.
+package struct SeedDestination: Sendable {
     package let key: CacheKey
     package let policy: CachePolicy
     /// The expected content; nil for any.
@@ -161,13 +161,14 @@ package struct SeedCopies: Sendable, Equatable {
     /// - Parameters:
     ///   - parents: URLs of folders that names of layout `docker` may come from.
     ///   - isEnding: called before each file; true omits the rest.
-    ///   - place: finds the place of a file that may be the body of one of these URLs; nil if no service requests any.
+    ///   - destination: finds the destination of a file that may be the body of one of these URLs; nil if no service
+    ///     requests any.
     package init(
         of folder: SeedFolder,
         into core: DownloadCore,
         parents: [String],
         isEnding: @Sendable () -> Bool,
-        place: @Sendable ([String]) -> SeedPlace?
+        destination: @Sendable ([String]) -> SeedDestination?
     ) async {
         // While a tier is finding out what it holds, a stored response may look like an absent one, and would be
         // replaced.
@@ -175,15 +176,15 @@ package struct SeedCopies: Sendable, Equatable {
         let (entries, unknown) = await folder.entries(parents: parents)
         self.unknown = unknown
         for entry in entries where !isEnding() {
-            guard let place = place(entry.urls) else {
+            guard let found = destination(entry.urls) else {
                 self.unknown += 1
                 continue
             }
-            guard let copy = await folder.take(entry.name, as: place.key, expecting: place.expectation) else {
+            guard let copy = await folder.take(entry.name, as: found.key, expecting: found.expectation) else {
                 fail("\(entry.name) cannot be used; the log says why")
                 continue
             }
-            switch await core.seeds.adopt(copy, as: place.key, place.policy) {
+            switch await core.seeds.adopt(copy, as: found.key, found.policy) {
             case .imported: imported += 1
             case .kept: kept += 1
             case .refused: refused += 1

@@ -290,9 +290,9 @@ extension ResponseStore {
                 into: engine.core,
                 parents: parents,
                 isEnding: { Task.isCancelled || sessions.isClosed },
-                place: { urls in
+                destination: { urls in
                     let url = urls.first { url in parents.contains { url.hasPrefix($0) } } ?? urls.first
-                    return url.flatMap { Self.seedPlace($0, configuration, engine) }
+                    return url.flatMap { Self.seedDestination($0, configuration, engine) }
                 }
             )
             if sessions.isClosed { throw .closed }
@@ -332,16 +332,16 @@ extension ResponseStore {
     }
 
     /// Where the seed of a URL is stored; nil for a URL that cannot be asked for.
-    private static func seedPlace(
+    private static func seedDestination(
         _ text: String,
         _ configuration: DownloadConfiguration,
         _ engine: DownloadEngine
-    ) -> SeedPlace? {
+    ) -> SeedDestination? {
         guard let url = URL(string: text),
             let question = try? DownloadRequest(url, configuration, DownloadOptions())
         else { return nil }
         let ask = engine.identified(question).ask(configuration, seed: nil)
-        return SeedPlace(key: ask.key, policy: ask.policy, expectation: nil)
+        return SeedDestination(key: ask.key, policy: ask.policy, expectation: nil)
     }
 
     private func opened<Value: Sendable>(

@@ -113,9 +113,9 @@ extension SeedService {
             into: parts.core,
             parents: parents + plan.knownFolders,
             isEnding: { context.isStopping },
-            place: { urls in
-                let targets = urls.flatMap { plan.places(of: $0) }
-                return targets.first { !isOwn || $0.seed == folder }?.place
+            destination: { urls in
+                let targets = urls.flatMap { plan.seedTargets(of: $0) }
+                return targets.first { !isOwn || $0.seed == folder }?.destination
             }
         )
         let result = AdminSeedImport(copies)

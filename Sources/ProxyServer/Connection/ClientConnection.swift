@@ -1,4 +1,4 @@
-// What every connection of a client has, whatever version of HTTP it speaks: its client, and its place with its loop.
+// What every connection of a client has, whatever version of HTTP it speaks: its client, and what its loop knows it by.
 
 package import EventLoop
 import ServiceCore
@@ -15,7 +15,7 @@ package struct ConnectionParts {
 /// A connection of a client; loop-bound, and kept by its loop until it ends. A subclass is one form in which exchanges are
 /// carried.
 ///
-/// A class and no protocol: a loop calls connections back with every answer that is passed on, and has their place in its
+/// A class and no protocol: a loop calls connections back with every answer that is passed on, and has their index in its
 /// list.
 package class ClientConnection: LoopMember {
     package nonisolated let loop: EventLoop
@@ -48,7 +48,7 @@ package class ClientConnection: LoopMember {
         context.counters.add(.connectionsAccepted)
     }
 
-    /// Gives back the connection's place in the limits, and with its loop.
+    /// Gives back the connection's slot in the limits, and with its loop.
     func leaveLoop() {
         context.counters.add(.connectionsClosed)
         context.remove(self)
@@ -58,7 +58,7 @@ package class ClientConnection: LoopMember {
     /// Called by the loop for work that the connection has deferred.
     func runAgain() {}
 
-    /// Tells a connection that has no place in the limits why, and ends it.
+    /// Tells a connection that has no slot in the limits why, and ends it.
     func turnAway(_ problem: Problem) {}
 
     func sweep(now: UInt64, elapsed: UInt64) {}

@@ -1,4 +1,4 @@
-// The client at the other end of a connection: whom, where it came in, and its place in the limits.
+// The client at the other end of a connection: whom, where it came in, and its slot in the limits.
 
 package import EventLoop
 package import HTTPWire
@@ -13,7 +13,7 @@ package final class ConnectedClient {
     @exclusivity(unchecked) package private(set) var connection: ConnectionContext
     /// The address as logs write it.
     let name: String
-    /// It holds a place in the limits and in the loop's load.
+    /// It holds a slot in the limits and in the loop's load.
     private let isCounted: Bool
     /// It was not admitted, and is only told why.
     private let isTurnedAway: Bool
@@ -25,8 +25,8 @@ package final class ConnectedClient {
 
     /// - Parameters:
     ///   - authority: whom the client believes to be connected to, if that is not this daemon.
-    ///   - isCounted: it holds a place in the limits, which ``leave(_:_:)`` gives back.
-    ///   - isTurnedAway: it holds a place among those that are only told why they were not admitted.
+    ///   - isCounted: it holds a slot in the limits, which ``leave(_:_:)`` gives back.
+    ///   - isTurnedAway: it holds a slot among those that are only told why they were not admitted.
     package init(
         _ peer: SocketAddress,
         at listener: ListenerInfo,
@@ -52,7 +52,7 @@ package final class ConnectedClient {
     /// The handshake has shown whether others can read along.
     func isServed(securely isSecure: Bool) { connection.security = isSecure ? .secure : .plain }
 
-    /// Gives back its places in the limits, and in the load of its loop. The last call.
+    /// Gives back its slots in the limits, and in the load of its loop. The last call.
     func leave(_ limits: ConnectionLimits, _ loop: EventLoop) {
         if isTurnedAway { limits.leaveRefused() }
         guard isCounted else { return }

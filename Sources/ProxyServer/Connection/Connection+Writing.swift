@@ -31,14 +31,14 @@ extension Connection: HotSender {
         }
         flushJoined()
         let headCount = prepared.count + dynamic.count + end.count
-        let place = body.place(copiesMemory: output.copiesMemory)
-        let bytes = place == nil ? body.bytes : nil
+        let file = body.filePart(copiesMemory: output.copiesMemory)
+        let bytes = file == nil ? body.bytes : nil
         // What the socket did not take of the answers before this one goes first.
         var result = output.isEmpty ? write(prepared, dynamic, end, bytes) : .wouldBlock
         var written = result.count
-        if let place, written == headCount {
+        if let file, written == headCount {
             let count = min(bodyCount, OutputQueue.callLimit)
-            result = transport.sendFile(place.descriptor, offset: place.offset, count: count)
+            result = transport.sendFile(file.descriptor, offset: file.offset, count: count)
             written += result.count
         }
         sent &+= UInt64(written)
@@ -129,7 +129,7 @@ extension Connection: HotSender {
 
     // MARK: - Answers put together
 
-    /// A longer body is not copied into the buffer, but written from its place after the buffer's bytes.
+    /// A longer body is not copied into the buffer, but written from where it is, after the buffer's bytes.
     static let joinLimit = 16 << 10
 
     /// Whether the answer to the request under way may wait for those behind it in the buffer.
@@ -431,7 +431,7 @@ extension Connection: ExchangeCarrier {
         return state.isOver ? nil : output.takeBytes()
     }
 
-    /// The tunnel keeps the connection's place and its log line to the end.
+    /// The tunnel keeps the connection's slot and its log line to the end.
     func detach(unsent: [UInt8]) -> DetachedTransport? {
         guard !state.isOver, let exchange = current else { return nil }
         let received = Array(input.bytes)

@@ -306,11 +306,11 @@ final class JoinedAnswers {
         let added = prepared.count &+ dynamic.count &+ end.count &+ body.count
         guard added <= Self.capacity &- count, let base = room.baseAddress else { return false }
         // There is room for all of them, as compared above.
-        var place = base + count
-        place = Self.copy(prepared, to: place)
-        place = Self.copy(dynamic, to: place)
-        place = Self.copy(end, to: place)
-        _ = Self.copy(body, to: place)
+        var cursor = base + count
+        cursor = Self.copy(prepared, to: cursor)
+        cursor = Self.copy(dynamic, to: cursor)
+        cursor = Self.copy(end, to: cursor)
+        _ = Self.copy(body, to: cursor)
         count &+= added
         return true
     }
@@ -332,12 +332,12 @@ final class JoinedAnswers {
 
     // The caller has compared the lengths.
     @inline(__always)
-    private static func copy(_ part: UnsafeRawBufferPointer, to place: UnsafeMutableRawPointer)
+    private static func copy(_ part: UnsafeRawBufferPointer, to cursor: UnsafeMutableRawPointer)
         -> UnsafeMutableRawPointer
     {
-        guard let source = part.baseAddress else { return place }
-        place.copyMemory(from: source, byteCount: part.count)
-        return place + part.count
+        guard let source = part.baseAddress else { return cursor }
+        cursor.copyMemory(from: source, byteCount: part.count)
+        return cursor + part.count
     }
 }
 

@@ -274,12 +274,12 @@ extension Problem {
 
     private static func host(_ host: Authority, _ service: String?) -> Problem {
         let who = service.map { "service \($0) does not answer" } ?? "no service answers"
-        let place = service == nil ? "at the top of it, or in a service" : "in that service, or at the top of it"
+        let section = service == nil ? "at the top of it, or in a service" : "in that service, or at the top of it"
         return .denied(
             421,
             "Host not served",
             "\(who) for the host \(host.name); if that is a name of this daemon, write hosts: [\"\(host.name)\"] in its"
-                + " configuration file, \(place), and reload it; until then ask for localhost or the listen address"
+                + " configuration file, \(section), and reload it; until then ask for localhost or the listen address"
         )
     }
 

@@ -119,7 +119,7 @@ package final class ProxyHandler: ExchangeHandler {
 
 extension ProxyHandler {
     func route(_ exchange: Exchange, on loop: isolated EventLoop) async throws(Problem) {
-        switch try place(of: exchange) {
+        switch try destination(of: exchange) {
         case .daemon: answerOptions(exchange)
         case .tunnel(let authority): try await connect(exchange, authority, on: loop)
         case .service(let match): try await serve(exchange, match, on: loop)
@@ -128,10 +128,10 @@ extension ProxyHandler {
 
     // What of a request never waits is in functions of its own: one that waits has nothing of it in its frames.
 
-    @inline(never) private func place(of exchange: Exchange) throws(Problem) -> RequestPlace {
+    @inline(never) private func destination(of exchange: Exchange) throws(Problem) -> RequestDestination {
         let (hot, router) = (routes.hot, routes.router)
         return try routes.services.refusing { () throws(RouteRefusal) in
-            try router.place(
+            try router.destination(
                 exchange.request,
                 exchange.target,
                 over: exchange.client.connection,

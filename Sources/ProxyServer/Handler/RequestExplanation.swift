@@ -152,7 +152,7 @@ extension RequestExplanation.Route {
             self.match = route.mountPoint
             endpoint = match.endpoint.endpoint?.name
         }
-        proxy = match.origin.flatMap { route.plan.proxies.proxy(to: $0)?.place }
+        proxy = match.origin.flatMap { route.plan.proxies.proxy(to: $0)?.authority }
         document = route.plan.examination?.document
         isRefusedByDocument = route.plan.examination?.refuses ?? false
     }

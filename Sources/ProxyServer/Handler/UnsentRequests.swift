@@ -24,7 +24,7 @@ struct UnsentRequests {
     /// The service that a request is for which is not a client's.
     func match(_ request: RequestHead, _ target: RequestTarget) throws(Problem) -> RouteMatch {
         let found = try routes.services.refusing { () throws(RouteRefusal) in
-            try routes.router.place(request, target, known: { routes.hot.known(host: $0) })
+            try routes.router.destination(request, target, known: { routes.hot.known(host: $0) })
         }
         switch found {
         case .service(let match): return match

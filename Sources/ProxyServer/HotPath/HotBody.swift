@@ -30,7 +30,7 @@ package enum HotBody {
 
     /// What to call `sendfile` with; nil where the bytes are to be copied.
     /// - Parameter copiesMemory: what the transport says of itself.
-    func place(copiesMemory: Bool) -> (descriptor: Int32, offset: Int64)? {
+    func filePart(copiesMemory: Bool) -> (descriptor: Int32, offset: Int64)? {
         switch self {
         case .memory(let bytes, let file):
             copiesMemory ? nil : file.map { ($0.descriptor, $0.offset(of: bytes)) }

@@ -81,14 +81,14 @@ final class HotState {
     }
 
     deinit {
-        for place in 0..<hostCount { hosts[place].release() }
+        for index in 0..<hostCount { hosts[index].release() }
         hosts.deallocate()
         scratch.deallocate()
     }
 
     /// Behind the key.
     var lines: HotLines { HotLines(scratch + Self.keyCapacity, lineCapacity) }
-    /// In the place of the key, which is not needed any more, and behind it.
+    /// Over the key, which is not needed any more, and behind it.
     var longLines: HotLines { HotLines(scratch, Self.keyCapacity + lineCapacity) }
 
     /// Remembers a Host field that reverse mode answers; the oldest one is dropped if there are too many.
@@ -97,7 +97,7 @@ final class HotState {
         guard fresh.bytes.withUnsafeBytes({ find($0) }) == nil else { return }
         if hostCount == Self.limit {
             hosts[0].release()
-            for place in 1..<hostCount { hosts[place - 1] = hosts[place] }
+            for index in 1..<hostCount { hosts[index - 1] = hosts[index] }
             hostCount -= 1
         }
         hosts[hostCount] = .passRetained(fresh)
@@ -106,8 +106,8 @@ final class HotState {
 
     /// Valid until the next host is noted.
     private func find(_ host: UnsafeRawBufferPointer) -> Unmanaged<KnownHost>? {
-        for place in 0..<hostCount where hosts[place]._withUnsafeGuaranteedRef({ host.holds($0.bytes) }) {
-            return hosts[place]
+        for index in 0..<hostCount where hosts[index]._withUnsafeGuaranteedRef({ host.holds($0.bytes) }) {
+            return hosts[index]
         }
         return nil
     }

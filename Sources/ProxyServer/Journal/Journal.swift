@@ -23,7 +23,7 @@ package struct JournalSettings: Sendable, Equatable {
 
 /// The position of a reader in the journal.
 package struct JournalCursor: Sendable {
-    fileprivate var place: UInt64
+    fileprivate var position: UInt64
     /// The number of the next entry.
     fileprivate var number: UInt64
     /// The number of entries that were dropped before the reader came to them.
@@ -131,10 +131,10 @@ package final class Journal: Sendable {
                 return
             }
             var ring = JournalRing(capacity: size, from: old.first)
-            var place = old.first
-            while let (content, next) = old.record(at: place) {
+            var position = old.first
+            while let (content, next) = old.record(at: position) {
                 if !ring.append(Array(content), dropped: { state.drop($0) }) { state.drop(content) }
-                place = next
+                position = next
             }
             state.ring = ring
         }
@@ -174,35 +174,39 @@ package final class Journal: Sendable {
 
     /// The position before the oldest entry.
     package var start: JournalCursor {
-        state.withLock { JournalCursor(place: $0.ring?.first ?? 0, number: $0.firstNumber) }
+        state.withLock { JournalCursor(position: $0.ring?.first ?? 0, number: $0.firstNumber) }
     }
 
     /// The position behind the youngest entry.
     package var end: JournalCursor {
-        state.withLock { JournalCursor(place: $0.ring?.end ?? 0, number: $0.number) }
+        state.withLock { JournalCursor(position: $0.ring?.end ?? 0, number: $0.number) }
     }
 
     /// Reads the next entries, about 256 KiB of them, and moves the cursor behind them; none at the end of the journal.
     package func page(_ cursor: inout JournalCursor) -> [NumberedEntry] {
-        var (place, number, missed) = (cursor.place, cursor.number, UInt64(0))
+        var (position, number, missed) = (cursor.position, cursor.number, UInt64(0))
         let records = state.withLock { state -> [ArraySlice<UInt8>] in
             guard let ring = state.ring else { return [] }
-            if place < ring.first || place > ring.end || number < state.firstNumber {
+            if position < ring.first || position > ring.end || number < state.firstNumber {
                 missed = state.firstNumber - min(number, state.firstNumber)
-                (place, number) = (ring.first, state.firstNumber)
+                (position, number) = (ring.first, state.firstNumber)
             }
             var (records, size): ([ArraySlice<UInt8>], Int) = ([], 0)
-            while size < Self.pageSize, let (content, next) = ring.record(at: place) {
+            while size < Self.pageSize, let (content, next) = ring.record(at: position) {
                 records.append(content)
                 size += content.count
-                place = next
+                position = next
             }
             return records
         }
         let entries = records.enumerated().compactMap { offset, content in
             JournalEntry(bytes: content).map { NumberedEntry(number: number + UInt64(offset), entry: $0) }
         }
-        cursor = JournalCursor(place: place, number: number + UInt64(records.count), missed: cursor.missed + missed)
+        cursor = JournalCursor(
+            position: position,
+            number: number + UInt64(records.count),
+            missed: cursor.missed + missed
+        )
         return entries
     }
 
@@ -289,11 +293,11 @@ package final class JournalReader: Sendable {
     /// - Returns: nil at the end of the stream, or if the task is cancelled.
     package func next() async -> [NumberedEntry]? {
         while !Task.isCancelled, !journal.isOver(for: id) {
-            var place = cursor.withLock { $0 }
-            let entries = journal.page(&place)
-            cursor.withLock { [place] in $0 = place }
+            var position = cursor.withLock { $0 }
+            let entries = journal.page(&position)
+            cursor.withLock { [position] in $0 = position }
             if !entries.isEmpty { return entries }
-            await journal.wait(id, behind: place)
+            await journal.wait(id, behind: position)
         }
         return nil
     }
@@ -352,10 +356,10 @@ struct JournalRing {
     }
 
     /// The record at a position, and the position of the next one; nil at the end, or if the record was dropped.
-    func record(at place: UInt64) -> (content: ArraySlice<UInt8>, next: UInt64)? {
-        guard place >= first, place + 4 <= end else { return nil }
-        let length = bytes(place..<place + 4).reversed().reduce(0) { $0 << 8 | UInt64($1) }
-        let content = place + 4..<place + 4 + length
+    func record(at position: UInt64) -> (content: ArraySlice<UInt8>, next: UInt64)? {
+        guard position >= first, position + 4 <= end else { return nil }
+        let length = bytes(position..<position + 4).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        let content = position + 4..<position + 4 + length
         guard content.upperBound <= end else { return nil }
         return (bytes(content)[...], content.upperBound)
     }
@@ -369,12 +373,12 @@ struct JournalRing {
     private func bytes(_ range: Range<UInt64>) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(range.count)
-        var place = range.lowerBound
-        while place < range.upperBound {
-            let (piece, offset) = position(place)
-            let count = min(pieceSize - offset, Int(range.upperBound - place))
+        var position = range.lowerBound
+        while position < range.upperBound {
+            let (piece, offset) = location(position)
+            let count = min(pieceSize - offset, Int(range.upperBound - position))
             result += pieces[piece][offset..<offset + count]
-            place += UInt64(count)
+            position += UInt64(count)
         }
         return result
     }
@@ -382,7 +386,7 @@ struct JournalRing {
     private mutating func write(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let (piece, offset) = position(end)
+            let (piece, offset) = location(end)
             while pieces.count <= piece { pieces.append([UInt8](repeating: 0, count: pieceSize)) }
             let part = rest.prefix(pieceSize - offset)
             pieces[piece].withUnsafeMutableBytes { buffer in
@@ -393,8 +397,8 @@ struct JournalRing {
         }
     }
 
-    private func position(_ place: UInt64) -> (piece: Int, offset: Int) {
-        let index = Int(place % UInt64(capacity))
+    private func location(_ position: UInt64) -> (piece: Int, offset: Int) {
+        let index = Int(position % UInt64(capacity))
         return (index / pieceSize, index % pieceSize)
     }
 }

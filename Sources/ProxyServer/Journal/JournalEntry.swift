@@ -134,7 +134,7 @@ private struct JournalWriter {
     }
 
     private mutating func append(_ number: UInt64, _ count: UInt64) {
-        for place in 0..<count { bytes.append(UInt8(truncatingIfNeeded: number >> (8 * place))) }
+        for index in 0..<count { bytes.append(UInt8(truncatingIfNeeded: number >> (8 * index))) }
     }
 }
 

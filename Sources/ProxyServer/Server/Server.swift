@@ -122,14 +122,14 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
     /// server has ended, the new one is discarded.
     package func listen(on socket: ListeningSocket, insteadOf lost: ListeningSocket, role: ListenerRole) async {
         let isTaken = await listeners.run { [self] listeners, loop in
-            guard let place = listeners.all.firstIndex(where: { $0.socket.descriptor == lost.descriptor }) else {
+            guard let index = listeners.all.firstIndex(where: { $0.socket.descriptor == lost.descriptor }) else {
                 return false
             }
             // The file is not removed: it belongs to the new socket by now.
-            listeners.all[place].close(keepsFile: true)
+            listeners.all[index].close(keepsFile: true)
             // A file is that of a unix socket, and those are plain.
             let facts = ListenerInfo(role: role, address: socket.address)
-            listeners.all[place] = listener(on: loop, socket, facts, .plain)
+            listeners.all[index] = listener(on: loop, socket, facts, .plain)
             return true
         }
         if isTaken != true { socket.discard() }

@@ -184,7 +184,7 @@ package struct ServiceCall {
 /// The next step for a call.
 package enum ServiceStep {
     case demo(DemoPlan)
-    /// The places that the route names are asked one after the other.
+    /// The sources that the route names are asked one after the other.
     case order(SourceOrder<EndpointRoute>)
     /// A GET or HEAD is answered from the store, or through it from the source.
     case store(CacheRequest, any FetchSource)

@@ -25,7 +25,7 @@ extension ServiceClient {
         // A trace tells what the service asks and gets: once, however many attempts it takes.
         if stage < .trace, let trace = call.trace {
             let proxy = call.match.origin.flatMap { route.plan.proxies.proxy(to: $0) }
-            return TracedSource(try source(of: call, behind: .trace), trace, call.asked, through: proxy?.place)
+            return TracedSource(try source(of: call, behind: .trace), trace, call.asked, through: proxy?.authority)
         }
         // All attempts are one call to those who watch calls, and the attempts report to this source.
         if stage < .call { return told(try source(of: call, behind: .call), call) }

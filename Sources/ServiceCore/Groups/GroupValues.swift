@@ -24,7 +24,7 @@ package struct GroupValues: Sendable, Equatable {
     }
 
     /// The request of a call with its values.
-    /// - Throws: a refusal if a value is missing, or is not allowed at its place.
+    /// - Throws: a refusal if a value is missing, or is not allowed where it is used.
     package func request(_ call: GroupCall) throws(BatchRefusal) -> GroupRequest {
         var target = try call.path.filled { name throws(BatchRefusal) in
             let value = try needed(name)

@@ -54,7 +54,7 @@ package struct RequestPlan: Sendable, Equatable {
     package let errorMapping: ErrorMapping?
     /// The deliberate faults between an answer and its client; nil for none.
     package var faults: FaultPlan?
-    /// The places that learn the latency of the origin.
+    /// The learners of the origin's latency.
     package var learners: [LearnedLatency] = []
 
     /// Makes a plan, and completes its policy by the properties of the other members.

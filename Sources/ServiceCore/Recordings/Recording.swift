@@ -105,7 +105,7 @@ struct RecordingDocument: Codable, Equatable {
         self.content = content
     }
 
-    /// The error of bytes that are not a document: the place of the mistake, and what it is.
+    /// The error of bytes that are not a document: the position of the mistake, and what it is.
     struct Malformed: Error {
         let reason: String
     }

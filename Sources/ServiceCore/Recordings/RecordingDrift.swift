@@ -57,7 +57,7 @@ package struct RecordingDrift: Sendable, Equatable {
         }
         if content != recording.content {
             // Contents are compared after redaction; if one of them is not JSON, so that secret members cannot be found
-            // in it, only the place of the difference is told.
+            // in it, only the position of the difference is told.
             self.content = Self.differences(then?.content, now?.content, recording.content, content)
         }
     }

@@ -50,7 +50,7 @@ extension ServiceClient {
         let below = ([route] + plan.services.filter { $0 !== route }).filter { service in
             service.plan.origin.map { target.mayBeBelow($0) } ?? false
         }
-        // The service's own rules count, whatever others say of the same place.
+        // The service's own rules count, whatever others say of the same origin.
         let judges = below.first === route ? [route] : below
         var refusal: FetchError?
         for service in judges {

@@ -26,14 +26,14 @@ extension RequestShape {
         var filling = TargetFilling(self, TargetParts(rest, pattern), content)
         var target = try to.map { to throws(RequestFault) in try filling.path(to) } ?? String(rest.prefix { $0 != "?" })
         let own = try to.map { to throws(RequestFault) in try filling.query(to) } ?? []
-        let placed = try filling.placeRest()
-        var items = own + filling.kept + placed.items
+        let added = try filling.addRest()
+        var items = own + filling.kept + added.items
         if style.isSorted { items = Self.sorted(items) }
         // An empty query is kept if the path is the client's.
         let isOpen = to == nil && rest.contains("?") && filling.hasNoItems
         if !items.isEmpty || isOpen { target += "?" + items.joined(separator: "&") }
         guard target.utf8.count <= FilledTarget.limit else { throw .tooLong(limit: FilledTarget.limit) }
-        return FilledTarget(rest: target, members: placed.members)
+        return FilledTarget(rest: target, members: added.members)
     }
 
     /// Sorts items by the bytes of their decoded names; items of one name keep their order, which has a meaning.
@@ -118,7 +118,7 @@ private struct TargetFilling {
     }
 
     /// Where the parameters go that `to` has not used: as items into the query, or as members into the content.
-    mutating func placeRest() throws(RequestFault) -> (items: [String], members: [ContentTree.Member]) {
+    mutating func addRest() throws(RequestFault) -> (items: [String], members: [ContentTree.Member]) {
         var items: [String] = []
         var members: [ContentTree.Member] = []
         for parameter in shape.parameters where !filled.contains(parameter.name) {

@@ -103,7 +103,7 @@ final class OriginWatch {
     /// The parked calls of the service; nil if it parks none.
     private let parked: ParkedCalls?
     private let isProbe: Bool
-    /// The places that learn the latency of the origin.
+    /// The learners of the origin's latency.
     private let learners: [LearnedLatency]
     /// The beginning of the fetch in monotonic nanoseconds; 0 if nothing learns latencies.
     private let began: UInt64

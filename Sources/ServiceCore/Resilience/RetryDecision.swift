@@ -58,7 +58,7 @@ package enum RetryDecision: Sendable, Equatable {
     /// The answer, or the error, is final.
     case final
 
-    /// The one place that decides about retries: of fetches, of demo answers, of a program's calls and tasks.
+    /// The one function that decides about retries: of fetches, of demo answers, of a program's calls and tasks.
     /// - Parameters:
     ///   - retry: the number of the retry that it would be, 1 for the first: that of the attempt that has ended.
     ///   - path: the path of the request without its query, or the name of what failed, for the program's condition.

@@ -23,7 +23,7 @@ package final class EndpointRoute: Sendable {
     package let hotKey: HotKey
     /// The demo answers, which replace stored and fetched ones; nil if demo mode is off.
     package let demo: DemoPlan?
-    /// The places that its answers come from, in an order of its own; nil: demo answers, then the cache and its origin.
+    /// The sources that its answers come from, in an order of its own; nil: demo answers, then the cache and its origin.
     package let order: SourceOrder<EndpointRoute>?
     /// The fast ways that heed every feature of the route.
     package let openWays: FastWays

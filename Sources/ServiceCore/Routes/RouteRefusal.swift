@@ -43,7 +43,7 @@ package indirect enum RouteRefusal: Error, Sendable, Equatable {
     /// - Parameter problem: the mistake, with the correct form.
     case badOverride(_ problem: String, service: String)
     /// The service's document does not describe the request.
-    /// - Parameter problems: the differences with their places.
+    /// - Parameter problems: the differences with their positions.
     case undescribed(_ problems: String, service: String)
     /// Forward mode is off.
     case forwardOff

@@ -59,7 +59,7 @@ package final class RouteMatch {
 @available(*, unavailable) extension RouteMatch: Sendable {}
 
 /// The destination of a request.
-package enum RequestPlace {
+package enum RequestDestination {
     /// The daemon itself, for an OPTIONS of the whole server (RFC 9110 section 9.3.7), or for one that may go no
     /// further (section 7.6.2).
     case daemon
@@ -101,14 +101,14 @@ package struct Router {
     ///   - learnt: takes a Host value that was not known, and that is answered for.
     /// - Throws: the refusal of a request that has been here before, that asks for itself, that has an expectation that
     ///   is not understood, or that no service answers.
-    package func place(
+    package func destination(
         _ request: RequestHead,
         _ target: RequestTarget,
         over connection: ConnectionContext = ConnectionContext(),
         found: RouteMatch? = nil,
         known: (UnsafeRawBufferPointer) -> KnownHost?,
         learnt: (KnownHost) -> Void = { _ in }
-    ) throws(RouteRefusal) -> RequestPlace {
+    ) throws(RouteRefusal) -> RequestDestination {
         try accept(request)
         if request.method == .options, OutgoingRequest.maxForwards(request.fields) == 0 { return .daemon }
         switch target.form {

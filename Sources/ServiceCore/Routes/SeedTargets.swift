@@ -8,13 +8,13 @@ import HTTPWire
 /// A route that would ask an origin for a URL.
 package struct SeedTarget: Sendable {
     /// The key of the URL, and the conditions on a seed.
-    package let place: SeedPlace
+    package let destination: SeedDestination
     /// The route's own seed folder.
     package let seed: SeedFolder?
 
     fileprivate init(_ key: CacheKey, _ plan: RequestPlan) {
         let expectation = PhasePlan.seedExpectation(plan.phases, plan.policy)
-        place = SeedPlace(key: key, policy: plan.policy, expectation: expectation)
+        destination = SeedDestination(key: key, policy: plan.policy, expectation: expectation)
         seed = plan.seed
     }
 }
@@ -28,13 +28,13 @@ package struct StoredFileTarget: Sendable {
 extension RoutePlan {
     /// The services whose base URL contains this URL, the longest first; then forward mode, for http. A service that
     /// passes the client's Host to its origin has no URL of its own for it, and is left out.
-    package func places(of url: String) -> [SeedTarget] {
+    package func seedTargets(of url: String) -> [SeedTarget] {
         let found = services.filter { route in
             guard let origin = route.plan.origin, !route.keysHost, url.hasPrefix(origin.base) else { return false }
             return url.utf8.dropFirst(origin.base.utf8.count).first.map { "/?".utf8.contains($0) } ?? false
         }
         let ordered = found.sorted { $0.address.base.utf8.count > $1.address.base.utf8.count }
-        var places = ordered.flatMap { route in
+        var targets = ordered.flatMap { route in
             // Endpoints with targets of their own store the same URL under keys of their own.
             rests(of: url, through: route).map { rest in
                 let isShaped = route.endpoint(for: .get, rest).isShaped
@@ -43,9 +43,9 @@ extension RoutePlan {
             }
         }
         if let forward, url.hasPrefix("http://") {
-            places.append(SeedTarget(CacheKey(service: "", url: url), forward.route.itself.request))
+            targets.append(SeedTarget(CacheKey(service: "", url: url), forward.route.itself.request))
         }
-        return places.filter { $0.place.policy.mode != .none }
+        return targets.filter { $0.destination.policy.mode != .none }
     }
 
     /// The folders of URLs that the routes name: base URLs, and the literal beginnings of endpoints' paths.

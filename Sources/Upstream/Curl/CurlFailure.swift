@@ -6,7 +6,7 @@ import HTTPWire
 enum CurlFailure {
     /// The facts about a failed transfer at its end.
     struct Context {
-        let place: String
+        let name: String
         let address: String?
         let isHeadComplete: Bool
         let hasReceived: Bool
@@ -18,16 +18,16 @@ enum CurlFailure {
         /// The certificates that the origin has shown; nil if no program decides about them.
         let shown: ShownCertificates?
         let tls: TLSOptions
-        /// Whether the connection leads to the proxy that `place` names.
+        /// Whether the connection leads to the proxy that `name` names.
         let isProxied: Bool
     }
 
     static func error(_ code: CURLcode, _ context: Context) -> UpstreamError {
-        let place = context.place
+        let name = context.name
         switch code {
         case CURLE_COULDNT_CONNECT:
             return ConnectionFailure.connect(
-                context.place,
+                context.name,
                 context.osError,
                 text: context.text,
                 isProxied: context.isProxied
@@ -35,23 +35,23 @@ enum CurlFailure {
         case CURLE_OPERATION_TIMEDOUT:
             return UpstreamError(
                 .timeout(.connect),
-                detail: "no connection to \(place) in time: check that the origin is up"
+                detail: "no connection to \(name) in time: check that the origin is up"
             )
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
-            return UpstreamError(.resolver, detail: "the name of \(place) could not be resolved: \(context.text)")
+            return UpstreamError(.resolver, detail: "the name of \(name) could not be resolved: \(context.text)")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR: return certificate(context)
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: return pin(context)
         case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CACERT_BADFILE: return tlsFile(context)
         case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED: return tls(context)
         case CURLE_URL_MALFORMAT:
-            return UpstreamError(.request, detail: "libcurl takes no URL with \(place): check the host")
+            return UpstreamError(.request, detail: "libcurl takes no URL with \(name): check the host")
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_FILESIZE_EXCEEDED,
             CURLE_BAD_CONTENT_ENCODING, CURLE_OUT_OF_MEMORY:
             return violation(code, context)
         case CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_SEND_FAIL_REWIND:
             return closed(context)
         default:
-            return UpstreamError(.internal, detail: "the transfer from \(place) failed: \(words(code, context))")
+            return UpstreamError(.internal, detail: "the transfer from \(name) failed: \(words(code, context))")
         }
     }
 
@@ -85,7 +85,7 @@ enum CurlFailure {
             context.certificate,
             isOtherName: context.text.contains("subject name")
         )
-        return UpstreamError(.certificate, detail: "\(whose) \(context.place) \(what)", challenge: challenge)
+        return UpstreamError(.certificate, detail: "\(whose) \(context.name) \(what)", challenge: challenge)
     }
 
     private static func pin(_ context: Context) -> UpstreamError {
@@ -93,14 +93,14 @@ enum CurlFailure {
         return UpstreamError(
             .certificate,
             detail:
-                "\(context.place) shows a public key that is \(which) under 'tls.pin'; if the origin has a new key, pin that one as well"
+                "\(context.name) shows a public key that is \(which) under 'tls.pin'; if the origin has a new key, pin that one as well"
         )
     }
 
     private static func tlsFile(_ context: Context) -> UpstreamError {
         let files = [context.tls.ca, context.tls.clientCertificate, context.tls.clientKey].compactMap { $0 }
         let detail =
-            "a TLS file for \(context.place) cannot be used: \(context.text); check \(files.joined(separator: ", "))"
+            "a TLS file for \(context.name) cannot be used: \(context.text); check \(files.joined(separator: ", "))"
         return UpstreamError(.tlsFile, detail: detail)
     }
 
@@ -108,12 +108,12 @@ enum CurlFailure {
         if let shown = context.shown, shown.wantsCertificate {
             return UpstreamError(
                 .tls,
-                detail: "no TLS with \(context.place): it asks for a certificate, and there is none for it; name one",
+                detail: "no TLS with \(context.name): it asks for a certificate, and there is none for it; name one",
                 challenge: CertificateChallenge(shown, nil)
             )
         }
         let advice = "check that it speaks TLS 1.2 or newer there, and whether it wants tls.client_cert"
-        return UpstreamError(.tls, detail: "no TLS with \(context.place): \(context.text); \(advice)")
+        return UpstreamError(.tls, detail: "no TLS with \(context.name): \(context.text); \(advice)")
     }
 
     /// The violation of HTTP that libcurl reports before Drydock's parser sees the bytes.
@@ -132,7 +132,7 @@ enum CurlFailure {
             default: .fieldNameMalformed
             }
         let error = WireError(reason, side: .response)
-        let detail = "\(context.place) sent a response that is refused: \(context.text); \(reason.responseAdvice)"
+        let detail = "\(context.name) sent a response that is refused: \(context.text); \(reason.responseAdvice)"
         return UpstreamError(.protocolViolation(error), detail: detail)
     }
 
@@ -140,7 +140,7 @@ enum CurlFailure {
         // In TLS 1.3 the alert about a missing client certificate comes only after the handshake.
         if context.text.contains("alert") { return tls(context) }
         return ConnectionFailure.closed(
-            context.place,
+            context.name,
             context.address,
             isHeadComplete: context.isHeadComplete,
             text: context.text

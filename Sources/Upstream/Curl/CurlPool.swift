@@ -30,21 +30,21 @@ final class CurlPool {
 
     /// Gives the transfer a handle, whose timer it needs at once.
     /// - Throws: `.internal` if libcurl has no handle, `.request` if it does not accept the host.
-    func take(_ transfer: Transfer, to place: Origin) throws(UpstreamError) {
-        guard let target = target(place) else {
-            throw UpstreamError(.request, detail: "libcurl takes no URL with \(place.name): check the host")
+    func take(_ transfer: Transfer, to origin: Origin) throws(UpstreamError) {
+        guard let target = target(origin) else {
+            throw UpstreamError(.request, detail: "libcurl takes no URL with \(origin.name): check the host")
         }
         guard let handle = idle.popLast() ?? EasyHandle(self, bufferSize: bufferSize) else {
-            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.name)")
+            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(origin.name)")
         }
         handle.take(transfer, to: target)
         transfer.armTimer()
     }
 
-    private func target(_ place: Origin) -> CurlPlace? {
-        if let known = place.carried as? CurlPlace { return known }
-        let new = CurlPlace(place, proxyAlias: place.proxy.map(alias))
-        place.carried = new
+    private func target(_ origin: Origin) -> CurlTarget? {
+        if let known = origin.carried as? CurlTarget { return known }
+        let new = CurlTarget(origin, proxyAlias: origin.proxy.map(alias))
+        origin.carried = new
         return new
     }
 
@@ -64,21 +64,21 @@ final class CurlPool {
     ///   - isFresh: whether it needs a new connection rather than an idle one.
     func carry(
         _ transfer: Transfer,
-        to place: Origin,
+        to origin: Origin,
         at addresses: [SocketAddress],
         isFresh: Bool
     ) throws(UpstreamError) {
         guard let handle = transfer.carrier as? EasyHandle else {
-            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(place.name)")
+            throw UpstreamError(.internal, detail: "libcurl has no handle for the request to \(origin.name)")
         }
-        handle.apply(transfer.request, transfer.target, place, isFresh: isFresh)
+        handle.apply(transfer.request, transfer.target, origin, isFresh: isFresh)
         handle.addresses = addresses
         // The addresses are always given again for another try, since libcurl may have forgotten them.
-        if place.isPinned { pin(handle, addresses, always: handle.retries > 0 || transfer.timesSent > 0) }
+        if origin.isPinned { pin(handle, addresses, always: handle.retries > 0 || transfer.timesSent > 0) }
         transfer.state = .running
         transfer.deadlines.enter(.connecting, now: Monotonic.now())
         guard handle.begin() else {
-            throw UpstreamError(.internal, detail: "libcurl did not take the request to \(place.name)")
+            throw UpstreamError(.internal, detail: "libcurl did not take the request to \(origin.name)")
         }
     }
 
@@ -119,7 +119,7 @@ final class CurlPool {
 // MARK: - Where to connect
 
 /// An origin in the form that libcurl needs; loop-bound, held by the ``Origin`` and by every handle that uses its URL.
-final class CurlPlace {
+final class CurlTarget {
     /// The parsed URL to which libcurl connects; a request's target never passes through its URL parser. Freed with
     /// this object, which the handles that use the URL hold.
     let url: OpaquePointer
@@ -130,19 +130,19 @@ final class CurlPlace {
 
     /// Makes the form of an origin; nil if libcurl does not accept the URL.
     /// - Parameter alias: the name that stands for the proxy.
-    init?(_ place: Origin, proxyAlias alias: String? = nil) {
+    init?(_ origin: Origin, proxyAlias alias: String? = nil) {
         guard let url = curl_url() else { return nil }
-        let text = "\(place.isTLS ? "https" : "http")://\(place.connectName):\(place.url.port)/"
+        let text = "\(origin.isTLS ? "https" : "http")://\(origin.connectName):\(origin.url.port)/"
         guard curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else {
             curl_url_cleanup(url)
             return nil
         }
         self.url = url
-        if let proxy = place.proxy, let alias {
+        if let proxy = origin.proxy, let alias {
             pinName = "\(alias):\(proxy.port)"
             proxyURL = "http://\(pinName)"
         } else {
-            pinName = "\(place.url.name(numericHost: nil)):\(place.url.port)"
+            pinName = "\(origin.url.name(numericHost: nil)):\(origin.url.port)"
             proxyURL = ""
         }
     }
@@ -150,7 +150,7 @@ final class CurlPlace {
     deinit { curl_url_cleanup(url) }
 }
 
-@available(*, unavailable) extension CurlPlace: Sendable {}
+@available(*, unavailable) extension CurlTarget: Sendable {}
 
 // MARK: - Lists of fields
 

@@ -18,7 +18,7 @@ final class EasyHandle: TransferCarrier {
     /// True while the handle is added to libcurl's multi handle.
     private(set) var isAdded = false
     /// The origin of the transfer; nil before the first transfer.
-    private(set) var target: CurlPlace?
+    private(set) var target: CurlTarget?
     /// The only addresses that the transfer may go to.
     var addresses: [SocketAddress] = []
     /// The connection that libcurl uses; nil before it has one.
@@ -81,7 +81,7 @@ final class EasyHandle: TransferCarrier {
     }
 
     /// Begins to carry a transfer.
-    func take(_ transfer: Transfer, to target: CurlPlace) {
+    func take(_ transfer: Transfer, to target: CurlTarget) {
         transfer.attach(to: self)
         self.target = target
         reader.reset(for: transfer.request)
@@ -188,7 +188,7 @@ struct AppliedOptions {
     enum Shape { case get, head, upload }
 
     /// The origin's URL and addresses, held as long as the handle may use the URL.
-    var place: CurlPlace?
+    var destination: CurlTarget?
     /// The request target that was set.
     var target = ""
     var shape: Shape?
@@ -203,11 +203,11 @@ extension EasyHandle {
     /// - Parameters:
     ///   - line: the target in the request line.
     ///   - isFresh: whether to use a new connection, not one from the cache.
-    func apply(_ request: UpstreamRequest, _ line: String, _ place: Origin, isFresh: Bool) {
+    func apply(_ request: UpstreamRequest, _ line: String, _ origin: Origin, isFresh: Bool) {
         rewind()
-        if let target, applied.place !== target {
+        if let target, applied.destination !== target {
             c_curl_set_pointer(raw, CURLOPT_CURLU, UnsafeMutableRawPointer(target.url))
-            applied.place = target
+            applied.destination = target
         }
         if applied.target != line {
             c_curl_set_string(raw, CURLOPT_REQUEST_TARGET, line)
@@ -219,22 +219,22 @@ extension EasyHandle {
         }
         applyMethod(request)
         applyFields(request)
-        applyProxy(request, place)
-        guard place.isTLS else { return }
+        applyProxy(request, origin)
+        guard origin.isTLS else { return }
         let tls = request.terms.tls
         // The former settings tell whether the watch knows this handle, so this comes before they are replaced.
         if tls.tellsChallenges || applied.tls?.tellsChallenges ?? false {
-            multi.certificates.setInterest(interest(tls, place), of: raw)
+            multi.certificates.setInterest(interest(tls, origin), of: raw)
         }
         if applied.tls != tls { applyTLS(tls) }
     }
 
-    private func interest(_ tls: TLSOptions, _ place: Origin) -> HandshakeInterest? {
+    private func interest(_ tls: TLSOptions, _ origin: Origin) -> HandshakeInterest? {
         guard tls.tellsChallenges else { return nil }
-        let address = place.ownAddress?.host
+        let address = origin.ownAddress?.host
         return HandshakeInterest(
             endsWhereWanted: tls.clientCertificate == nil && !tls.declinesCertificate,
-            host: tls.verify ? address ?? place.connectName : nil,
+            host: tls.verify ? address ?? origin.connectName : nil,
             isAddress: address != nil
         )
     }
@@ -291,14 +291,14 @@ extension EasyHandle {
     }
 
     /// Sets the proxy: libcurl asks it for a tunnel, as for every https origin.
-    private func applyProxy(_ request: UpstreamRequest, _ place: Origin) {
+    private func applyProxy(_ request: UpstreamRequest, _ origin: Origin) {
         let url = target?.proxyURL ?? ""
         if applied.proxyURL != url {
             c_curl_set_string(raw, CURLOPT_PROXY, url)
             applied.proxyURL = url
         }
-        guard let proxy = place.proxy else { return }
-        let tunnel = TunnelRequest(proxy, to: place.url.host, place.url.port, via: request.fields.all(.via))
+        guard let proxy = origin.proxy else { return }
+        let tunnel = TunnelRequest(proxy, to: origin.url.host, origin.url.port, via: request.fields.all(.via))
         proxyFields.removeAll()
         // An empty entry keeps libcurl from adding this field, which no specification defines.
         proxyFields.append("Proxy-Connection:")
@@ -363,7 +363,7 @@ extension EasyHandle {
         let start = UnsafeRawPointer(address).advanced(by: offset).assumingMemoryBound(to: sockaddr.self)
         let target = SocketAddress(start, length: socklen_t(length))
         guard transfer.dialRules.allows(target) else {
-            refusal = .refused(transfer.place, at: target.host)
+            refusal = .refused(transfer.destinationName, at: target.host)
             return false
         }
         return true
@@ -378,7 +378,7 @@ extension EasyHandle {
     }
 
     private func lostError(_ transfer: Transfer) -> UpstreamError {
-        UpstreamError(.resolver, detail: "the addresses of \(transfer.place) were lost: try again")
+        UpstreamError(.resolver, detail: "the addresses of \(transfer.destinationName) were lost: try again")
     }
 
     /// Whether the request may be sent on the open connection; also called before libcurl repeats a request.
@@ -394,7 +394,7 @@ extension EasyHandle {
         let address = SocketAddress(numericHost: name.remote, port: 0)
         guard address.map(transfer.dialRules.allows) ?? false else {
             if isReused { return startAnew(.staleConnection, transfer.unaskedError) }
-            refusal = .refused(transfer.place, at: name.remote)
+            refusal = .refused(transfer.destinationName, at: name.remote)
             return false
         }
         // libcurl looks for idle connections by the name only, which may have other addresses by now.
@@ -508,7 +508,7 @@ extension EasyHandle {
     ) -> Result<Fields, UpstreamError> {
         reader.endOfLines()
         if let failure = reader.failure { return .failure(transfer.violation(failure)) }
-        let place = transfer.place
+        let name = transfer.destinationName
         if result == CURLE_OK {
             if reader.end() {
                 let endsItself = if case .untilClose = reader.framing { false } else { true }
@@ -517,7 +517,7 @@ extension EasyHandle {
             }
             let kind: UpstreamError.Kind = reader.isHeadComplete ? .truncated : .closed
             return .failure(
-                UpstreamError(kind, detail: "\(place) ended the connection before its response was complete")
+                UpstreamError(kind, detail: "\(name) ended the connection before its response was complete")
             )
         }
         // The whole response has arrived, and only libcurl's work after it failed.
@@ -527,7 +527,7 @@ extension EasyHandle {
         if let error = proxyError(transfer, result) { return .failure(error) }
         let certificates = multi.certificates.take(raw)
         let context = CurlFailure.Context(
-            place: place,
+            name: name,
             address: remoteAddress,
             isHeadComplete: reader.isHeadComplete,
             hasReceived: reader.hasReceived,
@@ -548,12 +548,12 @@ extension EasyHandle {
         }
         let status = c_curl_get_long(raw, CURLINFO_HTTP_CONNECTCODE)
         if status != 0 {
-            return 200..<300 ~= status ? nil : proxy.refusal(of: destination.url.place, status: status)
+            return 200..<300 ~= status ? nil : proxy.refusal(of: destination.url.authority, status: status)
         }
         switch result {
         case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_WEIRD_SERVER_REPLY,
             CURLE_UNSUPPORTED_PROTOCOL, CURLE_PROXY:
-            return proxy.silence(about: destination.url.place, errorText)
+            return proxy.silence(about: destination.url.authority, errorText)
         default: return nil
         }
     }

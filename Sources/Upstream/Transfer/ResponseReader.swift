@@ -121,7 +121,7 @@ final class ResponseReader {
         if oddFraming == nil { oddFraming = parser.oddFraming }
         if head.status == 101 {
             guard isUpgrade else { return refuse(.unexpectedStatus(101)) }
-            // The bytes after a 101 are not HTTP, so the place where they begin must be unambiguous.
+            // The bytes after a 101 are not HTTP, so the position where they begin must be unambiguous.
             if let oddFraming { return refuse(.protocolViolation(WireError(oddFraming, side: .response))) }
         } else if head.status < 200 {
             interimCount += 1

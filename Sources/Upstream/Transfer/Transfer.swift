@@ -11,7 +11,7 @@ package final class Transfer {
 
     package let request: UpstreamRequest
     /// The transfer's index among the client's active ones; set by the client alone.
-    var activePlace: Int
+    var activeIndex: Int
     /// The request target, once its URL has been parsed.
     var target = ""
     var destination: Origin?
@@ -65,10 +65,10 @@ package final class Transfer {
         client: any TransferClient,
         source: (any RequestBodySource)?,
         delegate: any TransferDelegate,
-        place: Int
+        activeIndex: Int
     ) {
         self.request = request
-        activePlace = place
+        self.activeIndex = activeIndex
         self.client = client
         self.source = source
         self.delegate = delegate
@@ -228,7 +228,7 @@ package final class Transfer {
     func timerFired() {
         guard state != .ended, !isConcluded else { return }
         guard let phase = deadlines.expired(now: Monotonic.now()) else { return armTimer() }
-        end(.failure(ConnectionFailure.timeout(place, phase)))
+        end(.failure(ConnectionFailure.timeout(destinationName, phase)))
     }
 }
 
@@ -437,38 +437,39 @@ extension Transfer {
     // MARK: - Words
 
     /// The origin for messages, without the query, since that may hold secrets.
-    var place: String { destination?.name ?? request.terms.url + request.path.prefix { $0 != "?" } }
+    var destinationName: String { destination?.name ?? request.terms.url + request.path.prefix { $0 != "?" } }
 
     func violation(_ kind: UpstreamError.Kind) -> UpstreamError {
         switch kind {
         case .protocolViolation(let error):
-            return UpstreamError(kind, detail: "\(place) sent a response that is refused: \(error.detail)")
+            return UpstreamError(kind, detail: "\(destinationName) sent a response that is refused: \(error.detail)")
         case .unexpectedStatus(let status):
             return UpstreamError(
                 kind,
-                detail: "\(place) answered \(status), which nothing asked for: correct the origin"
+                detail: "\(destinationName) answered \(status), which nothing asked for: correct the origin"
             )
         case .proxy(let status?):
             guard let destination, let proxy = destination.proxy else { break }
-            return proxy.refusal(of: destination.url.place, status: status)
+            return proxy.refusal(of: destination.url.authority, status: status)
         default: break
         }
-        return UpstreamError(kind, detail: "\(place) sent a response that is refused")
+        return UpstreamError(kind, detail: "\(destinationName) sent a response that is refused")
     }
 
     var resendError: UpstreamError {
-        let detail = "\(place) closed the connection before its response; \(request.method.name) is not sent twice"
+        let detail =
+            "\(destinationName) closed the connection before its response; \(request.method.name) is not sent twice"
         return UpstreamError(.closed, detail: detail)
     }
 
     var unaskedError: UpstreamError {
-        UpstreamError(.closed, detail: "\(place) sent bytes that nobody asked for on each new connection")
+        UpstreamError(.closed, detail: "\(destinationName) sent bytes that nobody asked for on each new connection")
     }
 
     func refusal(_ kind: UpstreamError.Kind?) -> UpstreamError { violation(kind ?? .closed) }
 
     var requestBodyError: UpstreamError {
-        let detail = "the request's body ended early, so that the request to \(place) was given up"
+        let detail = "the request's body ended early, so that the request to \(destinationName) was given up"
         return UpstreamError(.requestBody, detail: detail)
     }
 }

@@ -27,7 +27,7 @@ package final class UpstreamClient: TransferClient {
     private var lastQuestion: UInt64 = 0
     // Unchecked, since a check would be paid for with every transfer: only `start` uses it, and a look-up makes no
     // other call.
-    @exclusivity(unchecked) private var places = UpstreamPlaces()
+    @exclusivity(unchecked) private var origins = RecentOrigins()
     /// The transfers with parts to hand on. Unchecked, since a check would be paid for with every event: `settle` swaps
     /// it for an empty one before it calls a delegate, which may append by `mark`.
     @exclusivity(unchecked) private var marked: [Transfer] = []
@@ -95,30 +95,30 @@ package final class UpstreamClient: TransferClient {
         body: (any RequestBodySource)?,
         delegate: any TransferDelegate
     ) -> Transfer {
-        let transfer = Transfer(request, client: self, source: body, delegate: delegate, place: active.count)
+        let transfer = Transfer(request, client: self, source: body, delegate: delegate, activeIndex: active.count)
         active.append(transfer)
         do throws(UpstreamError) {
             let terms = transfer.request.terms
-            let (target, place) = try places.find(
+            let (target, origin) = try origins.find(
                 terms.url,
                 transfer.request.path,
                 method: transfer.request.method,
                 proxy: terms.proxy
             )
             transfer.target = target
-            transfer.destination = place
+            transfer.destination = origin
             guard !isShutDown else {
-                throw UpstreamError(.cancelled, detail: "the request to \(place.name) came after the shutdown")
+                throw UpstreamError(.cancelled, detail: "the request to \(origin.name) came after the shutdown")
             }
-            if !isForOwnCarrier(place) {
-                if transfer.request.isUpgrade { throw Self.noUpgrade(place) }
-                try libcurl(for: place).take(transfer, to: place)
+            if !isForOwnCarrier(origin) {
+                if transfer.request.isUpgrade { throw Self.noUpgrade(origin) }
+                try libcurl(for: origin).take(transfer, to: origin)
             }
             resolve(transfer, isFresh: transfer.request.isUpgrade)
         } catch {
             transfer.conclude(.failure(error))
         }
-        if let place = transfer.destination, isForOwnCarrier(place) { wakeLater() } else { poke() }
+        if let origin = transfer.destination, isForOwnCarrier(origin) { wakeLater() } else { poke() }
         return transfer
     }
 
@@ -134,7 +134,10 @@ package final class UpstreamClient: TransferClient {
         for transfer in active {
             transfer.end(
                 .failure(
-                    UpstreamError(.cancelled, detail: "the transfer from \(transfer.place) was cut by the shutdown")
+                    UpstreamError(
+                        .cancelled,
+                        detail: "the transfer from \(transfer.destinationName) was cut by the shutdown"
+                    )
                 )
             )
         }
@@ -144,49 +147,49 @@ package final class UpstreamClient: TransferClient {
     }
 
     /// Whether Drydock's own carrier carries requests to the origin.
-    private func isForOwnCarrier(_ place: Origin) -> Bool {
+    private func isForOwnCarrier(_ origin: Origin) -> Bool {
         // Requests in plain HTTP to a proxy never go through libcurl, whichever carrier a test wants.
-        !place.isTLS && (carriers != .libcurlAlone || place.proxy != nil)
+        !origin.isTLS && (carriers != .libcurlAlone || origin.proxy != nil)
     }
 
-    private func libcurl(for place: Origin) throws(UpstreamError) -> CurlPool {
+    private func libcurl(for origin: Origin) throws(UpstreamError) -> CurlPool {
         guard let curl else {
             throw UpstreamError(
                 .internal,
-                detail: "libcurl could not begin, so that nothing goes to \(place.name): free memory and restart"
+                detail: "libcurl could not begin, so that nothing goes to \(origin.name): free memory and restart"
             )
         }
         return curl
     }
 
-    private static func noUpgrade(_ place: Origin) -> UpstreamError {
-        UpstreamError(.request, detail: "an upgrade to \(place.url.place) goes over plain http only: ask for none")
+    private static func noUpgrade(_ origin: Origin) -> UpstreamError {
+        UpstreamError(.request, detail: "an upgrade to \(origin.url.authority) goes over plain http only: ask for none")
     }
 
     // MARK: - Addresses
 
     func resolve(_ transfer: Transfer, isFresh: Bool) {
-        guard let place = transfer.destination else { return }
+        guard let origin = transfer.destination else { return }
         transfer.state = .resolving
         let terms = transfer.request.terms
-        if place.proxy != nil, let own = place.ownAddress, !terms.target.allows(own) {
-            return transfer.conclude(.failure(.refused(place.name, at: own.host)))
+        if origin.proxy != nil, let own = origin.ownAddress, !terms.target.allows(own) {
+            return transfer.conclude(.failure(.refused(origin.name, at: own.host)))
         }
         let rules = transfer.dialRules
-        if let addresses = terms.addresses { return proceed(transfer, place, addresses, isFresh: isFresh) }
+        if let addresses = terms.addresses { return proceed(transfer, origin, addresses, isFresh: isFresh) }
         // A numeric host for which every address is allowed needs neither rules nor the resolver.
-        if place.isNumeric, rules == .any {
-            return proceed(transfer, place, place.addresses, isFresh: isFresh)
+        if origin.isNumeric, rules == .any {
+            return proceed(transfer, origin, origin.addresses, isFresh: isFresh)
         }
-        if let known = resolver.known(place.key, isNumeric: place.isNumeric, rules: rules) {
+        if let known = resolver.known(origin.key, isNumeric: origin.isNumeric, rules: rules) {
             return resolved(transfer, known, isFresh: isFresh)
         }
         // The timer of the carrier is needed already.
-        if transfer.carrier == nil { transfer.attach(to: HTTP1Connection(wire, wire.connections(to: place))) }
+        if transfer.carrier == nil { transfer.attach(to: HTTP1Connection(wire, wire.connections(to: origin))) }
         transfer.armTimer()
         lastQuestion += 1
         let number = lastQuestion
-        let question = resolver.ask(place.key.host, port: place.key.port, rules: rules) {
+        let question = resolver.ask(origin.key.host, port: origin.key.port, rules: rules) {
             [loop, reference] result in
             loop.submit { _ in reference.client?.answered(number, result, isFresh: isFresh) }
         }
@@ -203,26 +206,26 @@ package final class UpstreamClient: TransferClient {
     }
 
     private func resolved(_ transfer: Transfer, _ result: Result<[SocketAddress], UpstreamError>, isFresh: Bool) {
-        guard transfer.state == .resolving, let place = transfer.destination else { return }
+        guard transfer.state == .resolving, let origin = transfer.destination else { return }
         switch result {
-        case .success(let addresses): proceed(transfer, place, addresses, isFresh: isFresh)
-        case .failure(let error): transfer.conclude(.failure(place.proxy.map { error.of($0) } ?? error))
+        case .success(let addresses): proceed(transfer, origin, addresses, isFresh: isFresh)
+        case .failure(let error): transfer.conclude(.failure(origin.proxy.map { error.of($0) } ?? error))
         }
     }
 
     private func proceed(
         _ transfer: Transfer,
-        _ place: Origin,
+        _ origin: Origin,
         _ addresses: [SocketAddress],
         isFresh: Bool
     ) {
         do throws(UpstreamError) {
-            try transfer.request.checkFraming(place.name)
-            if isForOwnCarrier(place) {
+            try transfer.request.checkFraming(origin.name)
+            if isForOwnCarrier(origin) {
                 transfer.state = .running
-                wire.carry(transfer, to: wire.connections(to: place), at: addresses, isFresh: isFresh)
+                wire.carry(transfer, to: wire.connections(to: origin), at: addresses, isFresh: isFresh)
             } else {
-                try libcurl(for: place).carry(transfer, to: place, at: addresses, isFresh: isFresh)
+                try libcurl(for: origin).carry(transfer, to: origin, at: addresses, isFresh: isFresh)
             }
         } catch {
             // The delegate is told later.
@@ -280,8 +283,8 @@ package final class UpstreamClient: TransferClient {
     func released(_ transfer: Transfer) {
         let last = active.removeLast()
         if last !== transfer {
-            active[transfer.activePlace] = last
-            last.activePlace = transfer.activePlace
+            active[transfer.activeIndex] = last
+            last.activeIndex = transfer.activeIndex
         }
         guard let number = transfer.question else { return }
         transfer.question = nil

@@ -94,9 +94,9 @@ extension UpstreamRequest {
     }
 
     /// Checks that the fields agree with the framing of the body.
-    /// - Parameter place: host and port, as errors name them.
+    /// - Parameter name: host and port, as errors name them.
     /// - Throws: `.request` if they do not agree, or the method is not supported.
-    func checkFraming(_ place: @autoclosure () -> String) throws(UpstreamError) {
+    func checkFraming(_ name: @autoclosure () -> String) throws(UpstreamError) {
         let isPlain = !fields.contains(.contentLength) && !fields.contains(.transferEncoding)
         if case .none = bodyFraming, isPlain, method == .get { return }
         let declared = fields.all(.contentLength)
@@ -109,19 +109,19 @@ extension UpstreamRequest {
         case .untilClose: fits = false
         }
         guard fits else {
-            let detail = "the fields of the request to \(place()) say another body length than its framing"
+            let detail = "the fields of the request to \(name()) say another body length than its framing"
             throw UpstreamError(.request, detail: detail)
         }
         guard method != .connect else {
             throw UpstreamError(
                 .request,
-                detail: "CONNECT to \(place()) is a tunnel's business, not a transfer's"
+                detail: "CONNECT to \(name()) is a tunnel's business, not a transfer's"
             )
         }
         if method == .head, hasBody {
             throw UpstreamError(
                 .request,
-                detail: "a HEAD request with a body cannot go to \(place()): send none"
+                detail: "a HEAD request with a body cannot go to \(name()): send none"
             )
         }
     }

@@ -46,7 +46,7 @@ package struct DialTarget: Sendable {
     }
 
     /// The target as errors name it.
-    fileprivate var place: String { UpstreamURL.place(host, port, proxy) }
+    fileprivate var name: String { UpstreamURL.destinationName(host, port, proxy) }
 
     /// The host to look up and connect to, and the rules for its addresses.
     fileprivate var hop: (host: String, port: UInt16, rules: TargetRules) {
@@ -99,7 +99,7 @@ package final class Dialler {
             let own = SystemResolver.numeric(ResolverKey(host: target.host, port: target.port).host, port: target.port),
             !target.rules.allows(own)
         {
-            throw .refused(target.place, at: own.host)
+            throw .refused(target.name, at: own.host)
         }
         let hop = target.hop
         let proxy = target.proxy
@@ -165,7 +165,7 @@ package final class Dialler {
     private func startTimer(_ number: UInt64, _ deadline: UInt64, _ phase: TimeoutPhase) -> LoopTimer {
         // Unowned: this object owns the timer, which ends with it.
         let timer = LoopTimer(onThreadOf: loop) { [unowned self] in
-            fail(number) { ConnectionFailure.timeout($0.place, phase) }
+            fail(number) { ConnectionFailure.timeout($0.name, phase) }
         }
         let now = Monotonic.now()
         timer.start(after: deadline > now ? deadline - now : 0)
@@ -189,15 +189,15 @@ package final class Dialler {
     }
 
     fileprivate func fail(_ number: UInt64, _ failure: Dial.Failure) {
-        fail(number) { failure.error($0.place, isProxied: $0.proxy != nil) }
+        fail(number) { failure.error($0.name, isProxied: $0.proxy != nil) }
     }
 
     private static func left(_ target: DialTarget) -> UpstreamError {
-        UpstreamError(.cancelled, detail: "the client left before \(target.place) was reached")
+        UpstreamError(.cancelled, detail: "the client left before \(target.name) was reached")
     }
 
     private static func cut(_ target: DialTarget) -> UpstreamError {
-        UpstreamError(.cancelled, detail: "the connection to \(target.place) was cut by the shutdown")
+        UpstreamError(.cancelled, detail: "the connection to \(target.name) was cut by the shutdown")
     }
 
     /// Ends every dial; later ones fail.
@@ -272,14 +272,14 @@ final class Dial {
 
         /// The error for a transfer.
         /// - Parameters:
-        ///   - place: host and port, and the proxy on the way there.
+        ///   - name: host and port, and the proxy on the way there.
         ///   - isProxied: whether there is a proxy.
-        func error(_ place: String, isProxied: Bool) -> UpstreamError {
+        func error(_ name: String, isProxied: Bool) -> UpstreamError {
             switch self {
-            case .refused(let address): .refused(place, at: address.host)
+            case .refused(let address): .refused(name, at: address.host)
             case .tunnel(let error): error
             case .system(let code):
-                ConnectionFailure.connect(place, code, text: "no address is left to try", isProxied: isProxied)
+                ConnectionFailure.connect(name, code, text: "no address is left to try", isProxied: isProxied)
             }
         }
     }

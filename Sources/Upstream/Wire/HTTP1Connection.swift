@@ -20,7 +20,7 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
     /// The reader of the slot, held here as well: a member of a member is retained with each use.
     let reader: ResponseReader
     let pool: HTTP1Pool
-    let place: OriginConnections
+    let group: OriginConnections
     private(set) var state = State.closed
     /// The peer's address; nil before the connection is open.
     private(set) var remote: SocketAddress?
@@ -41,9 +41,9 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
     var outgoing: SendBuffer?
     var continueTimer: LoopTimer?
 
-    init(_ pool: HTTP1Pool, _ place: OriginConnections) {
+    init(_ pool: HTTP1Pool, _ group: OriginConnections) {
         self.pool = pool
-        self.place = place
+        self.group = group
         slot = CarrierSlot(on: pool.loop)
         reader = slot.reader
     }
@@ -89,7 +89,9 @@ final class HTTP1Connection: TransferCarrier, IOHandler, DialOwner {
         state = .closed
         // The delegate is told later, when this connection is closed.
         if let transfer {
-            transfer.conclude(.failure(failure.error(transfer.place, isProxied: transfer.destination?.proxy != nil)))
+            transfer.conclude(
+                .failure(failure.error(transfer.destinationName, isProxied: transfer.destination?.proxy != nil))
+            )
         }
         pool.left(self)
     }
@@ -232,10 +234,10 @@ extension HTTP1Connection {
     var isRequestOver: Bool { isRequestSent || progress == .unwanted || progress == .broken }
 
     func sendRequest(_ transfer: Transfer) {
-        guard let place = transfer.destination else { return }
+        guard let origin = transfer.destination else { return }
         let buffer = outgoing ?? pool.takeBuffer()
         buffer.removeAll()
-        buffer.append(head: transfer.request, transfer.target, place)
+        buffer.append(head: transfer.request, transfer.target, origin)
         outgoing = buffer
         guard transfer.request.hasBody else {
             progress = .sent
@@ -516,10 +518,10 @@ extension HTTP1Connection {
             return transfer.concludeAtOnce(.success(reader.trailers))
         }
         if isReused, !reader.hasReceived { return transfer.resend { end() } }
-        transfer.concludeAtOnce(.failure(closedError(transfer.place, osError)))
+        transfer.concludeAtOnce(.failure(closedError(transfer.destinationName, osError)))
     }
 
-    private func closedError(_ place: String, _ osError: Int32) -> UpstreamError {
+    private func closedError(_ name: String, _ osError: Int32) -> UpstreamError {
         let text =
             if osError != 0 {
                 String(cString: strerror(osError))
@@ -528,6 +530,6 @@ extension HTTP1Connection {
             } else {
                 reader.hasReceived ? "only a part of one came" : "not a byte came"
             }
-        return ConnectionFailure.closed(place, remoteAddress, isHeadComplete: reader.isHeadComplete, text: text)
+        return ConnectionFailure.closed(name, remoteAddress, isHeadComplete: reader.isHeadComplete, text: text)
     }
 }

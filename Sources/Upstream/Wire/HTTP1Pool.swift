@@ -8,8 +8,8 @@ struct ConnectionsKey: Hashable {
     let port: UInt16
     let proxy: UpstreamProxy?
 
-    init(_ place: Origin) {
-        (host, port, proxy) = (place.url.host, place.url.port, place.proxy)
+    init(_ origin: Origin) {
+        (host, port, proxy) = (origin.url.host, origin.url.port, origin.proxy)
     }
 }
 
@@ -44,7 +44,7 @@ final class HTTP1Pool {
     // Unchecked, since a check would be paid for with every request: a buffer is taken or given back in one step, which
     // makes no other call.
     @exclusivity(unchecked) private var spare: [SendBuffer] = []
-    private var places: [ConnectionsKey: OriginConnections] = [:]
+    private var groups: [ConnectionsKey: OriginConnections] = [:]
     private var pruneAt = 64
     private var idleCount = 0
     private var isClosed = false
@@ -71,63 +71,63 @@ final class HTTP1Pool {
     }
 
     /// The connections to an origin.
-    func connections(to place: Origin) -> OriginConnections {
+    func connections(to origin: Origin) -> OriginConnections {
         // The client always gives an origin the same carrier, this pool or libcurl, so this object is one of the
         // pool's.
-        if let known = place.carried { return unsafeDowncast(known, to: OriginConnections.self) }
-        let new = self.place(ConnectionsKey(place))
-        place.carried = new
+        if let known = origin.carried { return unsafeDowncast(known, to: OriginConnections.self) }
+        let new = self.group(ConnectionsKey(origin))
+        origin.carried = new
         return new
     }
 
     /// The connections with this key; the same object as long as one is in use.
-    private func place(_ key: ConnectionsKey) -> OriginConnections {
-        if let place = places[key] { return place }
-        if places.count >= pruneAt { prune() }
-        let place = OriginConnections(key)
-        places[key] = place
-        return place
+    private func group(_ key: ConnectionsKey) -> OriginConnections {
+        if let group = groups[key] { return group }
+        if groups.count >= pruneAt { prune() }
+        let group = OriginConnections(key)
+        groups[key] = group
+        return group
     }
 
     /// Drops origins that are no longer in use.
     private func prune() {
-        for key in Array(places.keys) where places[key]?.isEmpty == true && isKnownUniquelyReferenced(&places[key]) {
-            places[key] = nil
+        for key in Array(groups.keys) where groups[key]?.isEmpty == true && isKnownUniquelyReferenced(&groups[key]) {
+            groups[key] = nil
         }
-        pruneAt = max(64, 2 * places.count)
+        pruneAt = max(64, 2 * groups.count)
     }
 
     // MARK: - A connection for a transfer
 
     /// Has the transfer carried by an idle connection to one of the addresses, or by a new one, or later.
     /// - Parameter isFresh: whether not to use an idle one.
-    func carry(_ transfer: Transfer, to place: OriginConnections, at addresses: [SocketAddress], isFresh: Bool) {
-        if !isFresh, let connection = takeIdle(place, addresses) {
+    func carry(_ transfer: Transfer, to group: OriginConnections, at addresses: [SocketAddress], isFresh: Bool) {
+        if !isFresh, let connection = takeIdle(group, addresses) {
             return connection.carry(transfer, isReused: true)
         }
-        let connection = transfer.carrier as? HTTP1Connection ?? HTTP1Connection(self, place)
+        let connection = transfer.carrier as? HTTP1Connection ?? HTTP1Connection(self, group)
         transfer.attach(to: connection)
         transfer.deadlines.enter(.connecting, now: Monotonic.now())
         transfer.armTimer()
-        guard makeRoom(place) else {
-            place.waiting.append((transfer, addresses, isFresh))
+        guard makeRoom(group) else {
+            group.waiting.append((transfer, addresses, isFresh))
             return connection.wait()
         }
-        place.count += 1
+        group.count += 1
         connection.open(addresses, transfer)
     }
 
     /// An idle connection to one of the addresses on which nothing has arrived: neither its end, nor bytes that no
     /// request asked for and that would pass as the answer to the next one.
-    private func takeIdle(_ place: OriginConnections, _ addresses: [SocketAddress]) -> HTTP1Connection? {
+    private func takeIdle(_ group: OriginConnections, _ addresses: [SocketAddress]) -> HTTP1Connection? {
         let now = Monotonic.coarse()
-        var position = place.idle.count
+        var position = group.idle.count
         while position > 0 {
             position -= 1
-            let connection = place.idle[position]
+            let connection = group.idle[position]
             // The addresses are those that the rules of this transfer allow.
             guard let remote = connection.remote, addresses.contains(remote) else { continue }
-            place.idle.remove(at: position)
+            group.idle.remove(at: position)
             idleCount -= 1
             if now < connection.idleUntil, connection.hasNoPendingInput { return connection }
             drop(connection)
@@ -135,39 +135,39 @@ final class HTTP1Pool {
         return nil
     }
 
-    private func makeRoom(_ place: OriginConnections) -> Bool {
-        if limits.connectionsPerHost == 0 || place.count < limits.connectionsPerHost { return true }
-        guard !place.idle.isEmpty else { return false }
+    private func makeRoom(_ group: OriginConnections) -> Bool {
+        if limits.connectionsPerHost == 0 || group.count < limits.connectionsPerHost { return true }
+        guard !group.idle.isEmpty else { return false }
         idleCount -= 1
-        drop(place.idle.removeFirst())
+        drop(group.idle.removeFirst())
         return true
     }
 
     /// Closes a connection that is in no list; waiting transfers are not told.
     private func drop(_ connection: HTTP1Connection) {
         connection.close()
-        connection.place.count -= 1
+        connection.group.count -= 1
     }
 
     /// Starts waiting transfers as long as there is room.
-    private func serveWaiting(_ place: OriginConnections) {
-        while !place.waiting.isEmpty, !isClosed,
-            place.count < limits.connectionsPerHost || !place.idle.isEmpty
+    private func serveWaiting(_ group: OriginConnections) {
+        while !group.waiting.isEmpty, !isClosed,
+            group.count < limits.connectionsPerHost || !group.idle.isEmpty
         {
-            let next = place.waiting.removeFirst()
-            carry(next.transfer, to: place, at: next.addresses, isFresh: next.isFresh)
+            let next = group.waiting.removeFirst()
+            carry(next.transfer, to: group, at: next.addresses, isFresh: next.isFresh)
         }
     }
 
     /// Removes the transfer of a waiting connection, which has ended.
     func stopWaiting(_ connection: HTTP1Connection) {
-        connection.place.waiting.removeAll { $0.transfer.carrier == nil || $0.transfer.carrier === connection }
+        connection.group.waiting.removeAll { $0.transfer.carrier == nil || $0.transfer.carrier === connection }
     }
 
     /// Counts a connection that was closed, or could not be opened.
     func left(_ connection: HTTP1Connection) {
-        connection.place.count -= 1
-        serveWaiting(connection.place)
+        connection.group.count -= 1
+        serveWaiting(connection.group)
     }
 
     // MARK: - Idle connections
@@ -175,27 +175,27 @@ final class HTTP1Pool {
     /// Keeps an idle connection. False if it has to be closed instead.
     func keep(_ connection: HTTP1Connection) -> Bool {
         guard !isClosed else { return false }
-        let place = connection.place
-        place.idle.append(connection)
+        let group = connection.group
+        group.idle.append(connection)
         idleCount += 1
         if idleCount > max(1, limits.idleConnections) { dropOldest() }
         startSweep()
-        if !place.waiting.isEmpty { serveWaiting(place) }
+        if !group.waiting.isEmpty { serveWaiting(group) }
         return true
     }
 
     /// Drops an idle connection on which something arrived: its end, or bytes that no request asked for.
     func dropIdle(_ connection: HTTP1Connection) {
-        let place = connection.place
-        guard let position = place.idle.lastIndex(where: { $0 === connection }) else { return }
-        place.idle.remove(at: position)
+        let group = connection.group
+        guard let position = group.idle.lastIndex(where: { $0 === connection }) else { return }
+        group.idle.remove(at: position)
         idleCount -= 1
         connection.close()
         left(connection)
     }
 
     private func dropOldest() {
-        let oldest = places.values.compactMap(\.idle.first).min { $0.idleSince < $1.idleSince }
+        let oldest = groups.values.compactMap(\.idle.first).min { $0.idleSince < $1.idleSince }
         if let oldest { dropIdle(oldest) }
     }
 
@@ -212,8 +212,8 @@ final class HTTP1Pool {
     private func sweepOut() {
         isSweeping = false
         let now = Monotonic.coarse()
-        for place in places.values {
-            for connection in place.idle where now >= connection.idleUntil { dropIdle(connection) }
+        for group in groups.values {
+            for connection in group.idle where now >= connection.idleUntil { dropIdle(connection) }
         }
         if idleCount > 0 { startSweep() }
     }
@@ -234,13 +234,13 @@ final class HTTP1Pool {
     func close() {
         isClosed = true
         sweep?.cancel()
-        for place in places.values {
-            let idle = place.idle
-            place.idle = []
+        for group in groups.values {
+            let idle = group.idle
+            group.idle = []
             for connection in idle { drop(connection) }
         }
         idleCount = 0
-        places = [:]
+        groups = [:]
     }
 }
 

@@ -102,7 +102,7 @@ final class SendBuffer {
 extension SendBuffer {
     /// Appends the request line and the fields. Host is first; it is that of the request, or made from the URL. A proxy
     /// gets the URL as a whole, and its credentials.
-    func append(head request: UpstreamRequest, _ target: String, _ place: Origin) {
+    func append(head request: UpstreamRequest, _ target: String, _ origin: Origin) {
         let present = request.fields.present
         if request.method == .get {
             append("GET ")
@@ -110,14 +110,14 @@ extension SendBuffer {
             append(text: request.method.name)
             append(" ")
         }
-        let proxy = request.isUpgrade ? nil : place.proxy
+        let proxy = request.isUpgrade ? nil : origin.proxy
         if proxy == nil {
             append(text: target)
         } else {
             // A proxy gets the absolute form (RFC 9112 section 3.2.2); OPTIONS for the server as a whole has no path
             // then (section 3.2.4).
             append("http://")
-            append(text: place.hostField)
+            append(text: origin.hostField)
             if target != "*" { append(text: target) }
         }
         append(" HTTP/1.1\r\n")
@@ -131,7 +131,7 @@ extension SendBuffer {
             }
         } else {
             append("Host: ")
-            append(text: request.terms.host ?? place.hostField)
+            append(text: request.terms.host ?? origin.hostField)
             append("\r\n")
         }
         if let authorization = proxy?.authorization {

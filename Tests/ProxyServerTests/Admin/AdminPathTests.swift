@@ -5,7 +5,7 @@ import Testing
 @testable import ProxyServer
 
 @Suite struct AdminPathTests {
-    @Test("a target is the path with its place filled, and the query")
+    @Test("a target is the path with its parameters filled, and the query")
     func targets() {
         #expect(AdminPath.status.target() == "/v1/status")
         #expect(AdminPath.retryJob.target(id: "a/b") == "/v1/jobs/a%2Fb/retry")
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "a place is never empty, and never more than a segment",
+        "a parameter is never empty, and never more than a segment",
         arguments: ["/v1/jobs/", "/v1/jobs/7/", "/v1/jobs/a/b", "v1/jobs/7"]
     )
     func strict(_ text: String) { #expect(AdminPath.job.parameters(in: text) == nil) }

@@ -169,7 +169,7 @@ private final class NotedRoutes: Sendable {
         #expect(error?.address == addresses[0])
     }
 
-    /// Answers what a request came as: its places, its members, its body.
+    /// Answers what a request came as: its parameters, its members, its body.
     private static let echo: AdminRoute.Perform = { request async throws(Problem) in
         let members = request.queryItems.map { "\($0.name)=\($0.value)" }
         let body = String(decoding: request.body, as: UTF8.self)
@@ -194,7 +194,7 @@ private final class NotedRoutes: Sendable {
         try result.get()
     }
 
-    @Test func `a route has places, a query and a body`() async throws {
+    @Test func `a route has parameters, a query and a body`() async throws {
         let routes = [
             AdminRoute(.post, .retryJob, bodyLimit: 5, perform: Self.echo),
             AdminRoute(.get, .job, perform: Self.echo),
@@ -228,7 +228,7 @@ private final class NotedRoutes: Sendable {
         ("{", "not the expected JSON document"), ("{}", "'items' is missing"),
         (#"{"items":[{}]}"#, "'url' is missing at items[0]"), (#"{"items":[{"url":1}]}"#, "at items[0].url"),
     ])
-    func `a body that is no such document names the place`(text: String, part: String) throws {
+    func `a body that is no such document names the position`(text: String, part: String) throws {
         let request = AdminRequest(body: Array(text.utf8))
         let problem = #expect(throws: Problem.self) { _ = try request.decode(Sample.self) }
         #expect(problem?.status == 400)

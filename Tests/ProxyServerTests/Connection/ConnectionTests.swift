@@ -197,10 +197,10 @@ import Testing
     }
 
     @Test(arguments: ["hot", "kept"])
-    func `a big answer on the hot path survives a slow reader`(place: String) async throws {
+    func `a big answer on the hot path survives a slow reader`(source: String) async throws {
         try await ServerHarness.run { harness in
             let client = try harness.client(receiveBuffer: 4096)
-            try client.send(String(repeating: "GET /\(place)/2000000 HTTP/1.1\r\nHost: h\r\n\r\n", count: 3))
+            try client.send(String(repeating: "GET /\(source)/2000000 HTTP/1.1\r\nHost: h\r\n\r\n", count: 3))
             for _ in 0..<3 { #expect(try client.readResponse().body == Pattern.bytes(0..<2_000_000)) }
         }
     }

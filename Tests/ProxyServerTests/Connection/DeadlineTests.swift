@@ -102,7 +102,7 @@ import Testing
             #expect(try third.isClosedByServer())
             #expect(try first.exchange("/c").text == "/c")
             second.close()
-            // The place is free once the loop has seen the end.
+            // The slot is free once the loop has seen the end.
             #expect(blockUntil { harness.server.limits.open == 1 })
             #expect(try harness.exchange("/d").text == "/d")
         }

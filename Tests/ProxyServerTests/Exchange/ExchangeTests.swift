@@ -218,7 +218,7 @@ import Testing
 
     // MARK: - Before there is a connection
 
-    @Test func `who does not shake hands is let go, and holds no place`() async throws {
+    @Test func `who does not shake hands is let go, and holds no slot`() async throws {
         var settings = ServerSettings()
         settings.headTimeout = 50_000_000
         settings.perClient = 1

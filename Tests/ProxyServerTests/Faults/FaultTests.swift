@@ -170,9 +170,9 @@ import Testing
     }
 
     @Test(arguments: ["", "at: miss, ", "at: [miss, demo], "])
-    func whatAFaultTakesTheOriginIsNotAskedFor(_ place: String) async throws {
+    func whatAFaultTakesTheOriginIsNotAskedFor(_ fault: String) async throws {
         let origin = try Self.origin()
-        let (answer, after) = try await Self.post(origin, "{ \(place)status: 503 }")
+        let (answer, after) = try await Self.post(origin, "{ \(fault)status: 503 }")
         #expect(answer.status == 503)
         #expect(answer.field("Cache-Status") == "drydock; detail=fault")
         #expect(origin.requests(method: "POST") == 0)

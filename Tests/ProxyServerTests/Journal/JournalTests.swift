@@ -49,13 +49,13 @@ private func entry(_ number: Int, body: Int = 0) -> JournalEntry {
             #expect(ring.size <= ring.capacity && ring.count == held.count - dropped.count)
         }
         #expect(dropped == Array(held.prefix(dropped.count)))
-        var place = ring.first
+        var position = ring.first
         for expected in held.dropFirst(dropped.count) {
-            let (content, next) = try #require(ring.record(at: place))
+            let (content, next) = try #require(ring.record(at: position))
             #expect(Array(content) == expected)
-            place = next
+            position = next
         }
-        #expect(place == ring.end && ring.record(at: place) == nil)
+        #expect(position == ring.end && ring.record(at: position) == nil)
         ring.removeAll()
         #expect(ring.count == 0 && ring.size == 0 && ring.record(at: ring.first) == nil)
     }

@@ -178,9 +178,9 @@ import Testing
             // Each connection goes to the loop with the fewest: they take turns.
             let clients = try (0..<4).map { _ in try harness.client() }
             for round in 0..<6 {
-                for (place, client) in clients.enumerated() {
-                    let number = round * 4 + place
-                    _ = try client.exchange(place < 2 ? "/hot/\(number)" : "/t\(number)")
+                for (index, client) in clients.enumerated() {
+                    let number = round * 4 + index
+                    _ = try client.exchange(index < 2 ? "/hot/\(number)" : "/t\(number)")
                     // An answer is counted where its line is written.
                     #expect(blockUntil { harness.counters.answers == UInt64(number) + 1 })
                 }

@@ -225,7 +225,7 @@ private final class KeptLog: Sendable {
                     for part in parts { #expect(line.contains(part), "\(part) in \(line)") }
                 }
             }
-            let place = "url=\(origin.url)/things/1"
+            let url = "url=\(origin.url)/things/1"
             expect(
                 try told("GET", "/api/things/1", "first"),
                 [
@@ -233,8 +233,8 @@ private final class KeptLog: Sendable {
                     [
                         "debug decided ", "service=api", "endpoint=things", "matched=prefix /api",
                         "source=store, then origin", "key=\(origin.url)/things/1",
-                    ], ["debug asks the origin ", "method=GET", place],
-                    ["debug the origin answered ", "status=200", place],
+                    ], ["debug asks the origin ", "method=GET", url],
+                    ["debug the origin answered ", "status=200", url],
                     [
                         "debug answer ", "what=the origin's, which is stored", "fwd=uri-miss",
                         "rule=RFC 9111 section 4.3",

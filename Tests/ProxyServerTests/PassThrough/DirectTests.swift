@@ -444,12 +444,12 @@ private let cases: [Case] = [
             let ended = Monitor([CancelledFetches]())
             // The source decides what is called when a request goes out.
             try harness.ask { [core = harness.core] handler in
-                guard let route = handler.routes.plan.service(named: "none"), let place = route.plan.origin else {
+                guard let route = handler.routes.plan.service(named: "none"), let address = route.plan.origin else {
                     return
                 }
                 let source = OriginSource(
                     service: route.plan,
-                    origin: place,
+                    origin: address,
                     plan: route.itself.request,
                     runtime: route.runtime,
                     client: handler.client,

@@ -123,14 +123,14 @@ import Testing
         let address =
             listener == "unix"
             ? SocketAddress(unixPath: "/run/x.sock") : SocketAddress(numericHost: listener, port: 8080)
-        let place = try #require(address)
+        let listener = try #require(address)
         try await HandlerHarness.run(text) { harness throws in
             let said = try harness.ask { handler -> String in
                 do throws(RouteRefusal) {
-                    let found = try handler.routes.router.place(
+                    let found = try handler.routes.router.destination(
                         request,
                         target,
-                        over: ConnectionContext(listener: place),
+                        over: ConnectionContext(listener: listener),
                         known: { _ in nil }
                     )
                     guard case .service(let match) = found else { return "\(found)" }

@@ -76,8 +76,8 @@ private struct Run: Sendable {
             document = document.without("allow", of: "services").without("deny", of: "services")
         }
         // Nothing hangs until its client leaves.
-        if let place = way.firstIndex(of: "stalled_body") {
-            document = document.setting((way[...place] + ["for"])[...], to: "7s")
+        if let index = way.firstIndex(of: "stalled_body") {
+            document = document.setting((way[...index] + ["for"])[...], to: "7s")
         }
         func set(_ key: String, _ value: String) {
             document = document.setting((["services"] + key.split(separator: ".").map(String.init))[...], to: value)
@@ -195,7 +195,7 @@ private struct Run: Sendable {
                 )
             }
             service.recording.folder? += suffix
-            for place in service.endpoints.indices { service.endpoints[place].recording.folder? += suffix }
+            for index in service.endpoints.indices { service.endpoints[index].recording.folder? += suffix }
             return service
         }
         let asksInner = cases.contains { if case .service? = $0.service.baseURL { true } else { false } }
@@ -288,10 +288,10 @@ private struct Run: Sendable {
                 try harness.settle()
             }
             try harness.reload(configuration)
-            for (place, one) in cases.enumerated() {
+            for (index, one) in cases.enumerated() {
                 let before = origin.log.count
                 var answers: [String] = []
-                let host = configuration.services[place].match.host
+                let host = configuration.services[index].match.host
                 let prefix = host == nil ? "/k\(one.number)" : ""
                 for request in requests(one) {
                     // An answer that is spoilt may end a connection, or leave bytes in it.
@@ -393,13 +393,13 @@ private struct Run: Sendable {
         let (origin, pool) = (try origin(), try IOPool(threads: 1))
         defer { pool.stop() }
         let before = try openWays(cases, RouteFeature.all, origin, pool)
-        return try RouteFeature.all.indices.filter { RouteFeature.all[$0].ways != .all }.map { place in
+        return try RouteFeature.all.indices.filter { RouteFeature.all[$0].ways != .all }.map { index in
             var table = RouteFeature.all
-            table[place].ways = .all
+            table[index].ways = .all
             let after = try openWays(cases, table, origin, pool)
             let opened = zip(cases, zip(before, after)).filter { $1.0 != $1.1 }.map(\.0).reversed()
             let chosen = Base.allCases.flatMap { base in opened.filter { $0.base == base }.prefix(most) }
-            return Mutant(feature: table[place].name, table: table, cases: chosen)
+            return Mutant(feature: table[index].name, table: table, cases: chosen)
         }
     }
 

@@ -100,7 +100,7 @@ import Testing
         #expect(!lines.contains("s3cret"))
     }
 
-    @Test("nor in an interim answer, which speaks of the proxy's places as a final one does")
+    @Test("nor in an interim answer, which speaks of the proxy's URLs as a final one does")
     func interimAnswers() async throws {
         let origin = try ScriptedOrigin { request in
             let head = request.target.split(separator: "?").first.map(String.init) ?? ""

@@ -45,7 +45,7 @@ struct RedirectedInvalidationTests {
     }
 
     @Test(arguments: ["/api", "/hosted", "/outer"])
-    func `every place of the way that answers without an error is invalidated, by every way to it`(
+    func `every URL of the way that answers without an error is invalidated, by every way to it`(
         asked: String
     ) async throws {
         let far = try ScriptedOrigin { request in

@@ -28,7 +28,7 @@ import Testing
         ("http://API.TEST/v1/x", "/gh/x"), ("HTTP://api.test:80/v1/x", "/gh/x"), ("http://api.test/v1?q", "/gh?q"),
         ("/v1/x", "/gh/x"), ("/v1", "/gh"), ("/v1/", "/gh/"), ("/v1?q", "/gh?q"), ("//api.test/v1/x", "/gh/x"),
         ("//api.test:80/v1/x", "/gh/x"), ("/v1//x", "/gh//x"), ("/v1/a%2Fb", "/gh/a%2Fb"),
-        // Elsewhere on the origin: no place here, and no other service's place either.
+        // Elsewhere on the origin: no URL of this service, and none of another's.
         ("http://api.test/v2/x", "http://api.test/v2/x"), ("http://api.test/", "http://api.test/"),
         ("http://api.test", "http://api.test"), ("/v10/x", "http://api.test/v10/x"), ("/", "http://api.test/"),
         ("//api.test/v2", "http://api.test/v2"),

@@ -6,8 +6,8 @@ import TestSupport
 import Testing
 
 /// An expectation of what a mutating function returns, which `#expect` cannot call.
-private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place: SourceLocation = #_sourceLocation) {
-    #expect(value == expected, sourceLocation: place)
+private func same<Value: Equatable>(_ value: Value, _ expected: Value, at location: SourceLocation = #_sourceLocation) {
+    #expect(value == expected, sourceLocation: location)
 }
 
 @Suite struct AdmissionQueueTests {
@@ -92,10 +92,10 @@ private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place:
                 // Whichever class it is: within it, the first one.
                 let popped = queue.popFirst()
                 #expect((popped == nil) == model.isEmpty)
-                guard let popped, let place = model.firstIndex(where: { $0.id == popped }) else { continue }
-                let priority = model[place].priority
+                guard let popped, let index = model.firstIndex(where: { $0.id == popped }) else { continue }
+                let priority = model[index].priority
                 #expect(model.first { $0.priority == priority }?.id == popped)
-                model.remove(at: place)
+                model.remove(at: index)
             case 6, 7:
                 guard !model.isEmpty else { continue }
                 let id = model.remove(at: random.below(model.count)).id
@@ -108,10 +108,10 @@ private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place:
                 model.removeAll { $0.id == expected }
             default:
                 guard !model.isEmpty else { continue }
-                let place = random.below(model.count)
+                let index = random.below(model.count)
                 let priority = FetchPriority.allCases[random.below(4)]
-                queue.raise(model[place].id, to: priority)
-                if model[place].priority < priority { model.append((model.remove(at: place).id, priority)) }
+                queue.raise(model[index].id, to: priority)
+                if model[index].priority < priority { model.append((model.remove(at: index).id, priority)) }
             }
             #expect(queue.count == model.count)
         }

@@ -148,7 +148,7 @@ struct AdmissionTests {
         }
     }
 
-    @Test("whoever leaves gives its place in the queue free, before and while it waits")
+    @Test("whoever leaves gives its slot in the queue free, before and while it waits")
     func cancellation() async throws {
         try await withLoops { loops in
             let admission = Admission(AdmissionLimits(concurrent: 1, queueLength: 1, wait: patient))

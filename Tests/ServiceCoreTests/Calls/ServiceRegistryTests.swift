@@ -7,7 +7,7 @@ import Testing
 @testable import ServiceCore
 
 /// Where the stack of the caller is.
-private func stackPlace() -> Int {
+private func stackAddress() -> Int {
     var mark = 0
     return withUnsafeMutablePointer(to: &mark) { Int(bitPattern: $0) }
 }
@@ -33,11 +33,11 @@ struct ServiceRegistryTests {
         let heard = Monitor((count: 0, first: 0, last: 0))
         registry.tell { name, report in
             guard name == "a", case .breakerOpened = report else { return }
-            let place = stackPlace()
+            let address = stackAddress()
             heard.update { heard in
-                if heard.count == 0 { heard.first = place }
+                if heard.count == 0 { heard.first = address }
                 heard.count += 1
-                heard.last = place
+                heard.last = address
             }
         }
         let resilience = registry.runtime(for: plan("a")).resilience

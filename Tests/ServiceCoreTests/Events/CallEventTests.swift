@@ -45,7 +45,7 @@ import Upstream
     }
 
     @Test(
-        "a call is started, makes progress and is finished, with its place and its figures",
+        "a call is started, makes progress and is finished, with its destination and its figures",
         arguments: [false, true]
     )
     func success(isDirect: Bool) async throws {

@@ -6,8 +6,8 @@ import Testing
 @testable import ServiceCore
 
 /// An expectation of what a mutating function returns, which `#expect` cannot call.
-private func same<Value: Equatable>(_ value: Value, _ expected: Value, at place: SourceLocation = #_sourceLocation) {
-    #expect(value == expected, sourceLocation: place)
+private func same<Value: Equatable>(_ value: Value, _ expected: Value, at location: SourceLocation = #_sourceLocation) {
+    #expect(value == expected, sourceLocation: location)
 }
 
 @Suite struct ParkingStateTests {

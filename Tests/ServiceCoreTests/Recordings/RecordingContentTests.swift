@@ -70,14 +70,14 @@ private final class SlowSink: EndSink {
         _ content: [UInt8],
         _ rules: RecordingRules = RecordingRules(maximumSize: 8 << 20),
         type: String = "application/octet-stream",
-        in place: TemporaryFolder,
+        in temporary: TemporaryFolder,
         _ troubles: Monitor<[String]> = Monitor([])
     ) async throws -> (most: Int, recording: Recording?) {
         let pool = try IOPool(threads: 2)
         defer { pool.stop() }
         let loop = try EventLoop.start()
         defer { loop.stop() }
-        let folder = RecordingFolder(path: place.path + "/api", pool: pool) { text in
+        let folder = RecordingFolder(path: temporary.path + "/api", pool: pool) { text in
             troubles.update { $0.append(text) }
         }
         let draft = Self.draft(folder, rules, type)
@@ -112,19 +112,19 @@ private final class SlowSink: EndSink {
 
     @Test("a long content is recorded with little of it in memory, and leaves nothing but its two files")
     func recorded() async throws {
-        let place = try TemporaryFolder()
-        let made = try await record(Self.content, in: place)
+        let temporary = try TemporaryFolder()
+        let made = try await record(Self.content, in: temporary)
         #expect(made.recording?.content == Self.content)
         #expect(made.most <= 2 << 20, "\(made.most)")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: place.file("api")).count == 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.file("api")).count == 2)
     }
 
     @Test("nobody looks into what cannot have secrets, and what may have some is looked into")
     func lookedInto() throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let pool = try IOPool(threads: 1)
         defer { pool.stop() }
-        let folder = RecordingFolder(path: place.path, pool: pool) { _ in }
+        let folder = RecordingFolder(path: temporary.path, pool: pool) { _ in }
         let long = String(repeating: "a=b&", count: 2000)
         for (type, text, isKept) in [
             ("application/octet-stream", "\u{1}\u{2}{", true), ("image/png", "\u{89}PNG {}", true),
@@ -141,21 +141,21 @@ private final class SlowSink: EndSink {
 
     @Test("a long text without types keeps nothing that a login has")
     func hidden() async throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let filler = String(repeating: "x ", count: 1 << 19)
         let text = Array("{\"filler\":\"\(filler)\",\"access_token\":\"hush\",\"token_type\":\"bearer\"}".utf8)
-        let made = try await record(text, in: place)
+        let made = try await record(text, in: temporary)
         let content = try #require(made.recording).content
         #expect(String(decoding: content, as: UTF8.self).hasSuffix(#""access_token":"***","token_type":"bearer"}"#))
     }
 
     @Test("one that has to be looked into is a recording without what is secret in it")
     func redacted() async throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let filler = String(repeating: "x", count: 1 << 20)
         let rules = RecordingRules(redactedMembers: [["pin"]], maximumSize: 8 << 20)
         let text = Array("{\"pin\":\"1234\",\"filler\":\"\(filler)\"}".utf8)
-        let made = try await record(text, rules, type: "application/json", in: place)
+        let made = try await record(text, rules, type: "application/json", in: temporary)
         #expect(
             made.recording.map { String(decoding: $0.content, as: UTF8.self) }?.hasPrefix("{\"pin\":\"***\"") == true
         )
@@ -169,10 +169,10 @@ private final class SlowSink: EndSink {
 
     @Test("a content whose file cannot be written is not recorded, and said to be so")
     func unwritable() async throws {
-        let place = try TemporaryFolder()
-        try place.write("api", "a file in the place of the folder")
+        let temporary = try TemporaryFolder()
+        try temporary.write("api", "a file in the place of the folder")
         let troubles = Monitor<[String]>([])
-        let made = try await record(Self.content, in: place, troubles)
+        let made = try await record(Self.content, in: temporary, troubles)
         #expect(made.recording == nil)
         #expect(troubles.read { $0.first }?.contains("not recorded") == true, "\(troubles.read { $0 })")
     }
@@ -183,21 +183,21 @@ private final class SlowSink: EndSink {
         cut: Bool = false,
         method: HTTPWire.Method = .get
     ) async throws -> SourceRun {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let pool = try IOPool(threads: 2)
         defer { pool.stop() }
         let loop = try EventLoop.start()
         defer { loop.stop() }
-        let folder = RecordingFolder(path: place.path, pool: pool) { _ in }
+        let folder = RecordingFolder(path: temporary.path, pool: pool) { _ in }
         let recording = Self.draft(folder, RecordingRules(), "text/plain").recording(Self.content) { _ in }
         #expect(await folder.save(try #require(recording)))
         let found = try #require(await folder.find(Self.key(), Fields()))
         if cut,
-            let name = try FileManager.default.contentsOfDirectory(atPath: place.path).first(where: {
+            let name = try FileManager.default.contentsOfDirectory(atPath: temporary.path).first(where: {
                 !$0.hasSuffix(".json")
             })
         {
-            #expect(truncate(place.file(name), 1_000_000) == 0)
+            #expect(truncate(temporary.file(name), 1_000_000) == 0)
         }
         let heard = Monitor(SourceRun())
         await onLoop(loop) { loop in

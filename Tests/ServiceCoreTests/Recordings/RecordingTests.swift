@@ -188,7 +188,7 @@ import Testing
     @Test(
         "names of secret items are found however they are written, and so are what the service adds and cookies without a name"
     )
-    func secretsInOtherPlaces() {
+    func secretsElsewhere() {
         let rules = RecordingRules(redactedQuery: ["pin", "si*"])
         var secrets = SecretQuery()
         secrets.insert("own", ["CONF"])
@@ -290,8 +290,8 @@ import Testing
 
     @Test("what was written is found again, by its owner alone, and the later one counts")
     func files() async throws {
-        let place = try TemporaryFolder()
-        let (folder, pool) = try Self.folder(place.path + "/deep/api")
+        let temporary = try TemporaryFolder()
+        let (folder, pool) = try Self.folder(temporary.path + "/deep/api")
         defer { pool.stop() }
         let keys = [Self.key(), Self.key(.post, "/orders", [], "{}"), Self.key(.get, "/empty")]
         #expect(try await folder.whole(keys[0]) == nil)
@@ -315,9 +315,9 @@ import Testing
 
     @Test("a recording that a person has changed answers as it is; one that cannot be sent is left out, and told")
     func edited() async throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let troubles = Monitor<[String]>([])
-        let (folder, pool) = try Self.folder(place.path + "/api", troubles)
+        let (folder, pool) = try Self.folder(temporary.path + "/api", troubles)
         defer { pool.stop() }
         let key = Self.key()
         #expect(await folder.save(Self.recording(key, "old")))
@@ -344,13 +344,13 @@ import Testing
         #expect(troubles.read { $0 }.contains { $0.contains("'request' is missing") })
         // A head and a content that are no files, or are links to others.
         let manager = FileManager.default
-        for (place, isHead) in [(head, true), (content, false)] {
+        for (path, isHead) in [(head, true), (content, false)] {
             for make in [
-                { try manager.createDirectory(atPath: place, withIntermediateDirectories: true) },
-                { try manager.createSymbolicLink(atPath: place, withDestinationPath: "/etc/hostname") },
+                { try manager.createDirectory(atPath: path, withIntermediateDirectories: true) },
+                { try manager.createSymbolicLink(atPath: path, withDestinationPath: "/etc/hostname") },
             ] as [() throws -> Void] {
                 if !isHead { try text.write(toFile: head, atomically: true, encoding: .utf8) }
-                try manager.removeItem(atPath: place)
+                try manager.removeItem(atPath: path)
                 try make()
                 let before = troubles.read { $0.count }
                 #expect(try await folder.whole(key) == nil)
@@ -361,14 +361,14 @@ import Testing
 
     @Test("the folder of a path is one for all who use it, however often it is asked for")
     func oneFolder() async throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let pool = try IOPool(threads: 4)
         defer { pool.stop() }
         let troubles = Monitor<[String]>([])
         let folders = RecordingFolders()
         func folder() -> RecordingFolder {
-            folders.folder(place.path) {
-                RecordingFolder(path: place.path, pool: pool) { text in troubles.update { $0.append(text) } }
+            folders.folder(temporary.path) {
+                RecordingFolder(path: temporary.path, pool: pool) { text in troubles.update { $0.append(text) } }
             }
         }
         let first = folder()
@@ -391,15 +391,15 @@ import Testing
         #expect(saved == 320)
         #expect(troubles.read { $0 } == [])
         #expect(await first.all().count == 5)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 10)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.path).count == 10)
     }
 
     @Test("what a folder lies in is made by whom it belongs to, before the folder is made, as often as it is gone")
     func prepared() async throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let pool = try IOPool(threads: 1)
         defer { pool.stop() }
-        let (folders, store) = (RecordingFolders(), place.file("store"))
+        let (folders, store) = (RecordingFolders(), temporary.file("store"))
         let found = Monitor<[Bool]>([])
         folders.prepare {
             found.update { $0.append(FileManager.default.fileExists(atPath: store)) }
@@ -416,12 +416,12 @@ import Testing
 
     @Test("what a killed process has left goes with the first recording, and what is somebody's own stays")
     func orphans() async throws {
-        let place = try TemporaryFolder()
-        let (before, pool) = try Self.folder(place.path)
+        let temporary = try TemporaryFolder()
+        let (before, pool) = try Self.folder(temporary.path)
         defer { pool.stop() }
         let (kept, broken) = (Self.key(.get, "/kept"), Self.key(.get, "/broken"))
         for key in [kept, broken] { #expect(await before.save(Self.recording(key, "new"))) }
-        try place.write("\(broken.name).head.json", "{")
+        try temporary.write("\(broken.name).head.json", "{")
         let name = Self.key(.get, "/gone").name
         let orphans = [
             "\(name).0123abcd.json", "\(kept.name).0123abcd.bin", "\(name).0123abcd.json.new",
@@ -431,15 +431,16 @@ import Testing
             "\(kept.name).json", "notes.txt", "a.new", "\(kept.name).0123abcd", "\(broken.name).0123abcd.bin",
             ".recording-notes",
         ]
-        for file in orphans + others { try place.write(file, "x") }
-        let (folder, second) = try Self.folder(place.path)
+        for file in orphans + others { try temporary.write(file, "x") }
+        let (folder, second) = try Self.folder(temporary.path)
         defer { second.stop() }
         _ = await folder.find(kept, Fields())
         #expect(
-            try FileManager.default.contentsOfDirectory(atPath: place.path).count == 4 + orphans.count + others.count
+            try FileManager.default.contentsOfDirectory(atPath: temporary.path).count == 4 + orphans.count
+                + others.count
         )
         #expect(await folder.save(Self.recording(kept, "newer")))
-        let files = Set(try FileManager.default.contentsOfDirectory(atPath: place.path))
+        let files = Set(try FileManager.default.contentsOfDirectory(atPath: temporary.path))
         #expect(files.isDisjoint(with: orphans) && files.isSuperset(of: others), "\(files)")
         #expect(files.count == 4 + others.count)
         #expect(try await folder.whole(kept)?.content == Array("newer".utf8))
@@ -449,25 +450,25 @@ import Testing
     @Test("a content that is not what its name says answers, and is told once", arguments: [0, 100_000])
     func anotherContent(_ length: Int) async throws {
         let more = String(repeating: " ", count: length)
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let troubles = Monitor<[String]>([])
-        let (folder, pool) = try Self.folder(place.path, troubles)
+        let (folder, pool) = try Self.folder(temporary.path, troubles)
         defer { pool.stop() }
         let key = Self.key()
         #expect(await folder.save(Self.recording(key, "old" + more)))
         #expect(await folder.find(key, Fields()) != nil && troubles.read { $0.isEmpty })
-        let files = try FileManager.default.contentsOfDirectory(atPath: place.path)
+        let files = try FileManager.default.contentsOfDirectory(atPath: temporary.path)
         let file = try #require(files.first { !$0.hasSuffix(".head.json") })
         for (text, count) in [(length == 0 ? "o1d" : "other", 1), ("edited", 2), ("edited", 2), ("old", 2)] {
-            try place.write(file, text + more)
+            try temporary.write(file, text + more)
             for _ in 0..<2 { #expect(try await folder.whole(key)?.content == Array((text + more).utf8)) }
             #expect(troubles.read { $0.count } == count, "\(text)")
         }
         #expect(troubles.read { $0 }.allSatisfy { $0.contains("\(key.name).head.json") && $0.contains("'\(file)'") })
         // Under a name of its own it is what somebody wants it to be.
-        let head = place.text("\(key.name).head.json")
-        try place.write("\(key.name).head.json", head.replacingOccurrences(of: file, with: "mine.json"))
-        try place.write("mine.json", "mine")
+        let head = temporary.text("\(key.name).head.json")
+        try temporary.write("\(key.name).head.json", head.replacingOccurrences(of: file, with: "mine.json"))
+        try temporary.write("mine.json", "mine")
         #expect(try await folder.whole(key)?.content == Array("mine".utf8))
         #expect(troubles.read { $0.count } == 2)
     }
@@ -475,11 +476,11 @@ import Testing
     /// The head and the content of two answers are never taken for one, and a killed daemon leaves no such pair: the
     /// content is in a file of its own, which the head names.
     @Test func whoeverReadsWhileARecordingIsReplacedGetsOneAnswer() async throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let pool = try IOPool(threads: 3)
         defer { pool.stop() }
         let troubles = Monitor<[String]>([])
-        let folder = RecordingFolder(path: place.path, pool: pool) { text in troubles.update { $0.append(text) } }
+        let folder = RecordingFolder(path: temporary.path, pool: pool) { text in troubles.update { $0.append(text) } }
         let key = Self.key()
         func recording(_ number: Int) -> Recording {
             let text = String(repeating: "\(number),", count: 2000)
@@ -517,7 +518,7 @@ import Testing
         #expect(torn == 0)
         #expect(troubles.read { $0 }.isEmpty)
         // The content of before is gone.
-        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 2)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: temporary.path).count == 2)
     }
 }
 

@@ -12,7 +12,7 @@ import Upstream
 
 @testable import ServiceCore
 
-private let place = OriginAddress(scheme: "http", host: "origin.test", port: nil, basePath: "")
+private let address = OriginAddress(scheme: "http", host: "origin.test", port: nil, basePath: "")
 
 /// Answers each request as the test says. Used on the loop only.
 private final class PlayedSource: FetchSource, @unchecked Sendable {
@@ -100,7 +100,7 @@ struct RedirectingSourceTests {
             let rules = RedirectRules(limit: 3, limitName: "", policy: CachePolicy())
             let redirecting = RedirectingSource(
                 source,
-                place,
+                address,
                 rules,
                 clock: WallClock(),
                 elsewhere: { (_: RedirectTarget) throws(FetchError) -> any FetchSource in source }
@@ -137,7 +137,7 @@ struct RedirectingSourceTests {
         }
         let request = FetchRequest(method: .get, path: "/a", fields: Fields())
         let rules = RedirectRules(limit: 3, limitName: "", policy: CachePolicy())
-        let target = RedirectTarget(place, path: "/a")
+        let target = RedirectTarget(address, path: "/a")
         let fetch = RedirectedFetch(request, target, rules, WallClock(), sink: Ear())
         #expect(!fetch.isAtHand)
         fetch.handle = File()
@@ -184,7 +184,7 @@ struct RedirectingSourceTests {
             let rules = RedirectRules(limit: 3, limitName: "", policy: CachePolicy())
             let redirecting = RedirectingSource(
                 source,
-                place,
+                address,
                 rules,
                 clock: WallClock(),
                 elsewhere: { (_: RedirectTarget) throws(FetchError) -> any FetchSource in source }

@@ -1,4 +1,4 @@
-// What a request is for, decided from a plan alone: every place, and every refusal as a value.
+// What a request is for, decided from a plan alone: every destination, and every refusal as a value.
 
 import DemoMode
 import DownloadCore
@@ -60,7 +60,7 @@ import Upstream
     }
 
     /// What a request is for, in one line; or its refusal.
-    private static func place(
+    private static func destination(
         _ target: String,
         method: HTTPWire.Method = .get,
         fields: [(String, String)] = [("Host", "localhost")],
@@ -77,7 +77,7 @@ import Upstream
         let request = RequestHead(method: method, target: target, fields: Fields(fields))
         let parsed = try RequestTarget.parse(target, method: method)
         do throws(RouteRefusal) {
-            let place = try router.place(
+            let destination = try router.destination(
                 request,
                 parsed,
                 over: ConnectionContext(
@@ -87,7 +87,7 @@ import Upstream
                 ),
                 known: { _ in nil }
             )
-            switch place {
+            switch destination {
             case .daemon: return "daemon"
             case .tunnel(let authority): return "tunnel \(authority) \(try router.tunnel(to: authority))"
             case .service(let match):
@@ -119,39 +119,39 @@ import Upstream
         ("http://closed.test/", "target(\"closed.test\")"), ("https://open.test:9/", "target(\"open.test:9\")"),
         ("ftp://open.test/", "scheme(\"ftp\")"),
     ])
-    func `a target is for one place`(target: String, place: String) throws {
-        #expect(try Self.place(target) == place)
+    func `a target is for one destination`(target: String, destination: String) throws {
+        #expect(try Self.destination(target) == destination)
     }
 
     @Test func `the host chooses among services, and is refused where none answers for it`() throws {
-        #expect(try Self.place("/x", fields: [("Host", "named.test")]) == "named itself /x http://api.test any")
-        #expect(try Self.place("/api/x", fields: [("Host", "evil.test")]).hasPrefix("host("))
-        #expect(try Self.place("/api/x", fields: []) == "api itself /x http://api.test any")
+        #expect(try Self.destination("/x", fields: [("Host", "named.test")]) == "named itself /x http://api.test any")
+        #expect(try Self.destination("/api/x", fields: [("Host", "evil.test")]).hasPrefix("host("))
+        #expect(try Self.destination("/api/x", fields: []) == "api itself /x http://api.test any")
     }
 
     @Test func `the daemon answers OPTIONS for itself, and what may go no further`() throws {
-        #expect(try Self.place("*", method: .options) == "daemon")
-        #expect(try Self.place("http://localhost:8080", method: .options) == "daemon")
+        #expect(try Self.destination("*", method: .options) == "daemon")
+        #expect(try Self.destination("http://localhost:8080", method: .options) == "daemon")
         let hops = [("Host", "localhost"), ("Max-Forwards", "0")]
-        #expect(try Self.place("/api/x", method: .options, fields: hops) == "daemon")
-        #expect(try Self.place("http://open.test", method: .options).hasPrefix("forward itself  "))
+        #expect(try Self.destination("/api/x", method: .options, fields: hops) == "daemon")
+        #expect(try Self.destination("http://open.test", method: .options).hasPrefix("forward itself  "))
     }
 
     @Test func `a tunnel needs a rule for host and port`() throws {
-        #expect(try Self.place("open.test:443", method: .connect) == "tunnel open.test:443 any")
-        #expect(try Self.place("open.test:22", method: .connect) == "target(\"open.test:22\")")
-        #expect(try Self.place("127.0.0.1:8080", method: .connect) == "loop")
-        #expect(try Self.place("open.test:443", method: .connect, isForwarding: false) == "forwardOff")
+        #expect(try Self.destination("open.test:443", method: .connect) == "tunnel open.test:443 any")
+        #expect(try Self.destination("open.test:22", method: .connect) == "target(\"open.test:22\")")
+        #expect(try Self.destination("127.0.0.1:8080", method: .connect) == "loop")
+        #expect(try Self.destination("open.test:443", method: .connect, isForwarding: false) == "forwardOff")
     }
 
     @Test func `what nobody may ask is refused before anything else`() throws {
         let via = [("Host", "localhost"), ("Via", "1.1 other, 1.1 DOCK")]
-        #expect(try Self.place("/api/x", fields: via) == "loop")
-        #expect(try Self.place("/api/x", method: .trace).hasPrefix("loopBack"))
+        #expect(try Self.destination("/api/x", fields: via) == "loop")
+        #expect(try Self.destination("/api/x", method: .trace).hasPrefix("loopBack"))
         let expecting = [("Host", "localhost"), ("Expect", "200-maybe")]
-        #expect(try Self.place("/nowhere", fields: expecting) == "expectation")
-        #expect(try Self.place("http://open.test/", isForwarding: false) == "forwardOff")
-        #expect(try Self.place("https://open.test/", from: "192.0.2.1") == "secureFromAfar")
+        #expect(try Self.destination("/nowhere", fields: expecting) == "expectation")
+        #expect(try Self.destination("http://open.test/", isForwarding: false) == "forwardOff")
+        #expect(try Self.destination("https://open.test/", from: "192.0.2.1") == "secureFromAfar")
     }
 
     @Test func `a connection names scheme, protocol and targets of its requests`() {
@@ -168,19 +168,19 @@ import Upstream
     @Test func `what a request came over has a say in what it is for`() throws {
         // The scheme of the daemon's own URL is that of the connection.
         let own = "localhost:8080/api/users/7"
-        #expect(try Self.place("https://\(own)", over: .secure) == "api users /users/7 http://api.test any")
-        #expect(try Self.place("http://\(own)", over: .secure) == "loop")
-        #expect(try Self.place("https://\(own)") == "loop")
+        #expect(try Self.destination("https://\(own)", over: .secure) == "api users /users/7 http://api.test any")
+        #expect(try Self.destination("http://\(own)", over: .secure) == "loop")
+        #expect(try Self.destination("https://\(own)") == "loop")
         // Nobody has read along.
         let far = "192.0.2.1"
         let secret = "forward itself / https://open.test any"
-        #expect(try Self.place("https://open.test/", from: far, over: .secure) == secret)
+        #expect(try Self.destination("https://open.test/", from: far, over: .secure) == secret)
         // Inside of a tunnel every target in origin form is one of its authority, whatever services there are.
         let open = Authority(host: "open.test", port: 443)
         let inside = "forward itself /api/users/7 https://open.test any"
-        #expect(try Self.place("/api/users/7", over: .secure, to: open) == inside)
+        #expect(try Self.destination("/api/users/7", over: .secure, to: open) == inside)
         let closed = Authority(host: "closed.test", port: 443)
-        #expect(try Self.place("/api/users/7", over: .secure, to: closed) == "target(\"closed.test:443\")")
-        #expect(try Self.place("https://\(own)", over: .secure, to: open) == "loop")
+        #expect(try Self.destination("/api/users/7", over: .secure, to: closed) == "target(\"closed.test:443\")")
+        #expect(try Self.destination("https://\(own)", over: .secure, to: open) == "loop")
     }
 }

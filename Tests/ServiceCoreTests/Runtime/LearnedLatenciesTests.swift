@@ -12,7 +12,7 @@ private let ms: UInt64 = 1_000_000
         LatencyPolicy(.learned(LearnedLatencyPolicy(of: source, otherwise: otherwise)), max: max)
     }
 
-    @Test func aPolicyIsMadeOfWhatItsPlaceHasLearned() {
+    @Test func aPolicyIsMadeOfWhatItsRouteHasLearned() {
         let latencies = LearnedLatencies()
         let policy = Self.learned(otherwise: 5 * ms)
         // While nothing is known.

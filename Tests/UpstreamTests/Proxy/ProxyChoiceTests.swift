@@ -64,9 +64,9 @@ import Testing
             ("0.0.1", "10.0.0.1:80", false), ("127.0.0.1", "localhost:80", false), ("localhost", "localhost:80", true),
         ]
     )
-    func exceptions(_ list: String, _ place: String, _ isExcepted: Bool) throws {
-        let colon = try #require(place.lastIndex(of: ":"))
-        let port = try #require(UInt16(place[place.index(after: colon)...]))
-        #expect(ProxyExceptions(list).contain(String(place[..<colon]), port: port) == isExcepted)
+    func exceptions(_ list: String, _ authority: String, _ isExcepted: Bool) throws {
+        let colon = try #require(authority.lastIndex(of: ":"))
+        let port = try #require(UInt16(authority[authority.index(after: colon)...]))
+        #expect(ProxyExceptions(list).contain(String(authority[..<colon]), port: port) == isExcepted)
     }
 }

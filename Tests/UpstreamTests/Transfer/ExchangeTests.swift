@@ -108,7 +108,7 @@ import Upstream
     }
 
     @Test(arguments: Carriage.allCases)
-    func `a place that is known still refuses a target with other bytes than visible ASCII`(
+    func `an origin that is known still refuses a target with other bytes than visible ASCII`(
         carriage: Carriage
     ) throws {
         let origin = try ScriptedOrigin { .answer(to: $0, "") }

@@ -43,7 +43,7 @@ final class Origin {
         let address = proxy == nil ? ownAddress : SystemResolver.numeric(key.host, port: key.port)
         addresses = address.map { [$0] } ?? []
         isNumeric = address != nil
-        name = UpstreamURL.place(url.host, url.port, proxy)
+        name = UpstreamURL.destinationName(url.host, url.port, proxy)
         let numeric = ownAddress.map { $0.host.utf8.contains(UInt8(ascii: ":")) ? "[\($0.host)]" : $0.host }
         hostField = url.hostField(numericHost: numeric)
         connectName = url.name(numericHost: numeric)
@@ -51,11 +51,11 @@ final class Origin {
 }
 
 /// The origins that were used last; loop-bound.
-struct UpstreamPlaces {
+struct RecentOrigins {
     private static let limit = 16
-    private var places: [Origin] = []
+    private var origins: [Origin] = []
     /// The scheme and authority that were looked up last, and their origin.
-    private var last: (root: String, place: Origin)?
+    private var last: (root: String, origin: Origin)?
 
     /// The request target, and the origin of the URL.
     /// - Parameter proxy: the proxy that its requests go through.
@@ -65,13 +65,13 @@ struct UpstreamPlaces {
         _ path: String,
         method: Method,
         proxy: UpstreamProxy?
-    ) throws(UpstreamError) -> (target: String, place: Origin) {
-        if let last, last.root == root, last.place.proxy == proxy, UpstreamURL.isTarget(path) {
-            return (path, last.place)
+    ) throws(UpstreamError) -> (target: String, origin: Origin) {
+        if let last, last.root == root, last.origin.proxy == proxy, UpstreamURL.isTarget(path) {
+            return (path, last.origin)
         }
         let found = try find(path.isEmpty ? root : root + path, method: method, proxy: proxy)
         // Otherwise `root` contains a part of the path.
-        if found.place.root.count == root.utf8.count { last = (root, found.place) }
+        if found.origin.root.count == root.utf8.count { last = (root, found.origin) }
         return found
     }
 
@@ -79,21 +79,21 @@ struct UpstreamPlaces {
         _ text: String,
         method: Method,
         proxy: UpstreamProxy?
-    ) throws(UpstreamError) -> (target: String, place: Origin) {
+    ) throws(UpstreamError) -> (target: String, origin: Origin) {
         var text = text
         let length = text.withUTF8 { Self.rootLength($0) }
-        let known = places.first { place in
-            guard place.proxy == proxy else { return false }
-            return text.withUTF8 { place.root.count == length && $0[..<length].elementsEqual(place.root) }
+        let known = origins.first { origin in
+            guard origin.proxy == proxy else { return false }
+            return text.withUTF8 { origin.root.count == length && $0[..<length].elementsEqual(origin.root) }
         }
         if let known, let target = text.withUTF8({ UpstreamURL.target($0[length...], method: method) }) {
             return (target, known)
         }
         let url = try UpstreamURL.parse(text, method: method)
-        let place = Origin(root: text.withUTF8 { Array($0[..<length]) }, url, proxy: proxy)
-        if places.count == Self.limit { places.removeFirst() }
-        places.append(place)
-        return (url.target, place)
+        let origin = Origin(root: text.withUTF8 { Array($0[..<length]) }, url, proxy: proxy)
+        if origins.count == Self.limit { origins.removeFirst() }
+        origins.append(origin)
+        return (url.target, origin)
     }
 
     /// The length of scheme and authority; undefined if it is no URL.
@@ -117,11 +117,11 @@ struct UpstreamURL: Equatable {
     let target: String
 
     /// Host and port as messages name them.
-    var place: String { "\(host):\(port)" }
+    var authority: String { "\(host):\(port)" }
 
     /// Host and port as messages name them, with the proxy on the way there.
-    static func place(_ host: String, _ port: UInt16, _ proxy: UpstreamProxy?) -> String {
-        "\(host):\(port)" + (proxy.map { " through the proxy \($0.place)" } ?? "")
+    static func destinationName(_ host: String, _ port: UInt16, _ proxy: UpstreamProxy?) -> String {
+        "\(host):\(port)" + (proxy.map { " through the proxy \($0.authority)" } ?? "")
     }
 
     /// The value of a Host field for the URL, without the zone of an address (RFC 6874 section 4).

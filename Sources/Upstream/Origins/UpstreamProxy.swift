@@ -23,7 +23,7 @@ package final class UpstreamProxy: Sendable, Hashable {
     }
 
     /// Host and port, for messages; never the credentials.
-    package var place: String { "\(host):\(port)" }
+    package var authority: String { "\(host):\(port)" }
 
     package static func == (one: UpstreamProxy, other: UpstreamProxy) -> Bool {
         one === other
@@ -39,7 +39,7 @@ package final class UpstreamProxy: Sendable, Hashable {
 extension UpstreamError {
     /// This error for a proxy's name, which was looked up in place of the origin's.
     func of(_ proxy: UpstreamProxy) -> UpstreamError {
-        UpstreamError(kind, detail: "the proxy \(proxy.place) cannot be asked: \(detail)")
+        UpstreamError(kind, detail: "the proxy \(proxy.authority) cannot be asked: \(detail)")
     }
 }
 
@@ -50,7 +50,7 @@ extension UpstreamProxy {
         let what =
             switch status {
             case 407 where authorization == nil:
-                "wants credentials for the way to \(origin) (407): write upstream_proxy: http://USER:PASSWORD@\(place)"
+                "wants credentials for the way to \(origin) (407): write upstream_proxy: http://USER:PASSWORD@\(authority)"
             case 407:
                 "does not take the user and the password that it gets for the way to \(origin) (407): correct them in upstream_proxy"
             case 508:
@@ -59,12 +59,12 @@ extension UpstreamProxy {
             default:
                 "refuses the way to \(origin) (\(status)): have it allowed there, or write upstream_proxy: none where it is not needed"
             }
-        return UpstreamError(.proxy(status), detail: "the proxy \(place) \(what)")
+        return UpstreamError(.proxy(status), detail: "the proxy \(authority) \(what)")
     }
 
     /// The error if the proxy was asked for a tunnel, and ended the connection or sent bytes that are not an answer.
     func silence(about origin: String, _ text: String) -> UpstreamError {
-        UpstreamError(.proxy(nil), detail: "the proxy \(place) opened no way to \(origin): \(text); see its log")
+        UpstreamError(.proxy(nil), detail: "the proxy \(authority) opened no way to \(origin): \(text); see its log")
     }
 }
 
@@ -179,13 +179,13 @@ package struct ProxyExceptions: Sendable, Hashable {
 struct TunnelRequest {
     let proxy: UpstreamProxy
     /// The host and port that the tunnel leads to.
-    let place: String
+    let authority: String
     /// The entries of Via of the request that the tunnel is for, by which a loop is found.
     let via: [String]
 
     init(_ proxy: UpstreamProxy, to host: String, _ port: UInt16, via: [String]) {
         self.proxy = proxy
-        place = "\(host):\(port)"
+        authority = "\(host):\(port)"
         self.via = via
     }
 
@@ -196,7 +196,7 @@ struct TunnelRequest {
     }
 
     var head: [UInt8] {
-        var text = "CONNECT \(place) HTTP/1.1\r\nHost: \(place)\r\n"
+        var text = "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n"
         for field in fields { text += "\(field.name): \(field.value)\r\n" }
         return Array((text + "\r\n").utf8)
     }
@@ -279,7 +279,7 @@ final class TunnelOpening: IOHandler {
         switch step {
         case .more: break
         case .answered(200..<300): completion(nil)
-        case .answered(let status): completion(request.proxy.refusal(of: request.place, status: status))
+        case .answered(let status): completion(request.proxy.refusal(of: request.authority, status: status))
         case .silence(let text): fail(text)
         }
     }
@@ -312,7 +312,7 @@ final class TunnelOpening: IOHandler {
         }
     }
 
-    private func fail(_ text: String) { completion(request.proxy.silence(about: request.place, text)) }
+    private func fail(_ text: String) { completion(request.proxy.silence(about: request.authority, text)) }
 }
 
 @available(*, unavailable) extension TunnelOpening: Sendable {}

@@ -8,7 +8,7 @@ import Testing
 @testable import ServiceCore
 
 @Suite(.timeLimit(.minutes(5)))
-struct OriginPlacesTests {
+struct OriginKeysTests {
     /// A way to the path behind it.
     private struct Way: Sendable {
         let prefix: String
@@ -58,7 +58,7 @@ struct OriginPlacesTests {
     @Test(arguments: [false, true])
     func `an unsafe request by one way invalidates what every other has stored`(onDisk: Bool) async throws {
         let origin = try Self.origin()
-        let folder = try TemporaryFolder("drydock-places")
+        let folder = try TemporaryFolder("drydock-keys")
         let disk = onDisk ? folder.file("cache") : nil
         try await HandlerHarness.run(Self.text(origin), disk: disk) { harness throws in
             let ways = Self.ways(origin)
@@ -121,7 +121,7 @@ struct OriginPlacesTests {
     /// With the index or without it, and before anybody has swept the files.
     @Test func `a restart brings nothing of it back`() async throws {
         let origin = try Self.origin()
-        let folder = try TemporaryFolder("drydock-places")
+        let folder = try TemporaryFolder("drydock-keys")
         let (text, ways) = (Self.text(origin), Self.ways(origin))
         try await HandlerHarness.run(text, disk: folder.file("cache")) { harness throws in
             for way in ways { for path in ["/x", "/kept"] { _ = try Self.isHit(harness, way, path) } }

@@ -23,9 +23,9 @@ import Testing
     ) throws {
         let url = try UpstreamURL.parse(text, method: .get)
         #expect(url == UpstreamURL(isTLS: isTLS, host: host, port: port, target: target))
-        let place = Origin(root: [], url)
-        #expect("\(place.isTLS ? "https" : "http")://\(place.connectName):\(place.key.port)/" == connected)
-        #expect(CurlPlace(place) != nil)
+        let origin = Origin(root: [], url)
+        #expect("\(origin.isTLS ? "https" : "http")://\(origin.connectName):\(origin.key.port)/" == connected)
+        #expect(CurlTarget(origin) != nil)
     }
 
     @Test(arguments: [
@@ -33,7 +33,7 @@ import Testing
         ("http://example.com:8080", "example.com:8080"), ("http://[::1]:81/p", "[::1]:81"), ("http://[::1]", "[::1]"),
         ("http://name.test./", "name.test"), ("http://0x7f.1:443/", "127.0.0.1:443"), ("https://10.1:443/", "10.0.0.1"),
     ])
-    func `a place has the Host field of its URL`(text: String, field: String) throws {
+    func `an origin has the Host field of its URL`(text: String, field: String) throws {
         let url = try UpstreamURL.parse(text, method: .get)
         #expect(Origin(root: [], url).hostField == field)
     }

@@ -180,13 +180,13 @@ package struct UpstreamError: Error, Sendable, Equatable {
 
 extension UpstreamError {
     /// The error if the rules of forward mode allow none of the host's addresses.
-    static func refused(_ place: String, at addresses: String) -> UpstreamError {
+    static func refused(_ name: String, at addresses: String) -> UpstreamError {
         let advice =
             "name the host under forward.allow to allow it, or, where a redirect led there, under redirects.allow"
         return UpstreamError(
             .addressRefused,
-            detail: "\(place) leads to \(addresses), an internal address: \(advice)",
-            told: "\(place) leads to an internal address: \(advice)"
+            detail: "\(name) leads to \(addresses), an internal address: \(advice)",
+            told: "\(name) leads to an internal address: \(advice)"
         )
     }
 }
@@ -203,15 +203,15 @@ enum ConnectionFailure {
     /// - Parameters:
     ///   - osError: `errno`; 0 if unknown.
     ///   - text: the message if it is unknown.
-    ///   - isProxied: whether the connection would have led to the proxy that `place` names.
-    static func connect(_ place: String, _ osError: Int32, text: String, isProxied: Bool) -> UpstreamError {
+    ///   - isProxied: whether the connection would have led to the proxy that `name` names.
+    static func connect(_ name: String, _ osError: Int32, text: String, isProxied: Bool) -> UpstreamError {
         let reason = osError == 0 ? text : String(cString: strerror(osError))
         let isRefused = osError == ECONNREFUSED
         let advice =
             isRefused
             ? "check that the \(isProxied ? "proxy" : "origin") runs and listens on that port"
             : "check the network and its routes"
-        let detail = "cannot connect to \(place): \(reason); \(advice)"
+        let detail = "cannot connect to \(name): \(reason); \(advice)"
         switch osError {
         case ECONNREFUSED: return UpstreamError(.connectionRefused, detail: detail)
         case EMFILE, ENFILE, ENOBUFS, ENOMEM: return UpstreamError(.internal, detail: detail)
@@ -221,16 +221,16 @@ enum ConnectionFailure {
     }
 
     /// The error of a deadline that has passed.
-    static func timeout(_ place: String, _ phase: TimeoutPhase) -> UpstreamError {
+    static func timeout(_ name: String, _ phase: TimeoutPhase) -> UpstreamError {
         let what =
             switch phase {
             case .resolve:
-                "the name of \(place) was not resolved in time: check the name servers, or raise timeout.connect"
-            case .connect: "no connection to \(place) in time: check that the origin is up, or raise timeout.connect"
+                "the name of \(name) was not resolved in time: check the name servers, or raise timeout.connect"
+            case .connect: "no connection to \(name) in time: check that the origin is up, or raise timeout.connect"
             case .firstByte:
-                "\(place) took the request and sent no response head in time: raise timeout.first_byte if it is slow"
-            case .idle: "\(place) neither sent nor took a byte for too long: raise timeout.idle if it is slow"
-            case .total: "the exchange with \(place) took too long: raise timeout.total"
+                "\(name) took the request and sent no response head in time: raise timeout.first_byte if it is slow"
+            case .idle: "\(name) neither sent nor took a byte for too long: raise timeout.idle if it is slow"
+            case .total: "the exchange with \(name) took too long: raise timeout.total"
             }
         return UpstreamError(.timeout(phase), detail: what)
     }
@@ -239,14 +239,14 @@ enum ConnectionFailure {
     /// - Parameters:
     ///   - address: the address of the connection, with its port.
     ///   - text: how the connection ended.
-    static func closed(_ place: String, _ address: String?, isHeadComplete: Bool, text: String) -> UpstreamError {
+    static func closed(_ name: String, _ address: String?, isHeadComplete: Bool, text: String) -> UpstreamError {
         let address = address.map { " at \($0)" } ?? ""
         let what =
             isHeadComplete ? "within the body: \(text)" : "before a response head: \(text); see its log"
         return UpstreamError(
             isHeadComplete ? .truncated : .closed,
-            detail: "\(place)\(address) ended the connection \(what)",
-            told: "\(place) ended the connection \(what)"
+            detail: "\(name)\(address) ended the connection \(what)",
+            told: "\(name) ended the connection \(what)"
         )
     }
 }
