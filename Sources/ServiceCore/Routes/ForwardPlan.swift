@@ -8,9 +8,10 @@ import Upstream
 package struct ForwardPlan: Sendable {
     /// The way in which a target is allowed.
     package enum Verdict: Sendable, Equatable {
-        /// A rule names the host or its domain, so that internal addresses are allowed.
+        /// A rule names this one host, so that internal addresses are allowed.
         case named
-        /// Only `*` allows the target: internal addresses are refused, whatever its name resolves to.
+        /// Only rules for several hosts allow the target, `*` or `*.example.com`: internal addresses are refused, whatever
+        /// its name resolves to.
         case anyPublic
         case refused
     }
@@ -34,8 +35,8 @@ package struct ForwardPlan: Sendable {
         Self.verdict(allow.filter { $0.matches(host, port) }.map(\.host))
     }
 
-    /// The verdict on the target of CONNECT, or of an https URL in absolute form: it needs a rule for host and port,
-    /// and has to be a target that forward mode allows.
+    /// The verdict on the target of CONNECT, or of an https URL in absolute form: it needs a rule of `connect`, and, if
+    /// all such rules are for every host, one of `allow` as well.
     package func verdict(connect authority: Authority) -> Verdict {
         guard let port = authority.port else { return .refused }
         let byPort = connect.filter { $0.matches(authority.host, port) }
