@@ -33,13 +33,15 @@ package struct TrustStores: Sendable {
 
     private let root: String
     private let home: String?
+    /// The folder of the user's data that XDG names, if it is not the usual one.
+    private let data: String?
     private let java: String?
     private let run: ProgramRunner
     private let isRoot: Bool
 
     /// - Parameters:
     ///   - root: the folder that `/` stands for; empty outside of tests.
-    ///   - environment: `HOME` for the browsers of the user, `JAVA_HOME` for Java.
+    ///   - environment: `HOME` and `XDG_DATA_HOME` for the browsers of the user, `JAVA_HOME` for Java.
     package init(
         root: String = "",
         environment: [String: String],
@@ -48,6 +50,7 @@ package struct TrustStores: Sendable {
     ) {
         (self.root, self.isRoot, self.run) = (root, isRoot, run)
         home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        data = environment["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         java = environment["JAVA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
@@ -86,11 +89,14 @@ package struct TrustStores: Sendable {
     private static let systems = [
         (
             folder: "/usr/local/share/ca-certificates", suffix: ".crt", program: "update-ca-certificates",
-            arguments: [String]()
+            adding: [String](),
+            // Else its links stay, which lead nowhere then.
+            removing: ["--fresh"]
         ),
         (
             folder: "/etc/pki/ca-trust/source/anchors", suffix: ".pem", program: "update-ca-trust",
-            arguments: ["extract"]
+            adding: ["extract"],
+            removing: ["extract"]
         ),
     ]
 
@@ -132,7 +138,7 @@ package struct TrustStores: Sendable {
         } else if unlink(file) != 0 {
             return TrustOutcome(store: store, text: "\(SystemError("unlink \(file)"))", isFailure: true)
         }
-        guard let result = run(system.program, system.arguments) else {
+        guard let result = run(system.program, isAdding ? system.adding : system.removing) else {
             return TrustOutcome(
                 store: store,
                 text:
@@ -144,6 +150,13 @@ package struct TrustStores: Sendable {
             return TrustOutcome(
                 store: store,
                 text: "\(system.program) ended with \(result.code): \(result.output)",
+                isFailure: true
+            )
+        }
+        if !isAdding, let problem = removeCopy(of: certificate) {
+            return TrustOutcome(
+                store: store,
+                text: "it is gone from them, and Java's have a copy still: keytool failed: \(problem)",
                 isFailure: true
             )
         }
@@ -159,7 +172,11 @@ package struct TrustStores: Sendable {
     /// The databases of this user's browsers.
     private var databases: [String] {
         guard let home else { return [] }
-        var found = ["\(home)/.pki/nssdb"]
+        // Chromium's: where it was until 2025, and where XDG has it.
+        var found = [
+            "\(home)/.pki/nssdb", "\(data ?? home + "/.local/share")/pki/nssdb",
+            "\(home)/snap/chromium/current/.pki/nssdb",
+        ]
         for parent in [
             ".mozilla/firefox", "snap/firefox/common/.mozilla/firefox", ".var/app/org.mozilla.firefox/.mozilla/firefox",
         ] {
@@ -174,7 +191,8 @@ package struct TrustStores: Sendable {
             return [
                 TrustOutcome(
                     store: "Chromium and Firefox",
-                    text: "this user has no database of theirs",
+                    text: "this user has no database of theirs"
+                        + (isAdding ? "; a browser makes one when it opens its first https page" : ""),
                     isFailure: false
                 )
             ]
@@ -230,6 +248,9 @@ package struct TrustStores: Sendable {
         guard let found = run(keytool, ["-list"] + common) else {
             return TrustOutcome(store: store, text: "there is no Java here (keytool, or JAVA_HOME)", isFailure: false)
         }
+        if !isAdding, let problem = removeCopy(of: certificate) {
+            return TrustOutcome(store: store, text: "keytool failed: \(problem)", isFailure: true)
+        }
         if (found.code == 0) == isAdding {
             return TrustOutcome(
                 store: store,
@@ -257,6 +278,19 @@ package struct TrustStores: Sendable {
             text: isAdding ? "they have it now" : "it is gone from them",
             isFailure: false
         )
+    }
+
+    /// Takes out of Java's store what Debian has copied into it when the system's got the authority; Debian itself adds there,
+    /// and takes nothing out.
+    /// - Returns: what went wrong; nil if there is no copy (any more).
+    private func removeCopy(of certificate: Certificate) -> String? {
+        let store = root + "/etc/ssl/certs/java/cacerts"
+        let common = [
+            "-keystore", store, "-storepass", "changeit", "-alias", "debian:\(Self.name(of: certificate)).pem",
+        ]
+        guard access(store, F_OK) == 0, run("keytool", ["-list"] + common)?.code == 0 else { return nil }
+        guard let result = run("keytool", ["-delete"] + common) else { return "it cannot be started" }
+        return result.code == 0 ? nil : result.output
     }
 }
 

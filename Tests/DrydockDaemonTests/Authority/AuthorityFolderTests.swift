@@ -90,7 +90,7 @@ import Testing
                 calls.withLock { $0.append(line) }
                 switch program {
                 case "certutil", "keytool":
-                    let name = arguments.first { $0.hasPrefix("drydock-") } ?? ""
+                    let name = arguments.first { $0.hasPrefix("drydock-") || $0.hasPrefix("debian:") } ?? ""
                     if ["-A", "-importcert"].contains(arguments[0]) {
                         known.withLock { _ = $0.insert(program + name) }
                     }
@@ -110,10 +110,15 @@ import Testing
         let folder = try Folder()
         let certificate = try AuthorityFolder(folder.path + "/ca").create(now: Self.now).certificate
         let name = TrustStores.name(of: certificate)
-        for path in ["root/usr/local/share/ca-certificates", "home/.pki/nssdb", "home/.mozilla/firefox/x.default"] {
+        for path in [
+            "root/usr/local/share/ca-certificates", "root/etc/ssl/certs/java", "home/.pki/nssdb",
+            "home/.local/share/pki/nssdb", "home/.mozilla/firefox/x.default",
+        ] {
             try FileManager.default.createDirectory(atPath: "\(folder.path)/\(path)", withIntermediateDirectories: true)
             if path.hasPrefix("home") { try Data().write(to: URL(filePath: "\(folder.path)/\(path)/cert9.db")) }
         }
+        let cacerts = "\(folder.path)/root/etc/ssl/certs/java/cacerts"
+        try Data().write(to: URL(filePath: cacerts))
         let programs = Programs()
         let stores = TrustStores(
             root: folder.path + "/root",
@@ -123,12 +128,13 @@ import Testing
         )
         let file = "\(folder.path)/root/usr/local/share/ca-certificates/\(name).crt"
         let first = stores.trust(certificate, TrustStores.Kind.allCases)
-        #expect(first.map(\.isFailure) == [false, false, false, false])
+        #expect(first.map(\.isFailure) == [false, false, false, false, false])
         #expect(try String(contentsOfFile: file, encoding: .utf8) == certificate.pem)
         #expect(
             programs.calls.withLock { $0 } == [
                 "update-ca-certificates", "certutil -L -d sql:\(folder.path)/home/.pki/nssdb -n \(name)",
                 "certutil -A -d sql:\(folder.path)/home/.pki/nssdb -n \(name) -t C,, -i FILE",
+                "certutil -L -d sql:\(folder.path)/home/.local/share/pki/nssdb -n \(name)",
                 "certutil -L -d sql:\(folder.path)/home/.mozilla/firefox/x.default -n \(name)",
                 "keytool -list -cacerts -storepass changeit -alias \(name)",
                 "keytool -importcert -noprompt -cacerts -storepass changeit -alias \(name) -file FILE",
@@ -136,7 +142,18 @@ import Testing
         )
         let second = stores.trust(certificate, TrustStores.Kind.allCases)
         #expect(second.allSatisfy { !$0.isFailure && $0.text.hasPrefix("they have it already") }, "\(second)")
+        // Debian copies what the system has into Java's, and leaves it there.
+        programs.known.withLock { _ = $0.insert("keytooldebian:\(name).pem") }
+        programs.calls.withLock { $0 = [] }
         let gone = stores.distrust(certificate, [.system, .java])
+        let common = "-keystore \(cacerts) -storepass changeit -alias debian:\(name).pem"
+        #expect(
+            programs.calls.withLock { $0 } == [
+                "update-ca-certificates --fresh", "keytool -list \(common)", "keytool -delete \(common)",
+                "keytool -list -cacerts -storepass changeit -alias \(name)", "keytool -list \(common)",
+                "keytool -delete -cacerts -storepass changeit -alias \(name)",
+            ]
+        )
         #expect(
             gone.map(\.isFailure) == [false, false] && gone.allSatisfy { $0.text.hasPrefix("it is gone") },
             "\(gone)"
@@ -156,7 +173,7 @@ import Testing
         let outcomes = user.trust(certificate, TrustStores.Kind.allCases)
         #expect(outcomes.map(\.isFailure) == [true, false, false])
         #expect(outcomes[0].text.hasPrefix("only root may change them: sudo drydock ca trust"))
-        #expect(outcomes[1].text == "this user has no database of theirs")
+        #expect(outcomes[1].text.hasPrefix("this user has no database of theirs; "))
         #expect(outcomes[2].text == "there is no Java here (keytool, or JAVA_HOME)")
         let root = TrustStores(root: folder.path + "/none", environment: [:], isRoot: true) { _, _ in nil }
         #expect(root.trust(certificate, [.system])[0].isFailure)
