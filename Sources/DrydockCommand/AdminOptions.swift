@@ -108,7 +108,7 @@ struct ConfigurationOption: ParsableArguments {
 
     /// The path of the file to read.
     /// - Parameter alternative: the text about another way to name one.
-    /// - Throws: `Failure` if no file is named and none is in its usual place.
+    /// - Throws: `Failure` if no file is named and none is where it usually is.
     func path(alternative: String = "") throws -> String {
         if let path = file ?? Self.localPath ?? Self.systemPath { return path }
         throw Failure(

@@ -79,7 +79,7 @@ struct Check: ParsableCommand {
     func run() throws {
         let configuration = try loadConfiguration(option.path())
         print(configuration.summary)
-        for warning in configuration.warnings { printError("\(warning.place): warning: \(warning.message)") }
+        for warning in configuration.warnings { printError("\(warning.position): warning: \(warning.message)") }
     }
 }
 
@@ -111,7 +111,7 @@ struct Config: ParsableCommand {
 }
 
 /// Reads a configuration.
-/// - Throws: `Failure` with every error and its place.
+/// - Throws: `Failure` with every error and its position.
 func loadConfiguration(_ path: String) throws -> Configuration {
     do throws(ConfigurationErrors) {
         return try Configuration.load(path: path, environment: processEnvironment())

@@ -1,4 +1,4 @@
-// Compiles a configuration into routes: the one place where configured values become plans.
+// Compiles a configuration into routes: the one module where configured values become plans.
 
 import CacheStore
 package import Configuration
@@ -17,7 +17,7 @@ struct RouteParts {
     let neighbours: Neighbours
     let registry: PlanRegistry
     let files: AnswerFiles
-    /// The places that latencies are learned of.
+    /// The labels that latencies are learned of.
     let learned: Set<String>
 }
 

@@ -197,7 +197,7 @@ package enum FaultPreset: String, Sendable, CaseIterable {
 
 /// One misbehaviour of a demo rule, and the answers that show it.
 package struct Misbehaviour: Sendable, Equatable {
-    /// The raw value is the word of configurations and of Drydock-Demo. New kinds are added at the end: the place of a
+    /// The raw value is the word of configurations and of Drydock-Demo. New kinds are added at the end: the position of a
     /// kind is part of its draws.
     package enum Kind: String, Sendable, CaseIterable {
         /// Content-Length of an answer to HEAD is one more than that of the answer to GET.

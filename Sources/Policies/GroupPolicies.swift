@@ -107,7 +107,7 @@ package struct PlaceholderText: Sendable, Equatable {
     package var shown: String { filled { "$(\($0))" } }
 }
 
-/// The place of a value in an answer: `status`, `header.NAME` or `body.KEY.KEY`.
+/// The source of a value in an answer: `status`, `header.NAME` or `body.KEY.KEY`.
 package enum TakenPath: Sendable, Equatable {
     case status
     /// The first line of a field with this name.
@@ -116,7 +116,7 @@ package enum TakenPath: Sendable, Equatable {
     case body([String])
 
     /// Reads a path.
-    /// - Returns: nil if the words do not name a place.
+    /// - Returns: nil if the words do not name a source.
     package init?(words: String) {
         if words == "status" {
             self = .status

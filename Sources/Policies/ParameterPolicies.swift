@@ -1,6 +1,6 @@
 // The form of parameters in queries and contents.
 
-/// The place of an endpoint's parameters.
+/// The part of a request with an endpoint's parameters.
 package enum ParameterPlacement: String, Sendable, CaseIterable {
     case query, body
 }

@@ -55,7 +55,7 @@ package enum RetryPreset: String, Sendable, CaseIterable {
 }
 
 /// The policy for repeating a request after a failure. Everybody who waits for the answer waits for its attempts
-/// together, and between two attempts the request has none of the places of requests under way.
+/// together, and between two attempts the request has none of the slots of requests under way.
 public struct RetryPolicy: Sendable, Hashable {
     /// An attempt that failed, as ``RetryPolicy/shouldRetry`` sees it.
     public struct FailedAttempt: Sendable, Hashable {
@@ -266,21 +266,21 @@ extension Duration {
     }
 }
 
-/// A value that has no equality of its own, such as a closure, with that of its place.
+/// A value that has no equality of its own, such as a closure, with that of its box.
 package struct Identified<Value: Sendable>: Sendable, Hashable {
-    private final class Place: Sendable {
+    private final class Box: Sendable {
         let value: Value
 
         init(_ value: Value) { self.value = value }
     }
 
-    private let place: Place
+    private let box: Box
 
-    package init(_ value: Value) { place = Place(value) }
+    package init(_ value: Value) { box = Box(value) }
 
-    package var value: Value { place.value }
+    package var value: Value { box.value }
 
-    package static func == (left: Self, right: Self) -> Bool { left.place === right.place }
+    package static func == (left: Self, right: Self) -> Bool { left.box === right.box }
 
-    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(place)) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(box)) }
 }

@@ -42,7 +42,7 @@ import Testing
             ("admin: \"${SOCKET}\"\nnmae: a", "FILE:2:1: unknown key 'nmae'"),
         ]
     )
-    func `a file that is wrong, or wants none, is an error with its place`(text: String, expected: String) throws {
+    func `a file that is wrong, or wants none, is an error with its position`(text: String, expected: String) throws {
         let said = try address(text)
         #expect(said.hasPrefix(expected), "\(said)")
         #expect(!said.contains("\n"), "\(said)")

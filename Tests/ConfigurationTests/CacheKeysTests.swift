@@ -54,8 +54,8 @@ import Testing
         ("{ set_cookie: keep }", "5:26", "strict, explicit, strip, skip"),
         ("{ cookies: all }", "5:23", "explicit, any, never"),
     ])
-    func conflicts(text: String, place: String, part: String) {
-        expectError("services:\n" + service("a", "cache: \(text)"), place, [part])
+    func conflicts(text: String, position: String, part: String) {
+        expectError("services:\n" + service("a", "cache: \(text)"), position, [part])
     }
 
     @Test func whatIsInheritedIsNoConflict() throws {

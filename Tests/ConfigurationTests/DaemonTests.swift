@@ -184,7 +184,9 @@ import Testing
         )
         let differences = RestartDifference.all(in: new, since: old)
         #expect(differences.map(\.key) == ["listen", "loops", "name", "cache.disk.path", "admin.listen"])
-        #expect(differences.map { "\($0.place.line):\($0.place.column)" } == ["2:1", "3:1", "1:1", "5:11", "6:10"])
+        #expect(
+            differences.map { "\($0.position.line):\($0.position.column)" } == ["2:1", "3:1", "1:1", "5:11", "6:10"]
+        )
         #expect(
             differences.first?.description
                 == "test.yaml:2:1: 'listen' cannot change from localhost:1 to localhost:2 while the daemon runs; restart it, or restore the old value"
@@ -203,13 +205,13 @@ import Testing
         )
     }
 
-    @Test func placesDoNotMakeConfigurationsDiffer() throws {
+    @Test func positionsDoNotMakeConfigurationsDiffer() throws {
         let text = "services:\n" + service("a")
         #expect(try load(text) == load("# comment\n\n" + text))
         #expect(try load(text) != load(text + "shutdown: 1s\n"))
     }
 
-    @Test("The store's folder is empty or has the daemon's mark; whatever else is there is an error with its place")
+    @Test("The store's folder is empty or has the daemon's mark; whatever else is there is an error with its position")
     func foldersOfTheStore() throws {
         let folder = try Folder()
         let text = "cache:\n  disk: { path: ./c }\nservices:\n" + service()

@@ -1,4 +1,4 @@
-// The table of keys is the one place that has defaults: what is resolved has those, and no other
+// The table of keys alone has defaults: what is resolved has those, and no other
 // is written in the sources.
 
 import Foundation

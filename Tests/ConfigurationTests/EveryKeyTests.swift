@@ -7,7 +7,7 @@ import Testing
 @testable import Configuration
 
 extension KeyCase {
-    /// A document that holds nothing but the way to one line `NAME: VALUE`, with the places of both.
+    /// A document that holds nothing but the way to one line `NAME: VALUE`, with the positions of both.
     func document(name: String, value: String) -> (text: String, key: String, value: String) {
         var lines: [String] = ["# first line", ""]
         var indent = ""

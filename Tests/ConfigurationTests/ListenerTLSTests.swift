@@ -78,7 +78,7 @@ import Testing
 
     @Test func `what cannot be used says why, and where`() throws {
         let folder = try Self.folder()
-        for (tls, place, parts) in [
+        for (tls, position, parts) in [
             ("{ certificate: ./server.pem }", "2:6", ["has no 'key'"]),
             ("{ key: ./server.key }", "2:6", ["has no 'certificate'"]),
             ("{}", "2:6", ["has no certificate"]),
@@ -98,7 +98,7 @@ import Testing
             ),
         ] as [(String, String, [String])] {
             let found = errors(Self.text(tls, folder))
-            #expect(found.first?.hasPrefix(place) == true, "\(tls): \(found)")
+            #expect(found.first?.hasPrefix(position) == true, "\(tls): \(found)")
             for part in parts { #expect(found.first?.contains(part) == true, "\(tls): \(found)") }
         }
         chmod(folder.path + "/server.key", 0o644)

@@ -76,11 +76,11 @@ import Testing
         #expect(loaded.services.map(\.name) == ["a", "more"])
         #expect(!loaded.shown().contains("x-"))
         expectError("x-a: 1\nx-a: 2\n", "2:1", ["duplicate key 'x-a'"])
-        for (text, place) in [
+        for (text, position) in [
             ("cache: { x-a: 1 }\n", "1:10"), ("defaults: { x-a: 1 }\n", "1:13"), ("X-a: 1\n", "1:1"),
             ("defaults: { headers: { x-api-key: 1 } }\n", "1:24"),
         ] {
-            expectError(text, place, ["unknown key '"])
+            expectError(text, position, ["unknown key '"])
         }
         expectError("limits: { x-a: 1 }\n", "1:11", ["stand at the top of a file, in a service or in an endpoint"])
         // Where the user chooses the keys, such a key is one of them.
@@ -119,17 +119,18 @@ import Testing
         ("listen: localhost:80\n\tname: x\n", "2:1"), ("limits:\n  head: 1KiB\n idle: 5s\n", "3:2"), ("a: *b\n", "1:4"),
         ("name: a\u{7}b\n", "1:8"),
     ])
-    func brokenYAML(_ text: String, _ place: String) {
+    func brokenYAML(_ text: String, _ position: String) {
         let found = errors(text).filter { !$0.contains("unknown key") }
         #expect(found.count == 1, "\(found)")
-        #expect(found.first?.hasPrefix(place + ": not YAML: ") == true, "\(found)")
+        #expect(found.first?.hasPrefix(position + ": not YAML: ") == true, "\(found)")
     }
 
     @Test("only one document would be read: a second one is an error where it begins")
     func twoDocuments() {
-        for (text, place) in [("---\nname: b\n---\nlisten: localhost:1\n", "3:1"), ("name: b\n--- # more\n", "2:1")] {
+        for (text, position) in [("---\nname: b\n---\nlisten: localhost:1\n", "3:1"), ("name: b\n--- # more\n", "2:1")]
+        {
             let found = errors(text)
-            #expect(found.count == 1 && found[0].hasPrefix(place + ": a second document begins here"), "\(found)")
+            #expect(found.count == 1 && found[0].hasPrefix(position + ": a second document begins here"), "\(found)")
             #expect(found[0].contains("name it under 'include'"), "\(found)")
         }
         #expect(errors("---\nlisten: localhost:80\n...\n").isEmpty)
@@ -143,11 +144,11 @@ import Testing
             ("services:\n  - name: a\n\t  base_url: http://b\n", "3:1"),
         ]
     )
-    func tabs(_ text: String, _ place: String) {
+    func tabs(_ text: String, _ position: String) {
         let found = errors(text)
         #expect(found.count == 1, "\(found)")
         #expect(
-            found.first == place + ": not YAML: a tab indents this line, and YAML takes none for that; use spaces",
+            found.first == position + ": not YAML: a tab indents this line, and YAML takes none for that; use spaces",
             "\(found)"
         )
     }
@@ -273,7 +274,7 @@ import Testing
             let lines = scalars.count { $0 == "\n" } + 2
             do { _ = try load(String(view)) } catch let failure as ConfigurationErrors {
                 #expect(!failure.errors.isEmpty)
-                #expect(failure.errors.allSatisfy { (1...lines).contains($0.place.line) && $0.place.column >= 1 })
+                #expect(failure.errors.allSatisfy { (1...lines).contains($0.position.line) && $0.position.column >= 1 })
             } catch { Issue.record("\(error)") }
         }
         for index in stride(from: 0, to: text.count, by: 11) {

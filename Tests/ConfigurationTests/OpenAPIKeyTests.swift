@@ -26,7 +26,7 @@ import Testing
         let parameters = formats.joined(separator: ", ")
         let loaded = try Self.load("openapi: 3.0.0\npaths: { /a: { get: { parameters: [\(parameters)] } } }\n")
         let warning = try #require(loaded.warnings.first)
-        #expect(loaded.warnings.count == 1 && (warning.place.line, warning.place.column) == (2, 81))
+        #expect(loaded.warnings.count == 1 && (warning.position.line, warning.position.column) == (2, 81))
         let start = "not all that the document under 'openapi' says of requests is checked; left out: the format f1 ("
         #expect(warning.message.hasPrefix(start), "\(warning.message)")
         #expect(warning.message.contains("shop.yaml#/paths/~1a/get/parameters/4/schema/format) and 2 more"))

@@ -40,7 +40,7 @@ import Testing
         #expect(endpoint.query.first { $0.name == "appid" }?.values == ["open"])
     }
 
-    @Test func whatIsWrongIsToldAtItsPlace() {
+    @Test func whatIsWrongIsToldAtItsPosition() {
         let text = "services:\n" + service("a")
         expectError(text + "    query: { k: { secret: true } }\n", "5:17", ["'services.query.k'", "needs 'value'"])
         expectError(text + "    query: { k: { value: 1, secert: true } }\n", "5:29", ["did you mean 'secret'?"])

@@ -190,9 +190,10 @@ import Testing
                 + more.map { "    " + $0 }
             return folder.errors(lines.joined(separator: "\n") + "\n").map { $0.replacing("main.yaml:", with: "") }
         }
-        func expect(_ found: [String], _ place: String, _ part: String, location: SourceLocation = #_sourceLocation) {
+        func expect(_ found: [String], _ position: String, _ part: String, location: SourceLocation = #_sourceLocation)
+        {
             #expect(found.count == 1, "\(found)", sourceLocation: location)
-            #expect(found.first?.hasPrefix(place + ": ") == true, "\(found)", sourceLocation: location)
+            #expect(found.first?.hasPrefix(position + ": ") == true, "\(found)", sourceLocation: location)
             #expect(found.first?.contains(part) == true, "\(found)", sourceLocation: location)
         }
         expect(found("{ enabled: true, files: demo }", endpoints), "6:15", "demo/user.json does not exist")

@@ -23,10 +23,10 @@ func errors(_ text: String, environment: [String: String] = [:]) -> [String] {
     }
 }
 
-/// Expects exactly one error, at a place, whose message contains every given text.
+/// Expects exactly one error, at a position, whose message contains every given text.
 func expectError(
     _ text: String,
-    _ place: String,
+    _ position: String,
     _ parts: [String],
     environment: [String: String] = [:],
     location: SourceLocation = #_sourceLocation
@@ -34,7 +34,7 @@ func expectError(
     let found = errors(text, environment: environment)
     #expect(found.count == 1, "\(found) in\n\(text)", sourceLocation: location)
     guard let first = found.first else { return }
-    #expect(first.hasPrefix(place + ": "), "expected \(place), got \(first)", sourceLocation: location)
+    #expect(first.hasPrefix(position + ": "), "expected \(position), got \(first)", sourceLocation: location)
     for part in parts { #expect(first.contains(part), "expected '\(part)' in \(first)", sourceLocation: location) }
 }
 

@@ -166,8 +166,8 @@ package enum KeyDocuments {
         if let rules = section.firstIndex(of: "rules") {
             document = document.setting((section[...rules] + ["name"])[...], to: "r")
         }
-        if let place = (section + [one.key.name]).firstIndex(of: "events") {
-            document = playing(document, section[..<place])
+        if let index = (section + [one.key.name]).firstIndex(of: "events") {
+            document = playing(document, section[..<index])
         }
         for (name, value) in companions[own] ?? companions[one.key.name] ?? [] {
             let levels = name.split(separator: "/").count { $0 == ".." }
@@ -221,8 +221,8 @@ package enum KeyDocuments {
             return before.setting(["groups", "calls"], to: "[\(calls)]")
                 .setting(["services", "endpoints", "path"], to: "/e/:id")
         }
-        if let place = way.firstIndex(of: "events"), let events = way.last.flatMap({ changedEvents[$0] }) {
-            return before.setting(way[...place], to: events)
+        if let index = way.firstIndex(of: "events"), let events = way.last.flatMap({ changedEvents[$0] }) {
+            return before.setting(way[...index], to: events)
         }
         // An answer has one content: the file that there is gives way.
         if way.prefix(3) == ["services", "endpoints", "demo"], way.count == 4, ["body", "json"].contains(way[3]) {
@@ -289,7 +289,7 @@ extension ValueKind {
         case .text(.mediaType), .text(.mediaRange): "image/png"
         case .text(.statuses): "2xx"
         case .text(.publicKeyPin): "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
-        case .text(.learnedPlace): "forward"
+        case .text(.learnedLabel): "forward"
         case .text(.factor): "x2"
         case .text: key.name == "profile" ? "3g" : "OTHER"
         case .path:

@@ -63,19 +63,19 @@ package struct Configuration: Sendable, Equatable {
     /// The files among ``files`` that answers are made of, such as demo files: a changed one is served without a
     /// reload.
     package var answerFiles: [String] = []
-    /// The warnings about settings that are valid but probably not intended, each with its place; not compared by `==`.
+    /// The warnings about settings that are valid but probably not intended, each with its position; not compared by `==`.
     package var warnings: [ConfigurationError] = []
-    /// The place of each key in the files; not compared by `==`.
+    /// The position of each key in the files; not compared by `==`.
     var origin = ConfigurationOrigin()
 
     /// The pseudonym in Via, Cache-Status and Proxy-Status, which no other daemon in a chain may have.
     package var name: String { givenName ?? DefaultName.made(listen: listen.map(\.address)) }
 
-    /// The name of forward mode among the places of learned latencies.
+    /// The name of forward mode among the labels of learned latencies.
     package static let forwardName = "forward"
 
-    /// The places whose latencies may be learned: services, `SERVICE/ENDPOINT`, and forward mode.
-    package var learnablePlaces: [String] {
+    /// The labels whose latencies may be learned: services, `SERVICE/ENDPOINT`, and forward mode.
+    package var learnableLabels: [String] {
         [Self.forwardName]
             + services.flatMap { service in
                 [service.name] + service.endpoints.map { "\(service.name)/\($0.name)" }
@@ -271,7 +271,7 @@ extension Resolver {
         result.tls = tls(reader, listen: result.listen)
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))
-        if let place = reader.place("forward"), !broken.contains(place) {
+        if let position = reader.position("forward"), !broken.contains(position) {
             check(resilience: reader.section("forward"), result.forward)
         }
         result.limits = limits(reader.section("limits"))
@@ -294,7 +294,7 @@ extension Resolver {
     mutating func learnedLatencies(_ reader: SectionReader) -> String? {
         guard let path = reader.text("learned_latencies") else { return nil }
         if let problem = FileChecks.canBeFile(path) {
-            fail(place(reader, "learned_latencies"), file: "'learned_latencies' \(problem)")
+            fail(position(reader, "learned_latencies"), file: "'learned_latencies' \(problem)")
         }
         return path
     }

@@ -114,13 +114,13 @@ extension ListenAddress {
     /// loopback.
     /// - Throws: `ConfigurationErrors` with the mistake.
     package static func admin(_ text: String) throws(ConfigurationErrors) -> ListenAddress {
-        let place = SourcePosition(file: "DRYDOCK_ADMIN", line: 1, column: 1)
+        let position = SourcePosition(file: "DRYDOCK_ADMIN", line: 1, column: 1)
         do throws(ScalarProblem) {
             let address = try Addresses.listen(text.hasPrefix("/") ? "unix:" + text : text)
             if address.isLoopback { return address }
             throw ScalarProblem("'\(text)' is not on loopback; write unix:/PATH, or 127.0.0.1:PORT")
         } catch {
-            throw ConfigurationErrors(errors: [ConfigurationError(place: place, message: error.message)])
+            throw ConfigurationErrors(errors: [ConfigurationError(position: position, message: error.message)])
         }
     }
 }

@@ -138,11 +138,11 @@ extension Resolver {
         var result = ForwardConfiguration(reader)
         let tls = reader.section("tls")
         if let ca = result.ca, let problem = FileChecks.readable(ca) {
-            fail(place(tls, "ca"), file: "'forward.tls.ca' \(problem)")
+            fail(position(tls, "ca"), file: "'forward.tls.ca' \(problem)")
         }
         let timeout = reader.section("timeout")
-        if let place = timeout.place("tunnel"), timeout.nanoseconds("tunnel") == 0 {
-            fail(place, "'forward.timeout.tunnel' is zero; write none for no timeout")
+        if let position = timeout.position("tunnel"), timeout.nanoseconds("tunnel") == 0 {
+            fail(position, "'forward.timeout.tunnel' is zero; write none for no timeout")
         }
         let cacheReader = reader.section("cache")
         result.cache = cache(cacheReader, own: cacheReader)
@@ -154,24 +154,24 @@ extension Resolver {
     /// Checks the keys for origins that fail.
     /// - Parameter reader: the section `forward`.
     mutating func check(resilience reader: SectionReader, _ forward: ForwardConfiguration) {
-        if forward.maxConcurrent == nil, let place = reader.place("max_queue") {
+        if forward.maxConcurrent == nil, let position = reader.position("max_queue") {
             fail(
-                place,
+                position,
                 "'forward.max_queue' needs 'forward.max_concurrent', which is not set; set it, or remove 'max_queue'"
             )
         }
-        if forward.breaker == nil, let place = reader.place("breaker"),
+        if forward.breaker == nil, let position = reader.position("breaker"),
             reader.section("breaker").entry("failures") == nil
         {
             fail(
-                place,
+                position,
                 "'forward.breaker' needs 'forward.breaker.failures', which is not set; set it, or remove 'breaker'"
             )
         }
         check(maxDelay: reader.section("retry"), forward.retry, label: "forward.retry")
         if reader.section("retry").texts("when").contains("content") {
             fail(
-                place(reader.section("retry"), "when"),
+                position(reader.section("retry"), "when"),
                 "'forward.retry.when' has content, but forward mode takes every body; remove content"
             )
         }

@@ -104,16 +104,16 @@ extension Resolver {
     mutating func groups(_ root: SectionReader, services: [ServiceConfiguration]) -> [GroupConfiguration] {
         var names: Set<String> = []
         return root.items("groups").compactMap { value in
-            guard case .section(let entries) = value.content, !broken.contains(value.place) else { return nil }
+            guard case .section(let entries) = value.content, !broken.contains(value.position) else { return nil }
             let reader = SectionReader(entries: entries, section: KeyTable.group)
             guard let name = reader.text("name") else { return nil }
             if !names.insert(name).inserted {
-                fail(place(reader, "name"), "'\(name)' is the name of an earlier group; choose another name")
+                fail(position(reader, "name"), "'\(name)' is the name of an earlier group; choose another name")
             }
             var result = GroupConfiguration(name: name, reader)
             result.schedule = schedule(reader, "groups[]")
-            if result.schedule == nil, reader.bool("at_start"), let place = reader.place("at_start") {
-                fail(place, "'groups[].at_start' is for groups on a schedule; add 'every', or remove it")
+            if result.schedule == nil, reader.bool("at_start"), let position = reader.position("at_start") {
+                fail(position, "'groups[].at_start' is for groups on a schedule; add 'every', or remove it")
             }
             var known: [String] = []
             for value in reader.items("calls") {
@@ -132,18 +132,20 @@ extension Resolver {
         _ known: [String]
     ) -> GroupCallConfiguration? {
         let section = KeyTable.group.key("calls")?.kind.section
-        guard case .section(let entries) = value.content, let section, !broken.contains(value.place) else { return nil }
+        guard case .section(let entries) = value.content, let section, !broken.contains(value.position) else {
+            return nil
+        }
         let reader = SectionReader(entries: entries, section: section)
         guard let name = reader.text("service") else { return nil }
         guard let service = services.first(where: { $0.name == name }) else {
             let nearest = Suggestions.nearest(to: name, among: services.map(\.name))
             fail(
-                place(reader, "service"),
+                position(reader, "service"),
                 "'groups[].calls[].service' names a service that does not exist: '\(name)'\(Self.hint(nearest))"
             )
             return nil
         }
-        guard let (method, path) = target(value.place, reader, service) else { return nil }
+        guard let (method, path) = target(value.position, reader, service) else { return nil }
         var call = GroupCallConfiguration(service: name, method: method, path: path)
         call.query = named(reader, "query")
         call.headers = named(reader, "headers")
@@ -152,37 +154,37 @@ extension Resolver {
             if case .leaf(let leaf) = entry.value.content { call.take[entry.key] = TakenPath(words: leaf.text) }
         }
         call.condition = condition(reader)
-        check(values: call, mode, known, value.place)
+        check(values: call, mode, known, value.position)
         return call
     }
 
     /// Resolves the method and the path of a call.
     private mutating func target(
-        _ place: SourcePosition,
+        _ position: SourcePosition,
         _ reader: SectionReader,
         _ service: ServiceConfiguration
     ) -> (method: String, path: PlaceholderText)? {
         let (path, name) = (reader.text("path"), reader.text("endpoint"))
         guard (path == nil) != (name == nil) else {
-            fail(place, "a call has either 'endpoint' or 'path'; give one of them")
+            fail(position, "a call has either 'endpoint' or 'path'; give one of them")
             return nil
         }
         if let path {
-            if let place = reader.place("params") {
-                fail(place, "'groups[].calls[].params' is for 'endpoint'; write the values into 'path'")
+            if let position = reader.position("params") {
+                fail(position, "'groups[].calls[].params' is for 'endpoint'; write the values into 'path'")
             }
             return (reader.text("method") ?? (reader.entry("body") == nil ? "GET" : "POST"), PlaceholderText(path))
         }
         guard let name, let endpoint = service.endpoints.first(where: { $0.name == name }) else {
             let nearest = Suggestions.nearest(to: name ?? "", among: service.endpoints.map(\.name))
             fail(
-                self.place(reader, "endpoint"),
+                self.position(reader, "endpoint"),
                 "service '\(service.name)' has no endpoint '\(name ?? "")'\(Self.hint(nearest))"
             )
             return nil
         }
-        if let place = reader.place("method") {
-            fail(place, "endpoint '\(name)' has a method of its own, \(endpoint.method); remove 'method'")
+        if let position = reader.position("method") {
+            fail(position, "endpoint '\(name)' has a method of its own, \(endpoint.method); remove 'method'")
         }
         var params = Dictionary(named(reader, "params").map { ($0.name, $0.value) }) { first, _ in first }
         var pieces: [PlaceholderText.Piece] = []
@@ -193,7 +195,7 @@ extension Resolver {
             case .parameter(let parameter):
                 guard let value = params.removeValue(forKey: parameter), !value.pieces.isEmpty else {
                     fail(
-                        self.place(reader, "endpoint"),
+                        self.position(reader, "endpoint"),
                         "the path of endpoint '\(name)' has the parameter '\(parameter)'; give it under 'params'"
                     )
                     return nil
@@ -204,14 +206,14 @@ extension Resolver {
                 }
             case .rest:
                 fail(
-                    self.place(reader, "endpoint"),
+                    self.position(reader, "endpoint"),
                     "the path of endpoint '\(name)' ends with '*'; give 'path' in place of 'endpoint'"
                 )
                 return nil
             }
         }
-        if let other = params.keys.min(), let place = reader.place("params") {
-            fail(place, "the path of endpoint '\(name)' has no parameter '\(other)'; remove it")
+        if let other = params.keys.min(), let position = reader.position("params") {
+            fail(position, "the path of endpoint '\(name)' has no parameter '\(other)'; remove it")
         }
         return (endpoint.method, PlaceholderText(pieces.isEmpty ? [.text("/")] : pieces))
     }
@@ -222,7 +224,7 @@ extension Resolver {
         guard let name = when.text("value") else { return nil }
         let (same, other) = (when.text("is"), when.text("is_not"))
         guard let text = same ?? other, same == nil || other == nil else {
-            fail(place(reader, "when"), "'groups[].calls[].when' has either 'is' or 'is_not'; give one of them")
+            fail(position(reader, "when"), "'groups[].calls[].when' has either 'is' or 'is_not'; give one of them")
             return nil
         }
         return ValueCondition(name: name, text: text, wantsEqual: same != nil)
@@ -233,19 +235,19 @@ extension Resolver {
         values call: GroupCallConfiguration,
         _ mode: GroupMode,
         _ known: [String],
-        _ place: SourcePosition
+        _ position: SourcePosition
     ) {
         let texts = [call.path] + (call.query + call.headers).map(\.value) + [call.body].compactMap { $0 }
         let used = texts.flatMap(\.names) + [call.condition?.name].compactMap { $0 }
         if mode == .concurrent, !used.isEmpty || !call.take.isEmpty {
             fail(
-                place,
+                position,
                 "the calls of a concurrent group begin together, so none can use a value of another; write mode: serial"
             )
         } else if let missing = used.first(where: { !known.contains($0) }) {
             let nearest = Suggestions.nearest(to: missing, among: known)
             fail(
-                place,
+                position,
                 "no earlier call takes a value '\(missing)'\(Self.hint(nearest)); add it to a 'take', or write $$( for a literal '$('"
             )
         }

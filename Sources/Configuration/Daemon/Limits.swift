@@ -104,14 +104,14 @@ extension Resolver {
         result.target = bounded(reader, "target", by: result.head, "head", of: "limits")
         result.responseLine = bounded(reader, "response_line", by: result.responseHead, "response_head", of: "limits")
         for key in ["head", "field", "target", "response_head", "response_line"] {
-            if let place = reader.place(key), let size = reader.bytes(key), size < 256 {
+            if let position = reader.position(key), let size = reader.bytes(key), size < 256 {
                 let what = key.hasPrefix("response") ? "response" : "request"
-                fail(place, "'limits.\(key)' is too small for any \(what); write 1KiB or more")
+                fail(position, "'limits.\(key)' is too small for any \(what); write 1KiB or more")
             }
         }
         for key in ["head_timeout", "idle"] {
-            if let place = reader.place(key), reader.nanoseconds(key) == 0 {
-                fail(place, "'limits.\(key)' is too short; write 1s or more")
+            if let position = reader.position(key), reader.nanoseconds(key) == 0 {
+                fail(position, "'limits.\(key)' is too short; write 1s or more")
             }
         }
         result.perClient = bounded(reader, "per_client", by: result.connections, "connections", of: "limits")

@@ -153,25 +153,25 @@ extension Resolver {
     /// - Returns: nil if no client speaks TLS.
     mutating func tls(_ reader: SectionReader, listen: [ListenPoint]) -> ListenerTLS? {
         let first = zip(listen, reader.items("listen")).first { $0.0.scheme != .http }
-        guard let place = reader.place("tls") else {
+        guard let position = reader.position("tls") else {
             if let (point, item) = first {
                 fail(
-                    item.place,
+                    item.position,
                     "\(point) speaks TLS, and 'tls' says with which certificate; write tls: local, or tls: { certificate: ./server.pem, key: ./server.key }"
                 )
             }
             return nil
         }
-        guard !broken.contains(place) else { return nil }
+        guard !broken.contains(position) else { return nil }
         var result = ListenerTLS()
         for value in reader.items("tls") {
-            guard case .section(let entries) = value.content, !broken.contains(value.place) else { continue }
-            tls(SectionReader(entries: entries, section: KeyTable.listenerTLS), value.place, &result)
+            guard case .section(let entries) = value.content, !broken.contains(value.position) else { continue }
+            tls(SectionReader(entries: entries, section: KeyTable.listenerTLS), value.position, &result)
         }
         if first == nil {
             warnings.append(
                 ConfigurationError(
-                    place: place,
+                    position: position,
                     message:
                         "'tls' is for addresses with TLS, and 'listen' has none; write listen: [localhost:8080, https://localhost:8443]"
                 )
@@ -180,31 +180,31 @@ extension Resolver {
         return result
     }
 
-    private mutating func tls(_ reader: SectionReader, _ place: SourcePosition, _ result: inout ListenerTLS) {
+    private mutating func tls(_ reader: SectionReader, _ position: SourcePosition, _ result: inout ListenerTLS) {
         let (certificate, key) = (reader.text("certificate"), reader.text("key"))
         if reader.entry("authority") != nil {
             for name in ["certificate", "key"] where reader.entry(name) != nil {
                 fail(
-                    self.place(reader, name),
+                    self.position(reader, name),
                     "'tls.\(name)' and 'authority: local' exclude each other; make them two entries of a list"
                 )
             }
-            if result.isLocal { fail(place, "'authority: local' is there twice; remove one") }
+            if result.isLocal { fail(position, "'authority: local' is there twice; remove one") }
             result.isLocal = true
         } else if let certificate, let key {
             if let files = checked(TLSFiles(certificate: certificate, key: key), reader) { result.files.append(files) }
         } else if certificate != nil || key != nil {
-            fail(place, "'tls' has no '\(key == nil ? "key" : "certificate")'; name its file")
+            fail(position, "'tls' has no '\(key == nil ? "key" : "certificate")'; name its file")
         } else if reader.entry("clients") == nil {
             fail(
-                place,
+                position,
                 "this entry of 'tls' has no certificate; write local, or { certificate: ./server.pem, key: ./server.key }"
             )
         }
         guard reader.entry("clients") != nil else { return }
         let clients = reader.section("clients")
         if result.clientAuthorities != nil {
-            fail(self.place(reader, "clients"), "'tls.clients' is there twice; remove one")
+            fail(self.position(reader, "clients"), "'tls.clients' is there twice; remove one")
         }
         result.clientAuthorities = authorities(clients)
         result.requiresClients = clients.bool("require")
@@ -216,22 +216,22 @@ extension Resolver {
         if let problem = FileChecks.openToAll(files.key) {
             let message = "'tls.key' \(problem.message)"
             if problem.isFixed {
-                warnings.append(ConfigurationError(place: place(reader, "key"), message: message))
+                warnings.append(ConfigurationError(position: position(reader, "key"), message: message))
             } else {
-                fail(place(reader, "key"), file: message)
+                fail(position(reader, "key"), file: message)
             }
         }
         do throws(CertificateError) {
             let identity = try files.identity()
             if let soon = ListenerTLS.expiry(of: identity.certificate, now: Int64(Date().timeIntervalSince1970)) {
                 warnings.append(
-                    ConfigurationError(place: place(reader, "certificate"), message: "'tls.certificate' \(soon)")
+                    ConfigurationError(position: position(reader, "certificate"), message: "'tls.certificate' \(soon)")
                 )
             }
             return files
         } catch {
             let key = error.isOfKey ? "key" : "certificate"
-            fail(place(reader, key), file: "'tls.\(key)' cannot be used: \(error)")
+            fail(position(reader, key), file: "'tls.\(key)' cannot be used: \(error)")
             return nil
         }
     }
@@ -242,7 +242,7 @@ extension Resolver {
             _ = try TLSFiles.certificates(path)
             return path
         } catch {
-            fail(place(reader, "ca"), file: "'tls.clients.ca' cannot be used: \(error)")
+            fail(position(reader, "ca"), file: "'tls.clients.ca' cannot be used: \(error)")
             return nil
         }
     }
@@ -252,7 +252,7 @@ extension Resolver {
         // A file that changes is taken up at once.
         demoFiles.append(path)
         guard let problem = FileChecks.readable(path, atMost: ListenerTLS.largestFile) else { return true }
-        fail(place(reader, key), file: "'\(key == "ca" ? "tls.clients.ca" : "tls.\(key)")' \(problem)")
+        fail(position(reader, key), file: "'\(key == "ca" ? "tls.clients.ca" : "tls.\(key)")' \(problem)")
         return false
     }
 }

@@ -53,27 +53,27 @@ extension Resolver {
     }
 
     mutating func admin(_ root: SectionReader, listen: [ListenAddress]) -> AdminConfiguration? {
-        guard let place = root.place("admin"), !broken.contains(place) else { return nil }
+        guard let position = root.position("admin"), !broken.contains(position) else { return nil }
         let reader = root.section("admin")
         let isNone = reader.leaf("listen")?.scalar == Scalar.none
         let result = AdminConfiguration(listen: addresses(reader.scalars("listen")), reader)
         for (item, address) in zip(reader.items("listen"), result.listen) {
             if !address.isLoopback {
                 fail(
-                    item.place,
+                    item.position,
                     "the admin API has no password, so it listens on a unix socket or on loopback only; write unix:/run/drydock/admin.sock"
                 )
             }
             if listen.contains(where: { $0.meets(address) }) {
-                fail(item.place, "\(address) is also in 'listen'; the admin API needs its own address")
+                fail(item.position, "\(address) is also in 'listen'; the admin API needs its own address")
             }
         }
         if result.listen.isEmpty, !isNone {
-            fail(place, "'admin.listen' is an empty list; name an address, or write admin: none")
+            fail(position, "'admin.listen' is an empty list; name an address, or write admin: none")
         }
         for key in ["mode", "group"] where !result.listen.contains(where: \.isUnix) {
-            if let place = reader.place(key) {
-                fail(place, "'admin.\(key)' is for unix sockets, and there is none under 'admin.listen'; remove it")
+            if let position = reader.position(key) {
+                fail(position, "'admin.\(key)' is for unix sockets, and there is none under 'admin.listen'; remove it")
             }
         }
         return result
@@ -81,11 +81,11 @@ extension Resolver {
 
     mutating func checkListeners(_ reader: SectionReader, _ result: Configuration) {
         let items = reader.items("listen")
-        if let place = reader.place("listen"), items.isEmpty, !broken.contains(place) {
-            fail(place, "'listen' is an empty list; name an address such as localhost:8080")
+        if let position = reader.position("listen"), items.isEmpty, !broken.contains(position) {
+            fail(position, "'listen' is an empty list; name an address such as localhost:8080")
         }
-        if let place = reader.place("clients"), result.clients.isEmpty, !broken.contains(place) {
-            fail(place, "'clients' is an empty list, so no client could connect; write [loopback]")
+        if let position = reader.position("clients"), result.clients.isEmpty, !broken.contains(position) {
+            fail(position, "'clients' is an empty list, so no client could connect; write [loopback]")
         }
         for (index, item) in zip(result.listen.indices, items) {
             let address = result.listen[index]
@@ -93,7 +93,7 @@ extension Resolver {
                 continue
             }
             let also = earlier == address ? "" : ", by \(earlier) too"
-            fail(item.place, "\(address) is listed twice\(also); remove one")
+            fail(item.position, "\(address) is listed twice\(also); remove one")
         }
         guard reader.entry("clients") == nil, let index = result.listen.firstIndex(where: { !$0.address.isLoopback })
         else {
@@ -102,15 +102,15 @@ extension Resolver {
         guard result.forward.enabled else {
             warnings.append(
                 ConfigurationError(
-                    place: items[index].place,
+                    position: items[index].position,
                     message: Self.onlyThisMachine(result.listen[index].address)
                 )
             )
             return
         }
-        let place = reader.section("forward").place("enabled") ?? items[index].place
+        let position = reader.section("forward").position("enabled") ?? items[index].position
         fail(
-            place,
+            position,
             "forward mode on \(result.listen[index]) would be open to the whole network; say who may connect (clients: [192.168.0.0/16]), or write forward: { enabled: false }"
         )
     }

@@ -95,7 +95,7 @@ extension Resolver {
     mutating func log(_ reader: SectionReader) -> LogConfiguration {
         let result = LogConfiguration(reader)
         if case .file(let path) = result.access, let problem = FileChecks.canBeFile(path) {
-            fail(place(reader, "access"), file: "'log.access' \(problem)")
+            fail(position(reader, "access"), file: "'log.access' \(problem)")
         }
         return result
     }
@@ -153,8 +153,10 @@ extension JournalConfiguration {
 extension Resolver {
     mutating func journal(_ reader: SectionReader) -> JournalConfiguration {
         let result = JournalConfiguration(reader)
-        if let bodies = result.bodies, bodies > JournalConfiguration.longestBody, let place = reader.place("bodies") {
-            fail(place, "'journal.bodies' is more than the journal takes of one body; write 64KiB or less, or off")
+        if let bodies = result.bodies, bodies > JournalConfiguration.longestBody,
+            let position = reader.position("bodies")
+        {
+            fail(position, "'journal.bodies' is more than the journal takes of one body; write 64KiB or less, or off")
         }
         return result
     }

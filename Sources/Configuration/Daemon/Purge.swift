@@ -61,7 +61,7 @@ extension Resolver {
     /// - Parameter services: the names of all services.
     mutating func purges(_ root: SectionReader, services: [String]) -> [PurgeConfiguration] {
         root.items("purge").compactMap { value in
-            guard case .section(let entries) = value.content, !broken.contains(value.place) else { return nil }
+            guard case .section(let entries) = value.content, !broken.contains(value.position) else { return nil }
             let reader = SectionReader(entries: entries, section: KeyTable.purge)
             guard let schedule = schedule(reader, "purge[]") else { return nil }
             var result = PurgeConfiguration(schedule: schedule, reader)
@@ -73,12 +73,15 @@ extension Resolver {
             if let name = result.service, !services.contains(name) {
                 let nearest = Suggestions.nearest(to: name, among: services).map { "; did you mean '\($0)'?" } ?? ""
                 fail(
-                    place(reader, "service"),
+                    position(reader, "service"),
                     "'purge[].service' names a service that does not exist: '\(name)'\(nearest)"
                 )
             }
             if ["older_than", "tag", "prefix", "glob"].allSatisfy({ reader.entry($0) == nil }) {
-                fail(value.place, "this entry of 'purge' purges nothing; give 'older_than', 'tag', 'prefix' or 'glob'")
+                fail(
+                    value.position,
+                    "this entry of 'purge' purges nothing; give 'older_than', 'tag', 'prefix' or 'glob'"
+                )
             }
             return result
         }
@@ -87,7 +90,7 @@ extension Resolver {
     private mutating func text(_ reader: SectionReader, _ key: String) -> String? {
         guard let text = reader.text(key) else { return nil }
         if text.isEmpty {
-            fail(place(reader, key), "'purge[].\(key)' is empty and would match everything; leave it out")
+            fail(position(reader, key), "'purge[].\(key)' is empty and would match everything; leave it out")
         }
         return text
     }

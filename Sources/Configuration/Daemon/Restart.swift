@@ -6,21 +6,21 @@ import EventLoop
 package struct RestartDifference: Sendable, Equatable, CustomStringConvertible {
     /// The dotted key, such as `listen` or `cache.disk.path`.
     package let key: String
-    /// The place of the key in the new configuration; of the nearest section, or of the file's beginning, if the key is
+    /// The position of the key in the new configuration; of the nearest section, or of the file's beginning, if the key is
     /// absent.
-    package let place: SourcePosition
+    package let position: SourcePosition
     package let old: String
     package let new: String
     /// The key, or the section around it, that the running configuration's file has and the new one lacks; nil if there
     /// is none.
     package let gone: String?
 
-    /// The message with its place: `FILE:LINE:COL: message`.
+    /// The message with its position: `FILE:LINE:COL: message`.
     package var description: String {
         let change = "cannot change from \(old) to \(new) while the daemon runs"
-        guard let gone else { return "\(place): '\(key)' \(change); restart it, or restore the old value" }
+        guard let gone else { return "\(position): '\(key)' \(change); restart it, or restore the old value" }
         let subject = gone == key ? "" : "'\(key)' "
-        return "\(place): '\(gone)' is gone from the file, but \(subject)\(change); restart it, or restore '\(gone)'"
+        return "\(position): '\(gone)' is gone from the file, but \(subject)\(change); restart it, or restore '\(gone)'"
     }
 }
 
@@ -58,15 +58,21 @@ extension RestartDifference {
             if before == now { return nil }
             let gone = old.origin.firstPart(of: key, notIn: new.origin)
             if let gone, !told.insert(gone).inserted { return nil }
-            return RestartDifference(key: key, place: new.origin.place(of: key), old: before, new: now, gone: gone)
+            return RestartDifference(
+                key: key,
+                position: new.origin.position(of: key),
+                old: before,
+                new: now,
+                gone: gone
+            )
         }
     }
 }
 
 extension ConfigurationOrigin {
-    /// The place of a dotted key, of the section nearest to it, or of the file's beginning.
-    func place(of key: String) -> SourcePosition {
-        path(to: key).last?.place ?? SourcePosition(file: file, line: 1, column: 1)
+    /// The position of a dotted key, of the section nearest to it, or of the file's beginning.
+    func position(of key: String) -> SourcePosition {
+        path(to: key).last?.position ?? SourcePosition(file: file, line: 1, column: 1)
     }
 
     /// The first part of a dotted key that exists here and not in `other`: the key itself, or a missing section.

@@ -122,7 +122,7 @@ extension Resolver {
         var tier = DiskTierConfiguration(path: path, disk)
         tier.maxObject = bounded(disk, "max_object", by: tier.size, "size", of: "cache.disk")
         if let problem = FileChecks.canHoldStore(path) {
-            fail(disk.place("path") ?? place(reader, "disk"), file: "'cache.disk.path' \(problem)")
+            fail(disk.position("path") ?? position(reader, "disk"), file: "'cache.disk.path' \(problem)")
         }
         result.disk = tier
         return result

@@ -18,10 +18,10 @@ package enum URLConfiguration {
         clients: [String] = [],
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ConfigurationErrors) -> Configuration {
-        func place(_ message: String) -> ConfigurationError {
-            ConfigurationError(place: SourcePosition(file: "URL", line: 1, column: 1), message: message)
+        func problem(_ message: String) -> ConfigurationError {
+            ConfigurationError(position: SourcePosition(file: "URL", line: 1, column: 1), message: message)
         }
-        func fail(_ message: String) -> ConfigurationErrors { ConfigurationErrors(errors: [place(message)]) }
+        func fail(_ message: String) -> ConfigurationErrors { ConfigurationErrors(errors: [problem(message)]) }
         let found: OriginURL?
         do { found = try Addresses.origin(url) } catch { throw fail(error.message) }
         guard let origin = found else {
@@ -56,7 +56,7 @@ package enum URLConfiguration {
             result.forward.enabled = false
             if clients.isEmpty {
                 result.warnings.append(
-                    place(
+                    problem(
                         "other machines can connect to \(open), and each gets a 403; name who may connect, such as --clients 192.168.0.0/16 or --clients any"
                     )
                 )

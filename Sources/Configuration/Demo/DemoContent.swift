@@ -22,7 +22,7 @@ extension Resolver {
         let named = ["file", "body", "json", "crud", "events"].filter { reader.entry($0) != nil }
         if named.count > 1 {
             fail(
-                place(reader, named[1]),
+                position(reader, named[1]),
                 "'\(label).\(named[0])' and '\(label).\(named[1])' exclude each other; keep one of them"
             )
             return true
@@ -35,7 +35,7 @@ extension Resolver {
         guard let key = named.first else { return false }
         if Self.bodilessStatuses.contains(answer.status) {
             fail(
-                place(reader, key),
+                position(reader, key),
                 "an answer with status \(answer.status) has no body (RFC 9110); remove '\(label).\(key)', or change the status"
             )
         }
@@ -55,24 +55,24 @@ extension Resolver {
         do throws(CollectionFileError) {
             _ = try DemoCollection(loaded, idName: result.id)
         } catch {
-            fail(place(reader, "file"), file: "the file \(file) is no collection: \(error)")
+            fail(position(reader, "file"), file: "the file \(file) is no collection: \(error)")
         }
         return result
     }
 
-    /// Reports the first mistake of a template, with its place in the file if the template is one.
+    /// Reports the first mistake of a template, with its position in the file if the template is one.
     mutating func checkTemplate(_ reader: SectionReader, _ answer: DemoAnswerConfiguration, of label: String) {
         guard let source = DemoTemplate.source(of: answer) else { return }
         do throws(TemplateError) {
             _ = try DemoTemplate(source, escaping: .none)
         } catch {
             if let file = answer.file {
-                let place = SourcePosition(file: file, line: error.line, column: error.column)
-                fail(place, file: "the template is wrong: \(error.message)")
+                let position = SourcePosition(file: file, line: error.line, column: error.column)
+                fail(position, file: "the template is wrong: \(error.message)")
                 return
             }
             let key = reader.entry("json") == nil ? "body" : "json"
-            fail(place(reader, key), "the template of '\(label).\(key)' is wrong at \(error)")
+            fail(position(reader, key), "the template of '\(label).\(key)' is wrong at \(error)")
         }
     }
 }
@@ -108,7 +108,7 @@ extension Resolver {
                     let begin = text.firstRange(of: "{{"), text[begin.upperBound...].contains("}}")
                 else { continue }
                 fail(
-                    value.place,
+                    value.position,
                     "'\(label).headers.\(entry.key)' looks like a template, and fields are sent as they stand;"
                         + " write the value itself, or a rule for each value"
                 )
@@ -127,11 +127,11 @@ extension Resolver {
         guard case .section(let entries) = value.content else { return }
         let reader = SectionReader(entries: entries, section: section)
         for key in ["is", "one_of"] {
-            guard let place = reader.place(key) else { continue }
+            guard let position = reader.position(key) else { continue }
             let texts = key == "is" ? reader.text(key).map { [$0] } ?? [] : reader.texts(key)
             guard let path = texts.first(where: PathShape.looksLikePattern) else { continue }
             fail(
-                place,
+                position,
                 "'demo.rules[].when.path' '\(path)' looks like a pattern, and is compared as it stands;"
                     + " write { matches: '\(PathShape.expression(path))' }, or an endpoint with a path of parameters"
             )

@@ -16,17 +16,17 @@ extension Resolver {
         in demo: DemoRuleConfiguration
     ) -> [DemoRuleConfiguration] {
         var rules: [DemoRuleConfiguration] = []
-        for value in reader.items("rules") where !broken.contains(value.place) {
+        for value in reader.items("rules") where !broken.contains(value.position) {
             guard case .section(let entries) = value.content else { continue }
             let reader = SectionReader(entries: entries, section: KeyTable.demoRule)
             guard let name = reader.text("name") else { continue }
-            let place = place(reader, "name")
+            let position = position(reader, "name")
             if rules.contains(where: { $0.name == name }) {
-                fail(place, "'\(name)' is the name of an earlier rule; choose another name")
+                fail(position, "'\(name)' is the name of an earlier rule; choose another name")
             }
             if let earlier = rules.last, earlier.isUnconditional {
                 fail(
-                    place,
+                    position,
                     "the rule '\(earlier.name ?? "")' answers every request, so that '\(name)' never answers; move '\(name)' before it, or give '\(earlier.name ?? "")' a 'when'"
                 )
             }
@@ -47,7 +47,7 @@ extension Resolver {
     }
 
     private mutating func condition(_ rule: SectionReader, parameters: [String]) -> RequestCondition? {
-        guard let place = rule.place("when") else { return nil }
+        guard let position = rule.position("when") else { return nil }
         let reader = rule.section("when")
         let condition = RequestCondition(reader)
         checkPath(reader)
@@ -56,20 +56,20 @@ extension Resolver {
         }
         guard !condition.clauses.isEmpty else {
             fail(
-                place,
+                position,
                 "'demo.rules[].when' is empty; say what the rule is for, or remove it for a rule that answers everything"
             )
             return nil
         }
         for case .method(let methods) in condition.clauses {
-            if let method = methods.first(where: { $0 != $0.uppercased() }), let place = reader.place("method") {
-                fail(place, "methods are in upper case; write \(method.uppercased())")
+            if let method = methods.first(where: { $0 != $0.uppercased() }), let position = reader.position("method") {
+                fail(position, "methods are in upper case; write \(method.uppercased())")
             }
         }
         for entry in reader.map("params") where !parameters.contains(entry.key) {
             let near = Suggestions.nearest(to: entry.key, among: parameters).map { "did you mean '\($0)'?" }
             let known = parameters.isEmpty ? "it has none" : "it has \(parameters.joined(separator: ", "))"
-            fail(entry.place, "the endpoint's path has no parameter '\(entry.key)'; \(near ?? known)")
+            fail(entry.position, "the endpoint's path has no parameter '\(entry.key)'; \(near ?? known)")
         }
         return condition
     }
@@ -88,15 +88,17 @@ extension Resolver {
         let statuses = reader.map("status")
         let kinds = ["sequence", "answers"].filter { reader.entry($0) != nil } + (statuses.isEmpty ? [] : ["status"])
         if kinds.count > 1 {
-            fail(place(reader, kinds[1]), "'\(kinds[0])' and '\(kinds[1])' both say which answer comes; remove one")
+            fail(position(reader, kinds[1]), "'\(kinds[0])' and '\(kinds[1])' both say which answer comes; remove one")
             return .one
         }
-        guard let kind = kinds.first, let place = reader.place(kind), !broken.contains(place) else { return .one }
+        guard let kind = kinds.first, let position = reader.position(kind), !broken.contains(position) else {
+            return .one
+        }
         switch kind {
         case "sequence":
             let answers = sections(reader, kind, KeyTable.step).map { answer($0, folder, of: "demo.sequence[]") }
             guard !answers.isEmpty else {
-                fail(place, "'\(kind)' is an empty list; write answers, or remove it")
+                fail(position, "'\(kind)' is an empty list; write answers, or remove it")
                 return .one
             }
             return .sequence(answers, after: reader.choice(always: "after"))
@@ -107,7 +109,7 @@ extension Resolver {
                     answer: answer(reader, folder, of: "demo.answers[]")
                 )
             }
-            return weighted(answers, kind, place)
+            return weighted(answers, kind, position)
         default:
             let answers = statuses.compactMap { entry -> WeightedAnswerConfiguration? in
                 guard let status = Int(entry.key), case .leaf(let leaf) = entry.value.content,
@@ -116,7 +118,7 @@ extension Resolver {
                 let answer = DemoAnswerConfiguration(status: status, isTemplate: false)
                 return WeightedAnswerConfiguration(share: share, answer: answer)
             }
-            return weighted(answers, kind, place)
+            return weighted(answers, kind, position)
         }
     }
 
@@ -127,19 +129,19 @@ extension Resolver {
     mutating func check(after own: SectionReader, _ reader: SectionReader) {
         // A configuration that was written by `config show` has the default of `after` everywhere.
         let end: SequenceEnd = own.choice(always: "after")
-        guard let place = own.place("after"), end != .last, reader.entry("sequence") == nil else { return }
-        fail(place, "'after' says what follows a 'sequence'; write one, or remove it")
+        guard let position = own.position("after"), end != .last, reader.entry("sequence") == nil else { return }
+        fail(position, "'after' says what follows a 'sequence'; write one, or remove it")
     }
 
     private mutating func weighted(
         _ answers: [WeightedAnswerConfiguration],
         _ key: String,
-        _ place: SourcePosition
+        _ position: SourcePosition
     ) -> DemoChoiceConfiguration {
         // The shares are added in millionths of a percent, so that fractions add up exactly.
         let sum = answers.reduce(0) { $0 + Int(($1.share * 1e8).rounded()) }
         guard sum == 100_000_000 else {
-            fail(place, "the weights under '\(key)' add up to \(Self.percent(sum)), not to 100%; correct them")
+            fail(position, "the weights under '\(key)' add up to \(Self.percent(sum)), not to 100%; correct them")
             return .one
         }
         return .weighted(answers)
@@ -166,8 +168,8 @@ extension Resolver {
         var answer = DemoAnswerConfiguration(reader)
         answer.headers = reader.headerValues("headers")
         checkFields(reader, of: label)
-        if !content(reader, folder, of: label, into: &answer), let place = reader.place("template") {
-            fail(place, "'\(label).template' needs a content beside it; write file, body or json, or remove it")
+        if !content(reader, folder, of: label, into: &answer), let position = reader.position("template") {
+            fail(position, "'\(label).template' needs a content beside it; write file, body or json, or remove it")
         }
         return answer
     }
@@ -176,14 +178,14 @@ extension Resolver {
     /// - Parameter reader: one of `demo.rules`.
     mutating func check(gate reader: SectionReader, _ gate: RuleGate?) {
         let section = reader.section("outage")
-        guard let place = reader.place("outage"), !broken.contains(place) else { return }
+        guard let position = reader.position("outage"), !broken.contains(position) else { return }
         guard let outage = gate?.outage else {
-            fail(place, "'outage' is empty; say when the rule answers, such as { after: 30s, for: 10s }")
+            fail(position, "'outage' is empty; say when the rule answers, such as { after: 30s, for: 10s }")
             return
         }
-        guard let every = outage.every, let place = section.place("every") else { return }
+        guard let every = outage.every, let position = section.position("every") else { return }
         if outage.duration.map({ $0 >= every }) ?? true {
-            fail(place, "'outage.every' needs a shorter 'outage.for'; otherwise one window never ends")
+            fail(position, "'outage.every' needs a shorter 'outage.for'; otherwise one window never ends")
         }
     }
 }

@@ -68,7 +68,7 @@ package struct DemoSetting: Sendable, Equatable {
     /// The reason why the setting does not fit this configuration, and the correct form; nil if it fits.
     package func problem(with configuration: Configuration) -> String? {
         if case .latency(let policy) = value, case .learned(let learned) = policy.shape, let source = learned.source {
-            return Resolver.problem(ofLearned: source, among: configuration.learnablePlaces).map { "latency \($0)" }
+            return Resolver.problem(ofLearned: source, among: configuration.learnableLabels).map { "latency \($0)" }
         }
         let profiles = configuration.faultProfiles
         guard case .faults(let name?) = value, profiles[name] == nil else { return nil }

@@ -48,10 +48,10 @@ extension Resolver {
     /// Reads and checks the events of an answer.
     /// - Parameter owner: a section `demo`, or one of its rules.
     mutating func events(_ owner: SectionReader, _ folder: DemoFolder) -> EventsConfiguration? {
-        guard let place = owner.place("events"), !broken.contains(place) else { return nil }
+        guard let position = owner.position("events"), !broken.contains(position) else { return nil }
         let reader = owner.section("events")
         guard (reader.entry("list") == nil) != (reader.entry("file") == nil) else {
-            fail(place, "'demo.events' takes a list or a file, and one of them; write the one that is meant")
+            fail(position, "'demo.events' takes a list or a file, and one of them; write the one that is meant")
             return nil
         }
         var result = EventsConfiguration(
@@ -63,23 +63,26 @@ extension Resolver {
             // A file that cannot be read has been reported already.
             if let loaded = try? DemoFile.load(path: file), DemoEvents.events(in: loaded.bytes).isEmpty {
                 fail(
-                    self.place(reader, "file"),
+                    self.position(reader, "file"),
                     file:
                         "the file \(file) has no event; write lines such as 'data: hello', and an empty line behind each event"
                 )
             }
             return result
         }
-        for value in reader.items("list") where !broken.contains(value.place) {
+        for value in reader.items("list") where !broken.contains(value.position) {
             guard case .section(let entries) = value.content else { continue }
             let reader = SectionReader(entries: entries, section: KeyTable.event)
             let event = DemoEvents.Event(reader)
             if event.data == nil, event.retry == nil {
-                fail(value.place, "an event of 'demo.events' has no data, so that no client tells of it; write 'data'")
+                fail(
+                    value.position,
+                    "an event of 'demo.events' has no data, so that no client tells of it; write 'data'"
+                )
             }
             result.list.append(event)
         }
-        if reader.items("list").isEmpty { fail(place, "'demo.events' is an empty list; write events, or remove it") }
+        if reader.items("list").isEmpty { fail(position, "'demo.events' is an empty list; write events, or remove it") }
         return result
     }
 }

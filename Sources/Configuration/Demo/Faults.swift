@@ -64,7 +64,7 @@ extension KeyTable {
         keys: [
             KeyDescriptor(
                 "of",
-                .text(.learnedPlace),
+                .text(.learnedLabel),
                 "The service, or SERVICE/ENDPOINT, whose origin is meant; without it, that of the place where this stands.",
                 inherited: .endpoints
             ),
@@ -261,42 +261,45 @@ extension SectionReader {
 extension Resolver {
     /// Reads and checks the latency in a section; nil if it has none.
     mutating func latency(_ reader: SectionReader, label: String) -> LatencyPolicy? {
-        guard let place = reader.place("latency"), !broken.contains(place) else { return nil }
+        guard let position = reader.position("latency"), !broken.contains(position) else { return nil }
         let inner = reader.section("latency")
         let all = inner.latencies
         guard all.count == 1, let policy = all.first else {
-            fail(place, "'\(label)' takes one of range, normal, lognormal, percentiles and learned; write one of them")
+            fail(
+                position,
+                "'\(label)' takes one of range, normal, lognormal, percentiles and learned; write one of them"
+            )
             return nil
         }
-        if let problem = Units.problem(of: policy.shape) { fail(place, "'\(label)' \(problem)") }
+        if let problem = Units.problem(of: policy.shape) { fail(position, "'\(label)' \(problem)") }
         if case .learned(let learned) = policy.shape, let source = learned.source,
-            let problem = Self.problem(ofLearned: source, among: learnablePlaces)
+            let problem = Self.problem(ofLearned: source, among: learnableLabels)
         {
-            fail(place, "'\(label)' \(problem)")
+            fail(position, "'\(label)' \(problem)")
         }
         return LatencyPolicy(inner)
     }
 
-    /// The reason why the latencies of a place cannot be learned, with the correct name; nil if they can.
-    /// - Parameter places: the names of services, and of endpoints as `SERVICE/ENDPOINT`.
-    static func problem(ofLearned source: String, among places: [String]) -> String? {
-        if places.contains(source) { return nil }
-        let near = Suggestions.nearest(to: source, among: places).map { "did you mean '\($0)'?" }
+    /// The reason why the latencies of a label cannot be learned, with the correct name; nil if they can.
+    /// - Parameter labels: the names of services, and of endpoints as `SERVICE/ENDPOINT`.
+    static func problem(ofLearned source: String, among labels: [String]) -> String? {
+        if labels.contains(source) { return nil }
+        let near = Suggestions.nearest(to: source, among: labels).map { "did you mean '\($0)'?" }
         let what = source.contains("/") ? "endpoint" : "service"
         return "learns of '\(source)', but there is no such \(what); \(near ?? "write SERVICE or SERVICE/ENDPOINT")"
     }
 
     /// The names of all services and endpoints, and of forward mode.
-    private var learnablePlaces: [String] {
-        services.reduce(into: [Configuration.forwardName]) { places, service in
+    private var learnableLabels: [String] {
+        services.reduce(into: [Configuration.forwardName]) { labels, service in
             guard case .section(let entries) = service.content else { return }
             let reader = SectionReader(entries: entries, section: KeyTable.service)
             guard let name = reader.text("name") else { return }
-            places.append(name)
+            labels.append(name)
             for endpoint in reader.items("endpoints") {
                 guard case .section(let entries) = endpoint.content else { continue }
                 let inner = SectionReader(entries: entries, section: KeyTable.service).text("name")
-                if let inner { places.append("\(name)/\(inner)") }
+                if let inner { labels.append("\(name)/\(inner)") }
             }
         }
     }
@@ -316,28 +319,28 @@ extension Resolver {
 
     private mutating func rules(_ values: [Value], isProfile: Bool) -> [FaultPolicy] {
         var result: [FaultPolicy] = []
-        for value in values where !broken.contains(value.place) {
+        for value in values where !broken.contains(value.position) {
             guard case .section(let entries) = value.content else { continue }
             let reader = SectionReader(entries: entries, section: KeyTable.fault)
             guard let name = reader.text("profile") else {
-                if let rule = rule(reader, value.place) { result.append(rule) }
+                if let rule = rule(reader, value.position) { result.append(rule) }
                 continue
             }
-            let place = place(reader, "profile")
+            let position = position(reader, "profile")
             if entries.count > 1 {
                 fail(
-                    place,
+                    position,
                     "'profile' stands for rules of its own; remove the keys beside it, or write a rule without it"
                 )
             } else if isProfile {
-                fail(place, "a profile has rules, and no other profile; write the rules of '\(name)' here")
+                fail(position, "a profile has rules, and no other profile; write the rules of '\(name)' here")
             } else if let rules = faultProfiles[name] {
                 result += rules
             } else {
                 let near = Suggestions.nearest(to: name, among: faultProfiles.keys.sorted())
                 let known = faultProfiles.keys.sorted().joined(separator: ", ")
                 let help = near.map { "did you mean '\($0)'?" } ?? "there are \(known)"
-                fail(place, "there is no fault profile '\(name)'; \(help)")
+                fail(position, "there is no fault profile '\(name)'; \(help)")
             }
         }
         return Self.named(result)
@@ -355,7 +358,7 @@ extension Resolver {
         }
     }
 
-    private mutating func rule(_ reader: SectionReader, _ place: SourcePosition) -> FaultPolicy? {
+    private mutating func rule(_ reader: SectionReader, _ position: SourcePosition) -> FaultPolicy? {
         var rule = FaultPolicy(name: "")
         rule.latency = latency(reader, label: "faults.latency")
         rule.status = reader.int("status")
@@ -363,7 +366,7 @@ extension Resolver {
         rule.file = reader.text("file")
         if let file = rule.file {
             if let problem = FileChecks.readable(file, atMost: FileChecks.largestDemoFile) {
-                fail(self.place(reader, "file"), file: "'faults.file' \(problem)")
+                fail(self.position(reader, "file"), file: "'faults.file' \(problem)")
             }
             demoFiles.append(file)
         }
@@ -378,25 +381,25 @@ extension Resolver {
         rule.seed = UInt64(reader.int("random_seed") ?? 0)
         rule.name = reader.text("name") ?? rule.deed
         for key in ["retry_after", "file"] where rule.status == nil {
-            guard let place = reader.place(key) else { continue }
-            fail(place, "'faults.\(key)' needs 'faults.status', which is not set; set it, or remove '\(key)'")
+            guard let position = reader.position(key) else { continue }
+            fail(position, "'faults.\(key)' needs 'faults.status', which is not set; set it, or remove '\(key)'")
         }
-        if let status = rule.status, [204, 205, 304].contains(status), let place = reader.place("file") {
+        if let status = rule.status, [204, 205, 304].contains(status), let position = reader.position("file") {
             fail(
-                place,
+                position,
                 "an answer with status \(status) has no body (RFC 9110); remove 'faults.file', or change the status"
             )
         }
-        if let place = reader.place("origin"), !rule.leavesNothing || !rule.points.contains(.miss) {
+        if let position = reader.position("origin"), !rule.leavesNothing || !rule.points.contains(.miss) {
             fail(
-                place,
+                position,
                 "'faults.origin' is for rules with 'at: miss' or without 'at' that leave nothing of an answer: with status,"
                     + " or with fault reset (without after), empty or garbage; remove it, or change the rule"
             )
         }
         let deeds = ["latency", "status", "fault", "pace", "dribble"]
         guard deeds.contains(where: { reader.entry($0) != nil }) else {
-            fail(place, "a rule of 'faults' does nothing; write latency, status, fault, pace or dribble")
+            fail(position, "a rule of 'faults' does nothing; write latency, status, fault, pace or dribble")
             return nil
         }
         return rule
@@ -404,8 +407,8 @@ extension Resolver {
 
     private mutating func pace(_ reader: SectionReader) -> Pace? {
         let dribble = reader.section("dribble")
-        if let place = reader.place("dribble"), reader.entry("pace") != nil {
-            fail(place, "'faults' takes pace or dribble, not both; remove one")
+        if let position = reader.position("dribble"), reader.entry("pace") != nil {
+            fail(position, "'faults' takes pace or dribble, not both; remove one")
         }
         if let rate = reader.bytes("pace") { return .rate(rate) }
         guard let chunks = dribble.int("chunks"), let over = dribble.nanoseconds("over") else { return nil }
@@ -413,12 +416,12 @@ extension Resolver {
     }
 
     private mutating func wireFault(_ rule: SectionReader) -> WireFault? {
-        guard let place = rule.place("fault"), !broken.contains(place) else { return nil }
+        guard let position = rule.position("fault"), !broken.contains(position) else { return nil }
         let reader = rule.section("fault")
         guard reader.entries.count == 1, let key = reader.entries.first?.key,
             let kind = WireFault.Kind(rawValue: reader.text("kind") ?? key)
         else {
-            fail(place, "'faults.fault' takes one fault, such as reset or { close: { after: 2KiB } }; write one")
+            fail(position, "'faults.fault' takes one fault, such as reset or { close: { after: 2KiB } }; write one")
             return nil
         }
         let below = reader.section(kind.rawValue)
@@ -434,7 +437,7 @@ extension Resolver {
         case .garbage: return .garbage(afterStatusLine: below.text("after") != nil)
         case .wrongLength:
             guard let count = below.int("by"), count != 0 else {
-                fail(place, "'faults.fault.wrong_length.by' is 0, which is the right length; write another number")
+                fail(position, "'faults.fault.wrong_length.by' is 0, which is the right length; write another number")
                 return nil
             }
             return .wrongLength(by: count)

@@ -30,13 +30,13 @@ extension Resolver {
     mutating func misbehaviours(_ reader: SectionReader) -> [Misbehaviour]? {
         guard reader.entry("misbehave") != nil else { return nil }
         var result: [Misbehaviour] = []
-        for value in reader.items("misbehave") where !broken.contains(value.place) {
+        for value in reader.items("misbehave") where !broken.contains(value.position) {
             guard case .section(let entries) = value.content else { continue }
             let reader = SectionReader(entries: entries, section: KeyTable.misbehaviour)
-            guard let one = misbehaviour(reader, value.place) else { continue }
+            guard let one = misbehaviour(reader, value.position) else { continue }
             if result.contains(where: { $0.kind == one.kind }) {
                 fail(
-                    value.place,
+                    value.position,
                     "'demo.misbehave' has '\(one.kind.rawValue)' twice, which would draw the same numbers; keep one of them"
                 )
             }
@@ -45,10 +45,10 @@ extension Resolver {
         return result
     }
 
-    private mutating func misbehaviour(_ reader: SectionReader, _ place: SourcePosition) -> Misbehaviour? {
+    private mutating func misbehaviour(_ reader: SectionReader, _ position: SourcePosition) -> Misbehaviour? {
         let named = ["kind", "date", "age"].filter { reader.entry($0) != nil }
         guard named.count == 1, let key = named.first else {
-            fail(place, "an entry of 'demo.misbehave' takes one of kind, date and age; write one of them")
+            fail(position, "an entry of 'demo.misbehave' takes one of kind, date and age; write one of them")
             return nil
         }
         guard let kind = Misbehaviour.Kind(rawValue: reader.text("kind") ?? key) else { return nil }
@@ -58,7 +58,7 @@ extension Resolver {
         case .date:
             guard case .shift(let seconds)? = reader.leaf("date")?.scalar else { return nil }
             if seconds == 0 {
-                fail(place, "'demo.misbehave.date' is nothing, and Date would be right; write -1h or 1h")
+                fail(position, "'demo.misbehave.date' is nothing, and Date would be right; write -1h or 1h")
             }
             result.seconds = seconds
         case .age: result.seconds = reader.seconds("age") ?? 0

@@ -53,8 +53,8 @@ extension Resolver {
     mutating func rateLimit(_ reader: SectionReader, scope: String) -> RateLimitPolicy? {
         let section = reader.section("rate_limit")
         let window = section.nanoseconds(always: "window")
-        if window == 0, let place = section.place("window") {
-            fail(place, "'rate_limit.window' is zero; write 1s or more")
+        if window == 0, let position = section.position("window") {
+            fail(position, "'rate_limit.window' is zero; write 1s or more")
         }
         guard let limit = section.int("limit"), window > 0 else { return nil }
         return RateLimitPolicy(

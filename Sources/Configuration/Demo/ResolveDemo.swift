@@ -4,7 +4,7 @@
 enum DemoOwner {
     /// A service, whose demo answer is for the paths that no endpoint has.
     case service
-    /// An endpoint: its name, the place of the name, and the parameters of its path.
+    /// An endpoint: its name, the position of the name, and the parameters of its path.
     case endpoint(String, SourcePosition, parameters: [String])
 }
 
@@ -43,8 +43,8 @@ extension Resolver {
         // A status beside rules is the answer to requests without a rule, and needs no content.
         if own.entry("status") != nil, !own.items("rules").isEmpty { result.hasOwnAnswer = true }
         let said = reader.entry("enabled").map { _ in reader.bool("enabled") }
-        if isSource, said == false, let place = own.place("enabled") {
-            fail(place, "'source: demo' and 'demo.enabled: false' contradict each other; remove one")
+        if isSource, said == false, let position = own.position("enabled") {
+            fail(position, "'source: demo' and 'demo.enabled: false' contradict each other; remove one")
         }
         let enabled = isSource ? true : said
         answer(reader, owner, folder, wanted: enabled == true && reader.items("rules").isEmpty, &result)
@@ -56,7 +56,7 @@ extension Resolver {
     mutating func folder(_ reader: SectionReader) -> DemoFolder? {
         guard let path = reader.text("files") else { return nil }
         guard let problem = FileChecks.isFolder(path) else { return DemoFolder(path: path) }
-        fail(place(reader, "files"), file: "'demo.files' \(problem)")
+        fail(position(reader, "files"), file: "'demo.files' \(problem)")
         return DemoFolder(path: path, isThere: false)
     }
 
@@ -82,11 +82,11 @@ extension Resolver {
             result.hasOwnAnswer = true
             return
         }
-        guard case .endpoint(let name, let namePlace, _) = owner else { return }
+        guard case .endpoint(let name, let namePosition, _) = owner else { return }
         guard let path = folder.path.map({ "\($0)/\(name).json" }) else {
             if wanted, isOne {
                 fail(
-                    place(reader, "enabled"),
+                    position(reader, "enabled"),
                     "the endpoint '\(name)' is in demo mode, but has no file; set 'demo.files' (its file is then \(name).json) or 'demo.file'"
                 )
             }
@@ -94,7 +94,7 @@ extension Resolver {
         }
         guard folder.isThere, wanted && isOne || FileChecks.exists(path) else { return }
         if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
-            fail(namePlace, file: "the demo file of the endpoint '\(name)': \(problem); or set 'demo.file'")
+            fail(namePosition, file: "the demo file of the endpoint '\(name)': \(problem); or set 'demo.file'")
             return
         }
         demoFiles.append(path)
@@ -114,19 +114,19 @@ extension Resolver {
 
     /// The absolute path of a file that is named relative to `demo.files`, or else to the configuration file.
     mutating func demoFile(_ reader: SectionReader, _ key: String, _ folder: DemoFolder) -> String? {
-        guard let name = reader.text(key), let place = reader.place(key) else { return nil }
+        guard let name = reader.text(key), let position = reader.position(key) else { return nil }
         let path: String
         if name.hasPrefix("/") {
             path = Paths.normal(name)
         } else if let folder = folder.path {
             path = Paths.normal(folder + "/" + name)
         } else {
-            path = Paths.absolute(name, besideFile: place.file)
+            path = Paths.absolute(name, besideFile: position.file)
         }
         if folder.isThere || name.hasPrefix("/"),
             let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile)
         {
-            fail(place, file: "the demo file \(problem)")
+            fail(position, file: "the demo file \(problem)")
         }
         demoFiles.append(path)
         return path

@@ -86,7 +86,7 @@ package enum Inheritance: Sendable {
     case endpoints
 }
 
-/// One key: the only place with its name, kind and description.
+/// One key, and the only mention of its name, kind and description.
 package struct KeyDescriptor: Sendable {
     package let name: String
     package let kind: ValueKind

@@ -54,8 +54,8 @@ package enum TextRule: Sendable {
     case pattern
     /// The digest of a public key: `sha256//` and the Base64 of 32 bytes.
     case publicKeyPin
-    /// The place of a learned latency: `SERVICE` or `SERVICE/ENDPOINT`.
-    case learnedPlace
+    /// The label of a learned latency: `SERVICE` or `SERVICE/ENDPOINT`.
+    case learnedLabel
     /// A factor: `x` and a number, such as `x1.5`.
     case factor
 
@@ -67,17 +67,17 @@ package enum TextRule: Sendable {
             do throws(Pattern.Malformed) {
                 return try Pattern(text).text
             } catch {
-                let place =
+                let behind =
                     text.utf8.isEmpty
                     ? "" : " after '\(String(decoding: text.utf8.prefix(error.offset), as: UTF8.self))'"
-                throw ScalarProblem("is no regular expression: \(error.reason)\(place); correct it")
+                throw ScalarProblem("is no regular expression: \(error.reason)\(behind); correct it")
             }
         case .word:
             guard !text.isEmpty, text.utf8.allSatisfy({ Self.isAlphanumeric($0) || [45, 46, 95].contains($0) }) else {
                 throw ScalarProblem("'\(text)' is not a name; use letters, digits, '.', '_' and '-'")
             }
             return text
-        case .learnedPlace:
+        case .learnedLabel:
             let names = text.split(separator: "/", omittingEmptySubsequences: false)
             guard names.count <= 2 else {
                 throw ScalarProblem("'\(text)' is no service and no endpoint; write SERVICE or SERVICE/ENDPOINT")

@@ -158,7 +158,7 @@ enum Units {
         return LatencyPolicy(shape)
     }
 
-    /// Parses the arguments of `learned`: a place, a factor, or both in this order.
+    /// Parses the arguments of `learned`: a label, a factor, or both in this order.
     private static func learned(_ words: [String]) throws(ScalarProblem) -> LearnedLatencyPolicy {
         var result = LearnedLatencyPolicy()
         var rest = words[...]
@@ -166,7 +166,7 @@ enum Units {
             result.times = times
             rest = rest.dropLast()
         }
-        if let source = rest.popFirst() { result.source = try TextRule.learnedPlace.check(source) }
+        if let source = rest.popFirst() { result.source = try TextRule.learnedLabel.check(source) }
         guard rest.isEmpty else {
             throw ScalarProblem("does not know '\(rest[rest.startIndex])'; write learned(SERVICE/ENDPOINT, x1.5)")
         }

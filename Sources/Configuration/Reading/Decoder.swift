@@ -22,7 +22,7 @@ struct Decoder {
             for (key, value) in unique(pairs, sameCase: true) { add(key, value, section, label, to: &entries) }
         } else {
             fail(
-                node.place,
+                node.position,
                 label,
                 "\(label.isEmpty ? "the file " : "")takes a mapping of keys (\(section.keys.map(\.name).joined(separator: ", "))), not \(Self.word(node))"
             )
@@ -30,18 +30,18 @@ struct Decoder {
         if errors.count == before {
             for key in section.keys where key.required && !entries.contains(where: { $0.key == key.name }) {
                 fail(
-                    node.place,
+                    node.position,
                     label,
                     "needs '\(key.name)' (\(Self.phrase(key.doc))), which is not set; set it"
                 )
             }
         }
-        if errors.count > before { broken.insert(node.place) }
+        if errors.count > before { broken.insert(node.position) }
         return entries
     }
 
     private mutating func add(
-        _ key: (text: String, place: SourcePosition),
+        _ key: (text: String, position: SourcePosition),
         _ node: SourceNode,
         _ section: SectionDescriptor,
         _ label: String,
@@ -51,16 +51,24 @@ struct Decoder {
             if key.text.hasPrefix("x-") {
                 if section.hasOwnKeys { return }
                 fail(
-                    key.place,
+                    key.position,
                     "",
                     "unknown key '\(key.text)'; keys of your own (x-...) stand at the top of a file, in a service or in an endpoint"
                 )
             } else if key.text == "<<" {
-                fail(key.place, "", "merge keys are not supported; put settings that services share under 'defaults'")
+                fail(
+                    key.position,
+                    "",
+                    "merge keys are not supported; put settings that services share under 'defaults'"
+                )
             } else if section.name == KeyTable.included.name, KeyTable.root.key(key.text) != nil {
-                fail(key.place, "", "'\(key.text)' belongs in the main file; an included file contains only 'services'")
+                fail(
+                    key.position,
+                    "",
+                    "'\(key.text)' belongs in the main file; an included file contains only 'services'"
+                )
             } else {
-                fail(key.place, "", "unknown key '\(key.text)'; \(Suggestions.help(forKey: key.text, in: section))")
+                fail(key.position, "", "unknown key '\(key.text)'; \(Suggestions.help(forKey: key.text, in: section))")
             }
             return
         }
@@ -70,32 +78,32 @@ struct Decoder {
             case .section, .sections, .rules, .map, .list: return
             case _ where descriptor.kind.takesNull && node.isWrittenNull: break
             default:
-                let place = node.isWrittenNull ? node.place : key.place
-                fail(place, inner, "has no value; write one, or remove the key")
+                let position = node.isWrittenNull ? node.position : key.position
+                fail(position, inner, "has no value; write one, or remove the key")
                 return
             }
         }
         if let value = value(node, descriptor.kind, label: inner) {
-            entries.append(Entry(key: key.text, place: key.place, value: value))
+            entries.append(Entry(key: key.text, position: key.position, value: value))
         }
     }
 
     private mutating func value(_ node: SourceNode, _ kind: ValueKind, label: String) -> Value? {
         switch kind {
         case .section(let section):
-            return Value(place: node.place, content: .section(self.section(node, section, label: label)))
+            return Value(position: node.position, content: .section(self.section(node, section, label: label)))
         case .shorthand(let section, let key):
             if case .mapping = node.content { return value(node, .section(section), label: label) }
             guard let descriptor = section.key(key), let only = value(node, descriptor.kind, label: label) else {
                 return nil
             }
-            let entry = Entry(key: key, place: node.place, value: only)
-            return Value(place: node.place, content: .section([entry]))
+            let entry = Entry(key: key, position: node.position, value: only)
+            return Value(position: node.position, content: .section([entry]))
         case .rules(let section, let key):
             let one = ValueKind.shorthand(section, key: key)
             if case .sequence = node.content { return list(node, one, label: label, kind.example) }
             guard let only = value(node, one, label: label) else { return nil }
-            return Value(place: node.place, content: .list([only]))
+            return Value(position: node.position, content: .list([only]))
         case .sections(let section):
             return list(node, .section(section), label: label, kind.example)
         case .list(let element):
@@ -103,12 +111,12 @@ struct Decoder {
         case .oneOrMore(let element):
             if case .sequence = node.content { return list(node, element, label: label, kind.example) }
             guard let only = value(node, element, label: label) else { return nil }
-            return Value(place: node.place, content: .list([only]))
+            return Value(position: node.position, content: .list([only]))
         case .word(let word, or: .oneOrMore(let element)):
             if case .sequence = node.content { return list(node, element, label: label, kind.example) }
             guard let only = scalar(node, .word(word, or: element), label: label) else { return nil }
             if case .leaf(let leaf) = only.content, leaf.scalar == Scalar.none { return only }
-            return Value(place: node.place, content: .list([only]))
+            return Value(position: node.position, content: .list([only]))
         case .weighted:
             if case .mapping = node.content { return map(node, .status, .share, label: label) }
             return scalar(node, kind, label: label)
@@ -126,7 +134,7 @@ struct Decoder {
     private mutating func list(_ node: SourceNode, _ kind: ValueKind, label: String, _ what: String) -> Value? {
         guard case .sequence(let nodes) = node.content else {
             fail(
-                node.place,
+                node.position,
                 label,
                 "takes \(what), not \(Self.word(node)); write it in brackets, or one per line after '- '"
             )
@@ -135,18 +143,18 @@ struct Decoder {
         let before = errors.count
         let values = nodes.compactMap { element in
             if element.isNull, !kind.takesNull || !element.isWrittenNull {
-                fail(element.place, label, "has an empty item; write a value, or remove it")
+                fail(element.position, label, "has an empty item; write a value, or remove it")
                 return Value?.none
             }
             return value(element, kind, label: label)
         }
-        if errors.count > before { broken.insert(node.place) }
-        return Value(place: node.place, content: .list(values))
+        if errors.count > before { broken.insert(node.position) }
+        return Value(position: node.position, content: .list(values))
     }
 
     private mutating func map(_ node: SourceNode, _ keys: MapKey, _ kind: ValueKind, label: String) -> Value? {
         guard case .mapping(let pairs) = node.content else {
-            fail(node.place, label, "takes a mapping such as \(keys.example), not \(Self.word(node))")
+            fail(node.position, label, "takes a mapping such as \(keys.example), not \(Self.word(node))")
             return nil
         }
         var sameCase = true
@@ -154,20 +162,20 @@ struct Decoder {
         var entries: [Entry] = []
         for (key, node) in unique(pairs, sameCase: sameCase) {
             do { try keys.check(key.text) } catch {
-                fail(key.place, label, error.message)
+                fail(key.position, label, error.message)
                 continue
             }
             if node.isNull, !kind.takesNull || kind.isShorthand && !node.isWrittenNull {
                 fail(
-                    key.place,
+                    key.position,
                     "\(label).\(key.text)",
                     "has no value; write one (\"\" for an empty one), or remove the key"
                 )
             } else if let value = value(node, kind, label: "\(label).\(key.text)") {
-                entries.append(Entry(key: key.text, place: key.place, value: value))
+                entries.append(Entry(key: key.text, position: key.position, value: value))
             }
         }
-        return Value(place: node.place, content: .map(entries))
+        return Value(position: node.position, content: .map(entries))
     }
 
     private mutating func tree(_ node: SourceNode, label: String) -> Value? {
@@ -176,11 +184,11 @@ struct Decoder {
             // The tree is kept as JSON, which is YAML, too, so that `config show` prints a file that can be read.
             let text = String(decoding: JSONWriter.bytes(tree), as: UTF8.self)
             return Value(
-                place: node.place,
+                position: node.position,
                 content: .leaf(Leaf(text: text, fromEnvironment: found, scalar: .tree(tree)))
             )
         } catch {
-            fail(node.place, label, error.message, isOfProcess: error.isOfProcess)
+            fail(node.position, label, error.message, isOfProcess: error.isOfProcess)
             return nil
         }
     }
@@ -190,18 +198,20 @@ struct Decoder {
         switch node.content {
         case .scalar: return scalar(node, .mappingRule, label: label)
         case .sequence(let nodes):
-            return Value(place: node.place, content: .list(nodes.compactMap { rule($0, label: label) }))
+            return Value(position: node.position, content: .list(nodes.compactMap { rule($0, label: label) }))
         case .mapping(let pairs):
             let entries: [Entry] = unique(pairs, sameCase: true).compactMap { key, node in
-                rule(node, label: "\(label).\(key.text)").map { Entry(key: key.text, place: key.place, value: $0) }
+                rule(node, label: "\(label).\(key.text)").map {
+                    Entry(key: key.text, position: key.position, value: $0)
+                }
             }
-            return Value(place: node.place, content: .map(entries))
+            return Value(position: node.position, content: .map(entries))
         }
     }
 
     private mutating func scalar(_ node: SourceNode, _ kind: ValueKind, label: String) -> Value? {
         guard case .scalar(let written, let plain) = node.content else {
-            fail(node.place, label, "takes \(kind.example), not \(Self.word(node))")
+            fail(node.position, label, "takes \(kind.example), not \(Self.word(node))")
             return nil
         }
         do {
@@ -210,48 +220,53 @@ struct Decoder {
                 text,
                 plain: plain || found,
                 kind,
-                file: node.place.file,
+                file: node.position.file,
                 environment: environment
             )
             return Value(
-                place: node.place,
+                position: node.position,
                 content: .leaf(Leaf(text: leaf.text, fromEnvironment: found, scalar: leaf.scalar))
             )
         } catch {
-            fail(node.place, label, error.message, isOfProcess: error.isOfProcess)
+            fail(node.position, label, error.message, isOfProcess: error.isOfProcess)
             return nil
         }
     }
 
-    /// The pairs with the text and the place of their keys. Keys that occur twice and keys that are no text are
+    /// The pairs with the text and the position of their keys. Keys that occur twice and keys that are no text are
     /// reported.
     private mutating func unique(
         _ pairs: [(key: SourceNode, value: SourceNode)],
         sameCase: Bool
-    ) -> [(key: (text: String, place: SourcePosition), value: SourceNode)] {
+    ) -> [(key: (text: String, position: SourcePosition), value: SourceNode)] {
         var first: [String: SourcePosition] = [:]
-        var result: [(key: (text: String, place: SourcePosition), value: SourceNode)] = []
+        var result: [(key: (text: String, position: SourcePosition), value: SourceNode)] = []
         for (key, value) in pairs {
             guard case .scalar(let text, plain: _) = key.content else {
                 fail(
-                    key.place,
+                    key.position,
                     "",
                     "a key is a word, not \(Self.word(key)); put quotes around a text with brackets or braces"
                 )
                 continue
             }
-            if let earlier = first.updateValue(key.place, forKey: sameCase ? text : text.lowercased()) {
-                fail(key.place, "", "duplicate key '\(text)', first on line \(earlier.line); keep one")
+            if let earlier = first.updateValue(key.position, forKey: sameCase ? text : text.lowercased()) {
+                fail(key.position, "", "duplicate key '\(text)', first on line \(earlier.line); keep one")
                 continue
             }
-            result.append(((text, key.place), value))
+            result.append(((text, key.position), value))
         }
         return result
     }
 
-    private mutating func fail(_ place: SourcePosition, _ label: String, _ message: String, isOfProcess: Bool = false) {
+    private mutating func fail(
+        _ position: SourcePosition,
+        _ label: String,
+        _ message: String,
+        isOfProcess: Bool = false
+    ) {
         let text = label.isEmpty ? message : "'\(label)' \(message)"
-        errors.append(ConfigurationError(place: place, message: text, isOfProcess: isOfProcess))
+        errors.append(ConfigurationError(position: position, message: text, isOfProcess: isOfProcess))
     }
 
     /// The first part of a sentence, for use inside another one.

@@ -74,7 +74,7 @@ enum FileChecks {
         }
     }
 
-    /// Why a file is no place for a secret: every user can read it. Nil if they cannot.
+    /// Why a file is not fit for a secret: every user can read it. Nil if they cannot.
     /// - Returns: what is wrong, and whether its mount is read-only, so that nobody can change it.
     static func openToAll(_ path: String) -> (message: String, isFixed: Bool)? {
         var status = stat()

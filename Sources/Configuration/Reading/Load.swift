@@ -69,39 +69,39 @@ private struct Loader {
         var loader = Loader(environment: environment)
         let isInput = path == Configuration.standardInput
         let file = isInput ? Configuration.standardInputName : path
-        let place = SourcePosition(file: file, line: 1, column: 1)
-        guard let text = isInput ? loader.readInput(place) : loader.read(path, namedAt: place) else {
+        let position = SourcePosition(file: file, line: 1, column: 1)
+        guard let text = isInput ? loader.readInput(position) : loader.read(path, namedAt: position) else {
             throw ConfigurationErrors(errors: loader.errors)
         }
         return (loader, text, file)
     }
 
-    private mutating func readInput(_ place: SourcePosition) -> String? {
+    private mutating func readInput(_ position: SourcePosition) -> String? {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 65536)
         while true {
             let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
-            if count == 0 { return text(data, file: place.file) }
+            if count == 0 { return text(data, file: position.file) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
                 let message = "standard input cannot be read: \(String(cString: strerror(errno)))"
-                errors.append(ConfigurationError(place: place, message: message))
+                errors.append(ConfigurationError(position: position, message: message))
                 return nil
             }
             data.append(contentsOf: buffer[..<count])
         }
     }
 
-    /// Reads a file; an error has the place that names the file.
-    mutating func read(_ path: String, namedAt place: SourcePosition) -> String? {
+    /// Reads a file; an error has the position that names the file.
+    mutating func read(_ path: String, namedAt position: SourcePosition) -> String? {
         if let problem = FileChecks.readable(path) {
-            errors.append(ConfigurationError(place: place, message: "the file \(problem)", isOfProcess: true))
+            errors.append(ConfigurationError(position: position, message: "the file \(problem)", isOfProcess: true))
             return nil
         }
         let bytes: [UInt8]
         do throws(SystemError) { bytes = try WholeFile.read(path) } catch {
             let message = "the file \(path) cannot be read (\(error.reason)); change its permissions"
-            errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
+            errors.append(ConfigurationError(position: position, message: message, isOfProcess: true))
             return nil
         }
         return text(Data(bytes), file: path)
@@ -112,7 +112,7 @@ private struct Loader {
         let (line, column) = Self.firstInvalid(data)
         errors.append(
             ConfigurationError(
-                place: SourcePosition(file: file, line: line, column: column),
+                position: SourcePosition(file: file, line: line, column: column),
                 message: "the file is not UTF-8 here; save it as UTF-8"
             )
         )
@@ -133,7 +133,7 @@ private struct Loader {
             if !namesAdmin { return nil }
             if result.admin != nil {
                 let message = "'admin' is none, so that the daemon of this file takes no commands; name an address"
-                certain.append(ConfigurationError(place: result.origin.place(of: "admin"), message: message))
+                certain.append(ConfigurationError(position: result.origin.position(of: "admin"), message: message))
             }
         }
         throw ConfigurationErrors(errors: Self.sorted(certain.isEmpty ? errors : certain, files))
@@ -172,7 +172,7 @@ private struct Loader {
             let isPattern = path.contains { "*?[".contains($0) }
             for file in isPattern ? Self.matches(path) : [path] where !files.contains(file) {
                 files.append(file)
-                guard let text = read(file, namedAt: pattern.place) else { continue }
+                guard let text = read(file, namedAt: pattern.position) else { continue }
                 var source = SourceReader(file: file)
                 let node = source.read(text)
                 errors += source.errors
@@ -197,9 +197,9 @@ private struct Loader {
         var seen: Set<ConfigurationError> = []
         let order = Dictionary(files.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
         return errors.filter { seen.insert($0).inserted }.sorted { a, b in
-            let first = order[a.place.file] ?? -1
-            let second = order[b.place.file] ?? -1
-            return (first, a.place.line, a.place.column) < (second, b.place.line, b.place.column)
+            let first = order[a.position.file] ?? -1
+            let second = order[b.position.file] ?? -1
+            return (first, a.position.line, a.position.column) < (second, b.position.line, b.position.column)
         }
     }
 

@@ -65,21 +65,22 @@ enum ProxyReading {
         }
         let rest = text.dropFirst(7)
         let at = rest.lastIndex(of: "@")
-        var place = at.map { rest[rest.index(after: $0)...] } ?? rest
-        if place.hasSuffix("/") { place = place.dropLast() }
-        guard !place.contains(where: { "/?#".contains($0) }) else {
+        var authority = at.map { rest[rest.index(after: $0)...] } ?? rest
+        if authority.hasSuffix("/") { authority = authority.dropLast() }
+        guard !authority.contains(where: { "/?#".contains($0) }) else {
             throw ScalarProblem("'\(shown)' has a path, which a proxy has not; write http://HOST:PORT")
         }
-        guard let colon = place.lastIndex(of: ":"), !place[colon...].contains("]") else {
+        guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains("]") else {
             throw ScalarProblem(
                 "'\(shown)' has no port, for which curl takes 1080 and other programs 80; write the one that is meant"
             )
         }
-        guard let port = Digits.parse(place[place.index(after: colon)...]).flatMap({ UInt16(exactly: $0) }), port > 0
+        guard let port = Digits.parse(authority[authority.index(after: colon)...]).flatMap({ UInt16(exactly: $0) }),
+            port > 0
         else {
             throw ScalarProblem("'\(shown)' does not end in a port; write http://HOST:PORT, the port from 1 to 65535")
         }
-        guard let host = TextRule.host(String(place[..<colon])) else {
+        guard let host = TextRule.host(String(authority[..<colon])) else {
             throw ScalarProblem(
                 "'\(shown)' does not name a host; write a name or an IP address, an IPv6 address in brackets"
             )

@@ -30,18 +30,18 @@ struct Resolver {
         self.file = file
     }
 
-    mutating func fail(_ place: SourcePosition, _ message: String) {
-        errors.append(ConfigurationError(place: place, message: message))
+    mutating func fail(_ position: SourcePosition, _ message: String) {
+        errors.append(ConfigurationError(position: position, message: message))
     }
 
     /// Reports an error of a file or folder that the configuration names.
-    mutating func fail(_ place: SourcePosition, file message: String) {
-        errors.append(ConfigurationError(place: place, message: message, isOfProcess: true))
+    mutating func fail(_ position: SourcePosition, file message: String) {
+        errors.append(ConfigurationError(position: position, message: message, isOfProcess: true))
     }
 
-    /// The place of a key's value, or the beginning of the file if the key is not given.
-    func place(_ reader: SectionReader, _ key: String) -> SourcePosition {
-        reader.place(key) ?? SourcePosition(file: file, line: 1, column: 1)
+    /// The position of a key's value, or the beginning of the file if the key is not given.
+    func position(_ reader: SectionReader, _ key: String) -> SourcePosition {
+        reader.position(key) ?? SourcePosition(file: file, line: 1, column: 1)
     }
 
     /// Reads a part that cannot be larger than its whole: a larger default becomes the whole, a larger given value is
@@ -54,8 +54,8 @@ struct Resolver {
         of label: String
     ) -> Int {
         let value = reader.always { $0.bytes(key) ?? $0.int(key) }
-        if value > bound, let place = reader.place(key) {
-            fail(place, "'\(label).\(key)' is larger than '\(label).\(other)'; lower it, or raise '\(other)'")
+        if value > bound, let position = reader.position(key) {
+            fail(position, "'\(label).\(key)' is larger than '\(label).\(other)'; lower it, or raise '\(other)'")
         } else if value > bound {
             let isSize = reader.bytes(key) != nil
             let leaf = Leaf(

@@ -9,8 +9,8 @@ struct SectionReader {
 
     func entry(_ key: String) -> Entry? { entries.first { $0.key == key } }
 
-    /// The place of a key's value; nil if the key is not given.
-    func place(_ key: String) -> SourcePosition? { entry(key)?.value.place }
+    /// The position of a key's value; nil if the key is not given.
+    func position(_ key: String) -> SourcePosition? { entry(key)?.value.position }
 
     /// The section under a key; an empty one if the key is not given.
     func section(_ key: String) -> SectionReader {
@@ -108,7 +108,7 @@ struct SectionReader {
         guard let text = descriptor.defaultText else { return nil }
         if let leaf = try? ScalarDecoding.leaf(text, plain: true, descriptor.kind, file: "default") {
             let content = Value.Content.leaf(Leaf(text: leaf.text, scalar: leaf.scalar))
-            return Value(place: SourcePosition(file: "default", line: 1, column: 1), content: content)
+            return Value(position: SourcePosition(file: "default", line: 1, column: 1), content: content)
         }
         // A list is decoded from its YAML text.
         var source = SourceReader(file: "default")

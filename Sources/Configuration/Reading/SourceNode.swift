@@ -11,7 +11,7 @@ struct SourceNode: Sendable {
         case sequence([SourceNode])
         case mapping([(key: SourceNode, value: SourceNode)])
     }
-    let place: SourcePosition
+    let position: SourcePosition
     let content: Content
 
     /// Whether the node is a key without a value, or `~`, or `null`.
@@ -32,7 +32,7 @@ struct SourceNode: Sendable {
     }
 }
 
-/// Reads YAML text, and turns every mistake into an error with its place.
+/// Reads YAML text, and turns every mistake into an error with its position.
 struct SourceReader {
     /// The bounds on a file: more than any configuration needs, and few enough to walk through.
     private static let limits = Limits(levels: 100, values: 200_000)
@@ -51,20 +51,23 @@ struct SourceReader {
         }
     }
 
-    private func place(_ mark: Mark) -> SourcePosition {
+    private func position(_ mark: Mark) -> SourcePosition {
         SourcePosition(file: file, line: mark.line, column: mark.column)
     }
 
     private func convert(_ node: Node) -> SourceNode {
         switch node.content {
         case .scalar(let text, let style):
-            SourceNode(place: place(node.mark), content: .scalar(text, plain: style == .plain))
+            SourceNode(position: position(node.mark), content: .scalar(text, plain: style == .plain))
         case .sequence(let nodes):
-            SourceNode(place: place(node.mark), content: .sequence(nodes.map { convert($0) }))
+            SourceNode(position: position(node.mark), content: .sequence(nodes.map { convert($0) }))
         case .mapping(let pairs):
-            SourceNode(place: place(node.mark), content: .mapping(pairs.map { (convert($0.key), convert($0.value)) }))
+            SourceNode(
+                position: position(node.mark),
+                content: .mapping(pairs.map { (convert($0.key), convert($0.value)) })
+            )
         case .alias(of: let named):
-            // A copy has the place of the original, because its errors must be corrected there.
+            // A copy has the position of the original, because its errors must be corrected there.
             convert(named)
         }
     }
@@ -97,10 +100,10 @@ struct SourceReader {
     }
 
     private func fail(_ mark: Mark, _ message: String) -> ConfigurationError {
-        ConfigurationError(place: place(mark), message: message)
+        ConfigurationError(position: position(mark), message: message)
     }
 
-    /// The place of the tab that causes an error: the one that libyaml names, or the one that indents the line.
+    /// The position of the tab that causes an error: the one that libyaml names, or the one that indents the line.
     private func tab(_ error: YAMLError, _ text: String) -> Mark? {
         var scalars = Array(text.unicodeScalars)
         // The byte order mark takes no column.

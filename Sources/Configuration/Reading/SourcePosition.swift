@@ -1,6 +1,6 @@
-// Places in configuration files and the errors that name them.
+// Positions in configuration files and the errors that name them.
 
-/// A place in a file; lines and columns count from 1, columns in Unicode scalars.
+/// A position in a file; lines and columns count from 1, columns in Unicode scalars.
 package struct SourcePosition: Sendable, Hashable, CustomStringConvertible {
     package let file: String
     package let line: Int
@@ -12,27 +12,27 @@ package struct SourcePosition: Sendable, Hashable, CustomStringConvertible {
         self.column = column
     }
 
-    /// The place as `FILE:LINE:COL`, which editors and terminals turn into a link.
+    /// The position as `FILE:LINE:COL`, which editors and terminals turn into a link.
     package var description: String { "\(file):\(line):\(column)" }
 }
 
 /// One thing that is wrong with a configuration.
 package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
-    package let place: SourcePosition
+    package let position: SourcePosition
     /// The mistake, with the correct form.
     package let message: String
     /// Whether the error may be one of this process only, and not of the daemon: a missing variable, or a file that
     /// cannot be read.
     package let isOfProcess: Bool
 
-    package init(place: SourcePosition, message: String, isOfProcess: Bool = false) {
-        self.place = place
+    package init(position: SourcePosition, message: String, isOfProcess: Bool = false) {
+        self.position = position
         self.message = message
         self.isOfProcess = isOfProcess
     }
 
-    /// The message with its place: `FILE:LINE:COL: message`.
-    package var description: String { "\(place): \(message)" }
+    /// The message with its position: `FILE:LINE:COL: message`.
+    package var description: String { "\(position): \(message)" }
 }
 
 /// Everything that is wrong with a configuration, in the order of its files and lines; never empty.

@@ -1,4 +1,4 @@
-// The decoded tree between the YAML text and the model: typed values with their places in the text, and how a nearer
+// The decoded tree between the YAML text and the model: typed values with their positions in the text, and how a nearer
 // tree is laid over the one that it inherits.
 
 import EventLoop
@@ -39,7 +39,7 @@ struct Leaf: Sendable, Equatable {
     var scalar: Scalar
 }
 
-/// A value with its place.
+/// A value with its position.
 struct Value: Sendable, Equatable {
     enum Content: Sendable, Equatable {
         case leaf(Leaf)
@@ -49,18 +49,18 @@ struct Value: Sendable, Equatable {
         /// A mapping whose keys the table knows.
         case section([Entry])
     }
-    var place: SourcePosition
+    var position: SourcePosition
     var content: Content
 }
 
-/// A key with its value; `place` is that of the key.
+/// A key with its value; `position` is that of the key.
 struct Entry: Sendable, Equatable {
     var key: String
-    var place: SourcePosition
+    var position: SourcePosition
     var value: Value
 }
 
-/// The origin of a configuration: its merged tree, for `config show` and for the places of changes.
+/// The origin of a configuration: its merged tree, for `config show` and for the positions of changes.
 struct ConfigurationOrigin: Sendable {
     var file = ""
     var root: [Entry] = []
@@ -79,14 +79,14 @@ extension [Entry] {
         let index = result.firstIndex { $0.key == first }
         if path.count == 1 {
             if index == nil {
-                let value = Value(place: nowhere, content: .leaf(leaf))
-                result.append(Entry(key: String(first), place: nowhere, value: value))
+                let value = Value(position: nowhere, content: .leaf(leaf))
+                result.append(Entry(key: String(first), position: nowhere, value: value))
             }
         } else if let index, case .section(let inner) = result[index].value.content {
             result[index].value.content = .section(inner.filled(path.dropFirst(), with: leaf))
         } else if index == nil {
-            let inner = Value(place: nowhere, content: .section([Entry]().filled(path.dropFirst(), with: leaf)))
-            result.append(Entry(key: String(first), place: nowhere, value: inner))
+            let inner = Value(position: nowhere, content: .section([Entry]().filled(path.dropFirst(), with: leaf)))
+            result.append(Entry(key: String(first), position: nowhere, value: inner))
         }
         return result
     }

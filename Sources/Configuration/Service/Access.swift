@@ -93,7 +93,7 @@ extension Resolver {
     mutating func access(_ service: SectionReader, _ key: String) -> [AccessConfiguration] {
         let section = service.section.key(key)?.kind.section ?? SectionDescriptor(name: key, keys: [])
         return service.items(key).compactMap { value in
-            guard case .section(let entries) = value.content, !broken.contains(value.place) else { return nil }
+            guard case .section(let entries) = value.content, !broken.contains(value.position) else { return nil }
             let reader = SectionReader(entries: entries, section: section)
             var path: EndpointPath?
             if case .endpointPath(let given)? = reader.leaf("path")?.scalar { path = given }
@@ -104,10 +104,10 @@ extension Resolver {
                 fields: reader.headerValues("fields")
             )
             for method in rule.methods where method != method.uppercased() {
-                fail(place(reader, "method"), "methods are in upper case; write \(method.uppercased())")
+                fail(position(reader, "method"), "methods are in upper case; write \(method.uppercased())")
             }
             if rule.methods.isEmpty, rule.path == nil, rule.fields.isEmpty {
-                fail(value.place, "this rule of '\(key)' matches every request; give 'method', 'path' or 'fields'")
+                fail(value.position, "this rule of '\(key)' matches every request; give 'method', 'path' or 'fields'")
             }
             return rule
         }
@@ -118,23 +118,23 @@ extension Resolver {
     mutating func check(cors service: ServiceConfiguration, _ own: SectionReader) {
         let cors = service.cors
         let isAuthorized = service.auth != nil || service.endpoints.contains { $0.auth?.addsCredentials == true }
-        let place = own.place("cors") ?? (isAuthorized ? own.place("auth") ?? own.place("endpoints") : nil)
-        guard let place else { return }
+        let position = own.position("cors") ?? (isAuthorized ? own.position("auth") ?? own.position("endpoints") : nil)
+        guard let position else { return }
         let isForAll = cors.origins.contains("*")
         if isForAll, isAuthorized {
             fail(
-                place,
+                position,
                 "'cors: { origins: [\"*\"] }' would let every web page use the credentials under 'auth'; name the origins"
             )
         }
         if isForAll, cors.credentials {
             fail(
-                place,
+                position,
                 "'cors.credentials' with origins [\"*\"] would let every web page act for the user; name the origins"
             )
         }
         if cors.origins.isEmpty, !cors.expose.isEmpty || cors.credentials || cors.privateNetwork {
-            fail(place, "'cors' needs 'cors.origins', which is not set; set it, or remove 'cors'")
+            fail(position, "'cors' needs 'cors.origins', which is not set; set it, or remove 'cors'")
         }
     }
 }

@@ -202,7 +202,7 @@ extension Resolver {
         for value in section.section("redact").items("json") {
             guard case .leaf(let leaf) = value.content, MemberPath.read(leaf.text) == nil else { continue }
             fail(
-                value.place,
+                value.position,
                 "'recordings.redact.json' names members by their path, such as user.token or items.token for one in each of a list; '\(leaf.text)' is no such path"
             )
         }
@@ -210,16 +210,16 @@ extension Resolver {
         guard let folder = result.folder else {
             if own.entry("source") != nil || own.entry("recordings") != nil {
                 fail(
-                    place(own, "source"),
+                    position(own, "source"),
                     "'source: \(result.source.rawValue)' needs a folder for recordings; add recordings: { dir: ./recordings }"
                 )
             }
             return result
         }
         if result.source == .replay, let problem = FileChecks.isFolder(folder),
-            let place = reader.section("recordings").place("dir")
+            let position = reader.section("recordings").position("dir")
         {
-            fail(place, file: "'recordings.dir' \(problem)")
+            fail(position, file: "'recordings.dir' \(problem)")
         }
         return result
     }
@@ -239,7 +239,7 @@ extension Resolver {
     ///   - reader: a service or an endpoint, with inherited keys.
     ///   - settings: the settings of the route; demo answers are on if they are among the sources.
     mutating func check(sources reader: SectionReader, _ needs: SourceNeeds, _ settings: inout RouteSettings) {
-        guard let here = reader.place("from") else { return }
+        guard let here = reader.position("from") else { return }
         let recording = settings.recording
         let sources = recording.from
         guard !sources.isEmpty else {
@@ -276,7 +276,7 @@ extension Resolver {
         let order = OrderedSource.ofCache
         let own = sources.filter { order.contains($0) }
         for (first, second) in zip(own, own.dropFirst()) {
-            guard let place = order.firstIndex(of: first), let other = order.firstIndex(of: second), other < place
+            guard let index = order.firstIndex(of: first), let other = order.firstIndex(of: second), other < index
             else {
                 continue
             }
@@ -293,10 +293,10 @@ extension Resolver {
                 "'from' names '\(second.rawValue)' behind '\(first.rawValue)', which cannot be had: \(why); write '\(second.rawValue)' before '\(first.rawValue)'"
             )
         }
-        if let place = sources.firstIndex(of: .fallback), place + 1 < sources.count {
+        if let index = sources.firstIndex(of: .fallback), index + 1 < sources.count {
             fail(
                 here,
-                "'from' names '\(sources[place + 1].rawValue)' behind 'fallback', which answers whatever comes so far, so that it is never asked; put fallback at the end"
+                "'from' names '\(sources[index + 1].rawValue)' behind 'fallback', which answers whatever comes so far, so that it is never asked; put fallback at the end"
             )
         }
     }
@@ -308,7 +308,7 @@ extension Resolver {
         _ settings: RouteSettings
     ) {
         let (cache, demo) = (settings.cache, settings.demo)
-        for (place, source) in sources.enumerated() {
+        for (index, source) in sources.enumerated() {
             switch source {
             case .seed:
                 if cache.seed?.mode != .pinned {
@@ -338,11 +338,11 @@ extension Resolver {
             case .demo:
                 if !demo.hasAnswer {
                     fail(here, "'from' names demo, and there are no demo answers; add demo: { … }, or remove demo")
-                } else if demo.hasOwnAnswer || demo.rules.contains(where: \.isUnconditional), place + 1 < sources.count
+                } else if demo.hasOwnAnswer || demo.rules.contains(where: \.isUnconditional), index + 1 < sources.count
                 {
                     fail(
                         here,
-                        "'from' names '\(sources[place + 1].rawValue)' behind demo, which answers every request, so that it is never asked; put demo behind it, or give its answers conditions (demo.rules)"
+                        "'from' names '\(sources[index + 1].rawValue)' behind demo, which answers every request, so that it is never asked; put demo behind it, or give its answers conditions (demo.rules)"
                     )
                 }
             case .fallback:

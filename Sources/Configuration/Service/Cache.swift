@@ -293,7 +293,7 @@ extension Resolver {
     /// Reads and checks a section `cache`.
     /// - Parameters:
     ///   - reader: the section with inherited keys.
-    ///   - own: the section without inherited keys, which provides the places of conflicts.
+    ///   - own: the section without inherited keys, which provides the positions of conflicts.
     mutating func cache(_ reader: SectionReader, own: SectionReader) -> CacheConfiguration {
         var result = CacheConfiguration(reader)
         result.seed = seed(reader)
@@ -318,33 +318,33 @@ extension Resolver {
 
     private mutating func check(_ cache: CacheConfiguration, _ reader: SectionReader, _ own: SectionReader) {
         if cache.overrideOrigin, cache.ttl == nil, cache.ttlByStatus.isEmpty,
-            let place = reader.place("override_origin")
+            let position = reader.position("override_origin")
         {
             fail(
-                place,
+                position,
                 "'cache.override_origin' has no lifetime to use instead of the origin's; set 'ttl' or 'ttl_by_status'"
             )
         }
-        if let place = own.place("compare"), !broken.contains(place) {
+        if let position = own.position("compare"), !broken.contains(position) {
             // A list that equals the default may have been written by `config show`.
             if cache.mode != .library, cache.compare != CacheConfiguration().compare {
                 fail(
-                    place,
+                    position,
                     "'cache.compare' is for 'mode: library'; in standard mode RFC 9111 section 4.3.5 decides what is compared; remove it, or set the mode"
                 )
             } else if cache.compare.isEmpty {
                 fail(
-                    place,
+                    position,
                     "'cache.compare' is an empty list, so no validation could succeed; name etag, last-modified or length"
                 )
             }
         }
-        if let place = own.place("methods"), !broken.contains(place) {
+        if let position = own.position("methods"), !broken.contains(position) {
             if cache.methods.isEmpty {
-                fail(place, "'cache.methods' is an empty list; name GET or POST, or write mode: none")
+                fail(position, "'cache.methods' is an empty list; name GET or POST, or write mode: none")
             } else if cache.mode != .library, cache.methods.contains(.post) {
                 fail(
-                    place,
+                    position,
                     "'cache.methods' names POST, whose responses are stored only in library mode; write mode: library, or remove POST"
                 )
             }

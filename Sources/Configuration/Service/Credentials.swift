@@ -104,12 +104,12 @@ extension Resolver {
             guard let user = basic.text("user"), let password = basic.text("password") else { return nil }
             return .basic(user: user, password: password)
         case (_?, _?):
-            let second = reader.entries.last?.place ?? place(service, "auth")
+            let second = reader.entries.last?.position ?? position(service, "auth")
             fail(second, "'auth' takes bearer or basic, not both; remove one")
             return nil
         case (nil, nil):
-            if let place = service.place("auth") {
-                fail(place, "'auth' is empty; write { bearer: \"${TOKEN}\" }, or remove it")
+            if let position = service.position("auth") {
+                fail(position, "'auth' is empty; write { bearer: \"${TOKEN}\" }, or remove it")
             }
             return nil
         }
@@ -125,11 +125,11 @@ extension Resolver {
     ) -> AuthConfiguration? {
         let reader = endpoint.section("auth")
         guard reader.text("mode") != nil else { return auth(endpoint) }
-        let place = place(reader, "mode")
+        let position = position(reader, "mode")
         if reader.entries.count > 1 {
-            fail(place, "'auth' takes none or credentials, not both; remove one")
+            fail(position, "'auth' takes none or credentials, not both; remove one")
         } else if !isServiceAuthorized {
-            fail(place, "'auth: none' is for an endpoint whose service has 'auth', and this one has none; remove it")
+            fail(position, "'auth: none' is for an endpoint whose service has 'auth', and this one has none; remove it")
         }
         return .withheld
     }
@@ -141,18 +141,20 @@ extension Resolver {
         let result = TLSConfiguration(reader)
         for (key, path) in [("ca", result.ca), ("client_cert", result.clientCert), ("client_key", result.clientKey)] {
             guard let path, let problem = FileChecks.readable(path) else { continue }
-            fail(place(reader, key), file: "'tls.\(key)' \(problem)")
+            fail(position(reader, key), file: "'tls.\(key)' \(problem)")
         }
         if (result.clientCert == nil) != (result.clientKey == nil) {
             let (given, other) =
                 result.clientCert == nil ? ("client_key", "client_cert") : ("client_cert", "client_key")
-            fail(place(reader, given), "'tls.\(given)' needs 'tls.\(other)', too")
+            fail(position(reader, given), "'tls.\(given)' needs 'tls.\(other)', too")
         }
-        if !result.pins.isEmpty, baseURL.map({ !$0.isSecure }) ?? false, let place = own.section("tls").place("pin") {
-            fail(place, "'tls.pin' is for an origin that is asked by https; correct 'base_url', or remove the pin")
+        if !result.pins.isEmpty, baseURL.map({ !$0.isSecure }) ?? false,
+            let position = own.section("tls").position("pin")
+        {
+            fail(position, "'tls.pin' is for an origin that is asked by https; correct 'base_url', or remove the pin")
         }
         if !result.verify, result.ca != nil {
-            fail(place(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")
+            fail(position(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")
         }
         return result
     }

@@ -52,18 +52,18 @@ extension Resolver {
     /// - Returns: nil if there is no document, or one that cannot be read.
     mutating func openAPI(_ reader: SectionReader) -> OpenAPIConfiguration? {
         let section = reader.section("openapi")
-        guard let file = section.text("file"), let place = section.place("file") else { return nil }
+        guard let file = section.text("file"), let position = section.position("file") else { return nil }
         if let problem = FileChecks.readable(file, atMost: DocumentReader.largestFile) {
-            fail(place, file: "'openapi.file' \(problem)")
+            fail(position, file: "'openapi.file' \(problem)")
             return nil
         }
         // A file that cannot be read, such as on a failing disk, counts as empty, and so is reported as no document.
         let bytes = (try? DemoFile.load(path: file, limit: DocumentReader.largestFile))?.bytes ?? []
         do throws(DocumentError) {
             let unchecked = try RequestCheck(bytes, file: file).unchecked
-            if !unchecked.isEmpty { warnings.append(Self.notChecked(unchecked, place)) }
+            if !unchecked.isEmpty { warnings.append(Self.notChecked(unchecked, position)) }
         } catch {
-            fail(place, file: "'openapi.file' is no document that requests can be checked by: \(error)")
+            fail(position, file: "'openapi.file' is no document that requests can be checked by: \(error)")
             return nil
         }
         // The document is watched, so that a change is in force at once.
@@ -76,11 +76,11 @@ extension Resolver {
     }
 
     /// The warning about parts of a document that are not checked.
-    private static func notChecked(_ unchecked: [String], _ place: SourcePosition) -> ConfigurationError {
+    private static func notChecked(_ unchecked: [String], _ position: SourcePosition) -> ConfigurationError {
         let shown = unchecked.prefix(mostShown).joined(separator: ", ")
         let more = unchecked.count > mostShown ? " and \(unchecked.count - mostShown) more" : ""
         return ConfigurationError(
-            place: place,
+            position: position,
             message: "not all that the document under 'openapi' says of requests is checked; left out: \(shown)\(more)"
         )
     }

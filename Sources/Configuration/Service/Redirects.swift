@@ -57,7 +57,7 @@ extension Resolver {
     /// Reports redirects of a service whose target is another service.
     /// - Parameter own: the service or the endpoint without inherited keys.
     mutating func check(redirects own: SectionReader, _ baseURL: BaseURL?) {
-        guard case .service(let name)? = baseURL, let place = own.place("redirects") else { return }
-        fail(place, "'redirects' is for a service with an origin of its own; set it in service '\(name)'")
+        guard case .service(let name)? = baseURL, let position = own.position("redirects") else { return }
+        fail(position, "'redirects' is for a service with an origin of its own; set it in service '\(name)'")
     }
 }

@@ -237,17 +237,17 @@ extension Resolver {
         let params = reader.trees("params")
         for entry in reader.map("params") where SecretNames.contains(entry.key) {
             fail(
-                entry.place,
+                entry.position,
                 "'params.\(entry.key)' looks like a credential, and parameters stand in logs and in keys of what is stored; put it under 'auth', 'headers' or 'query'"
             )
         }
         let isBody = ["POST", "PUT", "PATCH"].contains(method)
         let placement = reader.text("params_in").flatMap(ParameterPlacement.init) ?? (isBody ? .body : .query)
-        if let place = reader.place("params_in"), params.isEmpty {
-            fail(place, "'params_in' needs 'params', which is not set; set it, or remove 'params_in'")
+        if let position = reader.position("params_in"), params.isEmpty {
+            fail(position, "'params_in' needs 'params', which is not set; set it, or remove 'params_in'")
         }
         if ["GET", "HEAD"].contains(method) {
-            let body = reader.place("body") ?? (placement == .body ? reader.place("params_in") : nil)
+            let body = reader.position("body") ?? (placement == .body ? reader.position("params_in") : nil)
             if let body {
                 fail(
                     body,
@@ -258,7 +258,7 @@ extension Resolver {
         if let to, to.hasRest, case .endpointPath(let path)? = reader.leaf("path")?.scalar, path.segments.last != .rest
         {
             fail(
-                place(reader, "to"),
+                position(reader, "to"),
                 "'to' ends in '*', the rest of the path, and 'path' has none; write 'path: \(path)/*', or leave it out"
             )
         }
@@ -280,13 +280,13 @@ extension Resolver {
         let encode = reader.text("encode").flatMap(ContentEncodingFormat.init)
         let hasUpload = reader.entry("upload") != nil
         for key in ["upload", "files"] {
-            guard let place = reader.place(key), encode != .multipart else { continue }
-            fail(place, "'body.\(key)' is for 'body.encode: multipart'; set that, or remove '\(key)'")
+            guard let position = reader.position(key), encode != .multipart else { continue }
+            fail(position, "'body.\(key)' is for 'body.encode: multipart'; set that, or remove '\(key)'")
         }
         for key in ["strip_nulls", "keys", "dates", "data"] where hasUpload {
-            guard let place = reader.place(key) else { continue }
+            guard let position = reader.position(key) else { continue }
             fail(
-                place,
+                position,
                 "'body.\(key)' changes members, and with 'body.upload' the content goes on as it comes; remove one"
             )
         }
@@ -296,7 +296,7 @@ extension Resolver {
             let file = SectionReader(entries: entries, section: KeyTable.filePart)
             guard let name = file.text("name"), let path = file.text("file") else { continue }
             if let problem = FileChecks.readable(path, atMost: Self.largestPart) {
-                fail(place(file, "file"), file: "'body.files.file' \(problem)")
+                fail(position(file, "file"), file: "'body.files.file' \(problem)")
             }
             demoFiles.append(path)
             files.append(

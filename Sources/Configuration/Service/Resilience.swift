@@ -201,10 +201,10 @@ extension Resolver {
     ///   - label: the name of the section in messages.
     mutating func check(maxDelay own: SectionReader, _ policy: RetryPolicy, label: String) {
         guard let longest = policy.longestDelay, longest < policy.delay,
-            let place = own.place("max_delay") ?? own.place("delay") ?? own.place("preset")
+            let position = own.position("max_delay") ?? own.position("delay") ?? own.position("preset")
         else { return }
         fail(
-            place,
+            position,
             "'\(label).max_delay' is shorter than '\(label).delay', the wait before the first retry; raise it, or lower 'delay'"
         )
     }
@@ -236,12 +236,12 @@ extension Resolver {
     ///   - own: the service without inherited keys.
     ///   - service: the service with inherited keys.
     mutating func check(park own: SectionReader, _ service: ServiceConfiguration, _ baseURL: BaseURL?) {
-        guard let place = own.place("park") else { return }
+        guard let position = own.position("park") else { return }
         if service.park == nil, own.section("park").entry("time") == nil {
-            fail(place, "'park' needs 'park.time', which is not set; set it, or remove 'park'")
+            fail(position, "'park' needs 'park.time', which is not set; set it, or remove 'park'")
         }
         if service.park != nil, case .service(let name)? = baseURL {
-            fail(place, "'park' is for a service with an origin of its own; set it in service '\(name)'")
+            fail(position, "'park' is for a service with an origin of its own; set it in service '\(name)'")
         }
     }
 }

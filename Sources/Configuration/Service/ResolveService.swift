@@ -6,19 +6,19 @@ import Upstream
 extension Resolver {
     /// Resolves all services, in order. Those with errors are left out, but their names are known to the others.
     mutating func resolveServices(_ root: SectionReader) -> [ServiceConfiguration] {
-        if let place = root.place("defaults"), broken.contains(place) { return [] }
+        if let position = root.position("defaults"), broken.contains(position) { return [] }
         let defaults = root.section("defaults").entries
         let hosts = root.entries.filter { $0.key == "hosts" }
         let daemonDemo = root.section("demo").bool("enabled")
         var result: [(ServiceConfiguration, SectionReader)] = []
-        for value in services where !broken.contains(value.place) {
+        for value in services where !broken.contains(value.position) {
             guard case .section(let own) = value.content else { continue }
             let near = SectionReader(entries: own, section: KeyTable.service)
             // A service without hosts of its own has the daemon's; one with match.host has that one.
             let hasHost = near.section("match").entry("host") != nil
             let merged = Merge.merged(own, over: hasHost ? defaults : defaults + hosts, KeyTable.service)
             let reader = SectionReader(entries: merged, section: KeyTable.service)
-            if let service = service(value.place, near, reader, daemonDemo: daemonDemo) {
+            if let service = service(value.position, near, reader, daemonDemo: daemonDemo) {
                 result.append((service, near))
             }
         }
@@ -38,32 +38,36 @@ extension Resolver {
         if case .baseURL(let url)? = reader.leaf("base_url")?.scalar { baseURL = url }
         var result = ServiceConfiguration(name: name, match: match, baseURL: baseURL, reader)
         result.hosts = match.host == nil ? reader.texts("hosts") : []
-        if match.host != nil, let place = own.place("hosts") {
+        if match.host != nil, let position = own.position("hosts") {
             fail(
-                place,
+                position,
                 "'hosts' is for a service with 'match.prefix' alone, and this one answers for 'match.host'; remove one"
             )
         }
         result.auth = auth(reader)
         result.tls = tls(reader, own: own, baseURL)
-        if result.maxConcurrent == nil, let place = own.place("max_queue") {
+        if result.maxConcurrent == nil, let position = own.position("max_queue") {
             fail(
-                place,
+                position,
                 "'max_queue' needs 'max_concurrent', which is not set; set it, or remove 'max_queue'"
             )
         }
-        if result.breaker == nil, let place = own.place("breaker"), own.section("breaker").entry("failures") == nil {
+        if result.breaker == nil, let position = own.position("breaker"),
+            own.section("breaker").entry("failures") == nil
+        {
             fail(
-                place,
+                position,
                 "'breaker' needs 'breaker.failures', which is not set; set it, or remove 'breaker'"
             )
         }
-        if result.breaker != nil, case .service(let name)? = baseURL, let place = own.place("breaker") {
-            fail(place, "'breaker' is for a service with an origin of its own; set it in service '\(name)'")
+        if result.breaker != nil, case .service(let name)? = baseURL, let position = own.position("breaker") {
+            fail(position, "'breaker' is for a service with an origin of its own; set it in service '\(name)'")
         }
         check(park: own, result, baseURL)
-        if result.upstreamProxy != .none, case .service(let name)? = baseURL, let place = own.place("upstream_proxy") {
-            fail(place, "'upstream_proxy' is for a service with an origin of its own; set it in service '\(name)'")
+        if result.upstreamProxy != .none, case .service(let name)? = baseURL,
+            let position = own.position("upstream_proxy")
+        {
+            fail(position, "'upstream_proxy' is for a service with an origin of its own; set it in service '\(name)'")
         }
         result.allow = access(reader, "allow")
         result.deny = access(reader, "deny")
@@ -96,7 +100,7 @@ extension Resolver {
             endpointReaders.append((endpoint, whole))
             let shown = merged.filled("demo.enabled", with: Self.leaf(endpoint.demo.enabled))
                 .filled("redirects.mode", with: Self.leaf(endpoint.redirects.mode))
-            trees.append(Value(place: value.place, content: .section(Self.filled(shown, endpoint.cache))))
+            trees.append(Value(position: value.position, content: .section(Self.filled(shown, endpoint.cache))))
         }
         check(cors: result, own)
         checkEndpoints(reader, result)
@@ -129,7 +133,7 @@ extension Resolver {
         case (let prefix, let host?): return .host(host, prefix: prefix)
         case (nil, nil):
             fail(
-                place(own, "match"),
+                position(own, "match"),
                 "'match' is empty; write { prefix: /\(own.text("name") ?? "name") }, { host: api.localhost }, or both"
             )
         }
@@ -146,20 +150,20 @@ extension Resolver {
             return nil
         }
         var result = EndpointConfiguration(name: name, path: path, reader)
-        if result.method != result.method.uppercased(), let place = reader.place("method") {
-            fail(place, "methods are in upper case; write \(result.method.uppercased())")
+        if result.method != result.method.uppercased(), let position = reader.position("method") {
+            fail(position, "methods are in upper case; write \(result.method.uppercased())")
         }
-        if result.method == "CONNECT", let place = reader.place("method") {
-            fail(place, "an endpoint cannot answer CONNECT, which belongs to forward mode; write another method")
+        if result.method == "CONNECT", let position = reader.position("method") {
+            fail(position, "an endpoint cannot answer CONNECT, which belongs to forward mode; write another method")
         }
         let request = request(own, method: result.method)
         result.request = request.isEmpty ? nil : request
         result.auth = endpointAuth(own, isServiceAuthorized: isServiceAuthorized)
-        let place = reader.place("name") ?? self.place(reader, "path")
+        let position = reader.position("name") ?? self.position(reader, "path")
         let route = RouteReader(
             reader: reader,
             own: own,
-            owner: .endpoint(name, place, parameters: path.parameters),
+            owner: .endpoint(name, position, parameters: path.parameters),
             rateLimitScope: own.entry("rate_limit") == nil ? "" : name,
             daemonDemo: daemonDemo
         )

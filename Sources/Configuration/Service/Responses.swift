@@ -91,20 +91,20 @@ extension Resolver {
     ///   - reader: the section `response`.
     ///   - cache: the settings of the cache of the same service or endpoint.
     mutating func mapping(_ reader: SectionReader, _ cache: CacheConfiguration) -> MappingConfiguration? {
-        guard let value = reader.value("map"), let place = reader.place("map"), !Self.isNone(value) else {
+        guard let value = reader.value("map"), let position = reader.position("map"), !Self.isNone(value) else {
             return nil
         }
         if let expect = reader.text("expect").flatMap({ ContentExpectation(rawValue: $0) }),
             expect == .propertyList || expect == .image
         {
             fail(
-                place,
+                position,
                 "a mapped document is JSON, but 'response.expect' is \(expect.rawValue); write json, or remove it"
             )
         }
         if cache.seed != nil {
             fail(
-                place,
+                position,
                 "'response.map' and 'cache.seed_dir' exclude each other: a seed answers as it is; remove one of them"
             )
         }
@@ -128,7 +128,7 @@ extension Resolver {
     private mutating func plan(_ value: Value, _ label: String) -> MappingPlan? {
         var rules = MappingRules()
         guard let root = rules.rule(value, label, depth: 0), rules.mistakes.isEmpty else {
-            for mistake in rules.mistakes { fail(mistake.place, mistake.message) }
+            for mistake in rules.mistakes { fail(mistake.position, mistake.message) }
             return nil
         }
         return MappingPlan(root)
@@ -147,40 +147,40 @@ private struct MappingRules {
     /// The keys of which one makes a mapping a rule; a mapping without them is an object with these members.
     private static let telling: Set<String> = ["from", "each", "fields"]
 
-    private(set) var mistakes: [(place: SourcePosition, message: String)] = []
+    private(set) var mistakes: [(position: SourcePosition, message: String)] = []
 
-    private mutating func refuse(_ place: SourcePosition, _ label: String, _ message: String) {
-        mistakes.append((place, "'\(label)' \(message)"))
+    private mutating func refuse(_ position: SourcePosition, _ label: String, _ message: String) {
+        mistakes.append((position, "'\(label)' \(message)"))
     }
 
     mutating func rule(_ value: Value, _ label: String, depth: Int) -> MappingRule? {
         guard depth < Self.depthLimit else {
-            refuse(value.place, label, "has more than \(Self.depthLimit) levels")
+            refuse(value.position, label, "has more than \(Self.depthLimit) levels")
             return nil
         }
         switch value.content {
         case .leaf(let leaf):
-            guard let path = path(leaf, value.place, label) else { return nil }
+            guard let path = path(leaf, value.position, label) else { return nil }
             return MappingRule(from: path)
         case .list:
-            refuse(value.place, label, "takes a key path, or a mapping of names to key paths, not a list")
+            refuse(value.position, label, "takes a key path, or a mapping of names to key paths, not a list")
             return nil
         case .map(let entries), .section(let entries):
             if entries.contains(where: { Self.telling.contains($0.key) }) {
-                return detailed(entries, value.place, label, depth: depth)
+                return detailed(entries, value.position, label, depth: depth)
             }
-            return object(entries, value.place, label, depth: depth).map { MappingRule($0) }
+            return object(entries, value.position, label, depth: depth).map { MappingRule($0) }
         }
     }
 
     private mutating func object(
         _ entries: [Entry],
-        _ place: SourcePosition,
+        _ position: SourcePosition,
         _ label: String,
         depth: Int
     ) -> MappingRule.Shape? {
         if entries.isEmpty {
-            refuse(place, label, "is empty; name a key path, such as { name: user.name.first }")
+            refuse(position, label, "is empty; name a key path, such as { name: user.name.first }")
             return nil
         }
         var members: [MappingRule.Member] = []
@@ -194,7 +194,7 @@ private struct MappingRules {
 
     private mutating func detailed(
         _ entries: [Entry],
-        _ place: SourcePosition,
+        _ position: SourcePosition,
         _ label: String,
         depth: Int
     ) -> MappingRule? {
@@ -202,40 +202,40 @@ private struct MappingRules {
         for other in entries where !Self.keys.contains(other.key) {
             let near = Suggestions.nearest(to: other.key, among: Self.keys).map { "did you mean '\($0)'? " } ?? ""
             refuse(
-                other.place,
+                other.position,
                 "\(label).\(other.key)",
                 "is no key of a rule (\(Self.keys.joined(separator: ", "))); \(near)members of an object stand under 'fields'"
             )
         }
         let shapes = ["each", "fields", "as"].compactMap(entry)
         if shapes.count > 1 {
-            refuse(shapes[1].place, "\(label).\(shapes[1].key)", "excludes '\(shapes[0].key)'; remove one of them")
+            refuse(shapes[1].position, "\(label).\(shapes[1].key)", "excludes '\(shapes[0].key)'; remove one of them")
         }
         var from: MappingPath? = .itself
         if let given = entry("from") {
             guard let leaf = leaf(given, label) else { return nil }
-            from = path(leaf, given.value.place, "\(label).from")
+            from = path(leaf, given.value.position, "\(label).from")
         }
         var shape: MappingRule.Shape? = .same
         if let each = entry("each") {
             shape = rule(each.value, "\(label).each", depth: depth + 1).map { .each($0) }
         } else if let fields = entry("fields") {
             guard case .map(let members) = fields.value.content else {
-                refuse(fields.value.place, "\(label).fields", "takes a mapping of names to key paths")
+                refuse(fields.value.position, "\(label).fields", "takes a mapping of names to key paths")
                 return nil
             }
-            shape = object(members, fields.value.place, "\(label).fields", depth: depth)
+            shape = object(members, fields.value.position, "\(label).fields", depth: depth)
         } else {
             shape = conversion(entry("as"), entry("format"), label)
         }
         if let format = entry("format"), entry("as") == nil {
-            refuse(format.place, "\(label).format", "needs 'as', which is not set; set it, or remove 'format'")
+            refuse(format.position, "\(label).format", "needs 'as', which is not set; set it, or remove 'format'")
         }
         var missing = MissingValue.null
         if let given = entry("missing") {
             guard let leaf = leaf(given, label) else { return nil }
             guard let word = MissingValue(rawValue: leaf.text) else {
-                refuse(given.value.place, "\(label).missing", "takes null, omit or error, not '\(leaf.text)'")
+                refuse(given.value.position, "\(label).missing", "takes null, omit or error, not '\(leaf.text)'")
                 return nil
             }
             missing = word
@@ -243,12 +243,12 @@ private struct MappingRules {
         var standIn: [UInt8]?
         if let given = entry("default") {
             guard let text = json(given.value) else {
-                refuse(given.value.place, "\(label).default", "takes a text, a number, true, false, [] or {}")
+                refuse(given.value.position, "\(label).default", "takes a text, a number, true, false, [] or {}")
                 return nil
             }
             standIn = Array(text.utf8)
             if let other = entry("missing") {
-                refuse(other.place, "\(label).missing", "has no effect beside 'default'; remove one of them")
+                refuse(other.position, "\(label).missing", "has no effect beside 'default'; remove one of them")
             }
         }
         guard let from, let shape, mistakes.isEmpty else { return nil }
@@ -262,7 +262,7 @@ private struct MappingRules {
             let words = MappedType.allCases.map(\.rawValue)
             let near = Suggestions.nearest(to: leaf.text, among: words).map { "; did you mean '\($0)'?" } ?? ""
             refuse(
-                word.value.place,
+                word.value.position,
                 "\(label).as",
                 "takes one of \(words.joined(separator: ", ")), not '\(leaf.text)'\(near)"
             )
@@ -273,20 +273,20 @@ private struct MappingRules {
         do throws(ValueFormat.Malformed) {
             return .converted(type, try ValueFormat(text, of: type))
         } catch {
-            refuse(format.value.place, "\(label).format", "\(error.reason), not '\(text)'")
+            refuse(format.value.position, "\(label).format", "\(error.reason), not '\(text)'")
             return nil
         }
     }
 
     private mutating func leaf(_ entry: Entry, _ label: String) -> Leaf? {
         if case .leaf(let leaf) = entry.value.content { return leaf }
-        refuse(entry.value.place, "\(label).\(entry.key)", "takes a word, not a list or a mapping")
+        refuse(entry.value.position, "\(label).\(entry.key)", "takes a word, not a list or a mapping")
         return nil
     }
 
-    private mutating func path(_ leaf: Leaf, _ place: SourcePosition, _ label: String) -> MappingPath? {
+    private mutating func path(_ leaf: Leaf, _ position: SourcePosition, _ label: String) -> MappingPath? {
         do throws(MappingPath.Malformed) { return try MappingPath(leaf.text) } catch {
-            refuse(place, label, "takes a key path such as user.name.first, but '\(leaf.text)' \(error.reason)")
+            refuse(position, label, "takes a key path such as user.name.first, but '\(leaf.text)' \(error.reason)")
             return nil
         }
     }

@@ -213,8 +213,8 @@ extension Resolver {
 
     private mutating func check(timeout reader: SectionReader) {
         for key in ["connect", "first_byte", "idle", "total", "tunnel"] {
-            if let place = reader.place(key), reader.nanoseconds(key) == 0 {
-                fail(place, "'timeout.\(key)' is zero; write none for no timeout")
+            if let position = reader.position(key), reader.nanoseconds(key) == 0 {
+                fail(position, "'timeout.\(key)' is zero; write none for no timeout")
             }
         }
     }
@@ -227,7 +227,7 @@ extension Resolver {
         let reader = own.section("retry")
         if reader.texts("when").contains("content"), !looksInside {
             fail(
-                place(reader, "when"),
+                position(reader, "when"),
                 "'retry.when' has content, but 'response.expect' and 'response.type' are any and nothing is mapped; say what bodies must be, or remove content"
             )
         }
@@ -237,17 +237,17 @@ extension Resolver {
     /// - Parameter own: the service or the endpoint without inherited keys.
     private mutating func check(success own: SectionReader, _ success: StatusSet?) {
         let response = own.section("response")
-        guard let place = response.place("success"), let success else { return }
+        guard let position = response.position("success"), let success else { return }
         if success.ranges.isEmpty {
             fail(
-                place,
+                position,
                 "'response.success' is empty, so that every answer would be a failure; name a status, such as 2xx"
             )
         }
         for entry in own.section("cache").map("ttl_by_status") {
             guard let status = Int(entry.key), !success.ranges.isEmpty, !success.contains(status) else { continue }
             fail(
-                entry.place,
+                entry.position,
                 "'cache.ttl_by_status' has \(status), which 'response.success' leaves out, so that it is not stored; add it there, or remove it here"
             )
         }
@@ -256,10 +256,10 @@ extension Resolver {
     /// Checks the size of logged bodies.
     /// - Parameter reader: the section `log` of a service or an endpoint, without inherited keys.
     private mutating func check(logBodies reader: SectionReader) {
-        guard let place = reader.place("bodies"), let size = reader.bytes("bodies"), size > 64 * 1024 || size == 0
+        guard let position = reader.position("bodies"), let size = reader.bytes("bodies"), size > 64 * 1024 || size == 0
         else {
             return
         }
-        fail(place, "'log.bodies' takes a size from 1B to 64KiB, or none")
+        fail(position, "'log.bodies' takes a size from 1B to 64KiB, or none")
     }
 }

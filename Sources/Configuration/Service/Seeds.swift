@@ -56,7 +56,7 @@ extension Resolver {
         guard let path = reader.text("seed_dir") else { return nil }
         let result = SeedConfiguration(path: path, reader)
         if let problem = FileChecks.isFolder(path) {
-            fail(place(reader, "seed_dir"), file: "'cache.seed_dir' \(problem)")
+            fail(position(reader, "seed_dir"), file: "'cache.seed_dir' \(problem)")
         }
         return result
     }

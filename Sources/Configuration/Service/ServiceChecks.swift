@@ -11,19 +11,20 @@ extension Resolver {
         for value in reader.items("endpoints") {
             guard case .section(let entries) = value.content else { continue }
             let own = SectionReader(entries: entries, section: KeyTable.endpoint)
-            guard let name = own.text("name"), let namePlace = own.place("name"), let pathPlace = own.place("path"),
+            guard let name = own.text("name"), let namePosition = own.position("name"),
+                let pathPosition = own.position("path"),
                 case .endpointPath(let path)? = own.leaf("path")?.scalar
             else { continue }
-            if let first = names.updateValue(namePlace, forKey: name) {
+            if let first = names.updateValue(namePosition, forKey: name) {
                 fail(
-                    namePlace,
+                    namePosition,
                     "the service '\(service.name)' already has an endpoint '\(name)', on line \(first.line); rename one of them"
                 )
             }
             let method = own.text("method") ?? "GET"
             if let other = shapes.updateValue(name, forKey: method + " " + path.shape) {
                 fail(
-                    pathPlace,
+                    pathPosition,
                     "\(method) \(path) matches the same requests as the endpoint '\(other)'; change one of the paths"
                 )
             }
@@ -41,24 +42,24 @@ extension Resolver {
         reported: Bool
     ) {
         let answers = service.demo.hasAnswer || service.endpoints.contains(where: \.demo.hasAnswer)
-        if let place = own.section("demo").place("enabled"), own.section("demo").bool("enabled"), !answers,
+        if let position = own.section("demo").position("enabled"), own.section("demo").bool("enabled"), !answers,
             service.endpoints.isEmpty
         {
             fail(
-                place,
+                position,
                 "the service '\(service.name)' is in demo mode, but has nothing to answer with; set 'demo.file', or add endpoints"
             )
             return
         }
-        if RecordingConfiguration.isDemo(own), !answers, !reported, let place = own.place("source") {
+        if RecordingConfiguration.isDemo(own), !answers, !reported, let position = own.position("source") {
             fail(
-                place,
+                position,
                 "the service '\(service.name)' has 'source: demo', but nothing to answer with; set 'demo.file', or demo answers of endpoints"
             )
             return
         }
-        if service.unlisted == .notFound, service.endpoints.isEmpty, let place = own.place("unlisted") {
-            fail(place, "'unlisted: 404' without endpoints refuses every request; add endpoints, or remove it")
+        if service.unlisted == .notFound, service.endpoints.isEmpty, let position = own.position("unlisted") {
+            fail(position, "'unlisted: 404' without endpoints refuses every request; add endpoints, or remove it")
         }
         guard service.baseURL == nil else { return }
         let live = service.endpoints.filter { !$0.demo.answersAlone($0.recording) && $0.recording.asksOrigin }
@@ -81,8 +82,8 @@ extension Resolver {
             )
         }
         guard !answersItself else { return }
-        if own.text("unlisted") == "pass", let place = own.place("unlisted") {
-            fail(place, "'unlisted: pass' needs a 'base_url' to pass requests to; add one, or write unlisted: 404")
+        if own.text("unlisted") == "pass", let position = own.position("unlisted") {
+            fail(position, "'unlisted: pass' needs a 'base_url' to pass requests to; add one, or write unlisted: 404")
         }
         service.unlisted = .notFound
     }
@@ -93,19 +94,19 @@ extension Resolver {
         for value in services {
             guard case .section(let entries) = value.content else { continue }
             let reader = SectionReader(entries: entries, section: KeyTable.service)
-            guard let name = reader.text("name"), let place = reader.place("name") else { continue }
+            guard let name = reader.text("name"), let position = reader.position("name") else { continue }
             if let first = names[name] {
-                fail(place, "there is already a service '\(name)', at \(first); rename one of them")
+                fail(position, "there is already a service '\(name)', at \(first); rename one of them")
             } else {
-                names[name] = place
+                names[name] = position
             }
         }
         var matches: [ServiceMatch: String] = [:]
         for (service, own) in resolved {
             if let other = matches.updateValue(service.name, forKey: service.match) {
                 let match = own.section("match")
-                let place = match.place("prefix") ?? match.place("host") ?? self.place(own, "match")
-                fail(place, "the service '\(other)' matches the same requests; change the prefix or the host of one")
+                let position = match.position("prefix") ?? match.position("host") ?? self.position(own, "match")
+                fail(position, "the service '\(other)' matches the same requests; change the prefix or the host of one")
             }
         }
         let targets = Dictionary(
@@ -117,11 +118,11 @@ extension Resolver {
         )
         for (service, own) in resolved {
             guard let target = targets[service.name], case .service(target)? = service.baseURL else { continue }
-            let place = self.place(own, "base_url")
+            let position = self.position(own, "base_url")
             guard names[target] != nil else {
                 let near = Suggestions.nearest(to: target, among: names.keys.sorted())
                 fail(
-                    place,
+                    position,
                     "there is no service '\(target)'; "
                         + (near.map { "did you mean 'service:\($0)'?" } ?? "add it, or write a URL")
                 )
@@ -142,7 +143,7 @@ extension Resolver {
                 })
             {
                 fail(
-                    place,
+                    position,
                     "the services form a cycle: \((chain + [service.name]).joined(separator: " → ")); give one of them a URL"
                 )
             }
@@ -160,24 +161,24 @@ extension Resolver {
     mutating func checkStoredFiles(_ endpoints: [(EndpointConfiguration, SectionReader)]) {
         for (endpoint, reader) in endpoints {
             guard let file = endpoint.cache.storeAs else { continue }
-            let place = self.place(reader.section("cache"), "store_as")
+            let position = self.position(reader.section("cache"), "store_as")
             let isOne = endpoint.path.segments.allSatisfy { if case .literal = $0 { true } else { false } }
             if !isOne || endpoint.method != "GET" {
                 fail(
-                    place,
+                    position,
                     "'cache.store_as' keeps one resource as a file, but '\(endpoint.method) \(endpoint.path)' is not one resource; use it for a GET of one path"
                 )
                 continue
             }
             if !hasDiskTier || !endpoint.cache.disk || endpoint.cache.mode == .none {
                 fail(
-                    place,
+                    position,
                     "'cache.store_as' is a path under the disk tier, which this endpoint does not use; set the daemon's 'cache.disk' and the endpoint's 'cache.disk: true'"
                 )
                 continue
             }
             if let other = storedFiles.updateValue(endpoint.name, forKey: file) {
-                fail(place, "the endpoint '\(other)' is already stored as '\(file)'; choose another name")
+                fail(position, "the endpoint '\(other)' is already stored as '\(file)'; choose another name")
             }
         }
     }

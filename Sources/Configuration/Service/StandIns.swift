@@ -120,7 +120,7 @@ extension Resolver {
         let result = PlaceholderConfiguration(answer: answer, cache.section("placeholder"))
         if cache.text("mode") == CacheMode.none.rawValue {
             fail(
-                place(cache, "placeholder"),
+                position(cache, "placeholder"),
                 "'cache.placeholder' is for responses that are stored, but 'cache.mode' is none; remove it, or write placeholder: { file: none }"
             )
         }
@@ -133,11 +133,11 @@ extension Resolver {
         guard cache.entry(key) != nil, let path = reader.text("file") else { return nil }
         let result = StandInConfiguration(file: path, reader)
         if let problem = FileChecks.readable(path, atMost: FileChecks.largestDemoFile) {
-            fail(place(reader, "file"), file: "'cache.\(key).file' \(problem)")
+            fail(position(reader, "file"), file: "'cache.\(key).file' \(problem)")
         }
         if [204, 205, 304].contains(result.status) {
             fail(
-                place(reader, "status"),
+                position(reader, "status"),
                 "a \(result.status) has no body, so 'cache.\(key).file' would never be sent; write another status"
             )
         }

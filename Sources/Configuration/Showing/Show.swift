@@ -16,7 +16,7 @@ extension Configuration {
         let keys = KeyTable.root.keys.filter { !hidden.contains($0.name) }
         writer.section(SectionDescriptor(name: KeyTable.root.name, keys: keys), entries)
         let trees = origin.services.map { entries in
-            Value(place: SourcePosition(file: "", line: 1, column: 1), content: .section(entries))
+            Value(position: SourcePosition(file: "", line: 1, column: 1), content: .section(entries))
         }
         writer.sections("services", KeyTable.service, trees)
         return writer.lines.joined(separator: "\n") + "\n"
@@ -127,12 +127,12 @@ struct ConfigurationWriter {
             return hidingSecrets && secret ? Self.hidden : Self.scalar(leaf)
         case .list(let values):
             // One value that is written without brackets is shown without them.
-            if values.count == 1, values[0].place == value.place { return inline(values[0], secret: secret) }
+            if values.count == 1, values[0].position == value.position { return inline(values[0], secret: secret) }
             return "[" + values.map { inline($0, secret: secret) }.joined(separator: ", ") + "]"
         case .map(let entries), .section(let entries):
             if entries.isEmpty { return "{}" }
             // A section that is written as the value of one of its keys is shown so.
-            if case .section = value.content, entries.count == 1, entries[0].place == value.place {
+            if case .section = value.content, entries.count == 1, entries[0].position == value.position {
                 return inline(entries[0].value, secret: secret)
             }
             let members = entries.map { entry in

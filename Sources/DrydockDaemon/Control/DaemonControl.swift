@@ -286,6 +286,6 @@ package struct ReloadResult: Codable, Sendable, Equatable {
     package var isReloaded: Bool
     /// The outcome as a line for the log, such as `ok (3 services, 12 endpoints)`.
     package var summary: String
-    /// The errors with their places, if the old configuration stays in force.
+    /// The errors with their positions, if the old configuration stays in force.
     package var errors: [String] = []
 }

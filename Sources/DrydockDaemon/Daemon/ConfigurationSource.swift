@@ -10,7 +10,7 @@ package enum ConfigurationSource: Sendable {
     case url(String, listen: [String], clients: [String])
 
     /// Reads the configuration and validates it.
-    /// - Throws: `DaemonError.configuration` with every error and its place.
+    /// - Throws: `DaemonError.configuration` with every error and its position.
     package func load(environment: [String: String]) throws(DaemonError) -> Configuration {
         do throws(ConfigurationErrors) {
             switch self {

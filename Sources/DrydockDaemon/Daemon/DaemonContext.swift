@@ -69,7 +69,7 @@ struct DaemonCompiler: Sendable {
             for trouble in files.troubles { logger.warning("\(trouble); it stays what it was") }
             if !kept.isEmpty { files.keep(registry.files) }
             registry.files = files
-            tellNewPlaces(configuration)
+            tellNewLabels(configuration)
             return plan
         } catch {
             throw .configuration("\(error)")
@@ -77,7 +77,7 @@ struct DaemonCompiler: Sendable {
     }
 
     /// Logs once for each origin with learned latencies that nothing is known of its latency yet.
-    private func tellNewPlaces(_ configuration: Configuration) {
+    private func tellNewLabels(_ configuration: Configuration) {
         for label in configuration.learnedLabels.sorted() where registry.latencies.isNew(label) {
             logger.notice("learning how long the origin of \(label) takes; nothing is known of it yet")
         }

@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(
-        "what is neither is told with its place",
+        "what is neither is told with its position",
         arguments: [
             ("/a\n{\"url\":\"/b\",\"urll\":1}\n", "list:2: 'urll' is not known"),
             ("{\"method\":\"GET\"}", "list:1: 'url' is missing"), ("/a b", "list:1: '/a b' is not a URL"),
@@ -54,14 +54,14 @@ import Testing
 
     @Test("what cannot be read is told with what the system says, what is no UTF-8 with its name")
     func unreadable() throws {
-        let place = try TemporaryFolder()
-        let file = try place.write("latin", [0xE9])
+        let folder = try TemporaryFolder()
+        let file = try folder.write("latin", [0xE9])
         for (path, message) in [
             (
-                place.file("none"),
+                folder.file("none"),
                 "cannot be read: No such file or directory; check that it exists, and its permissions"
             ),
-            (place.path, "cannot be read: Is a directory; check that it exists, and its permissions"),
+            (folder.path, "cannot be read: Is a directory; check that it exists, and its permissions"),
             (file, "is not UTF-8; save it as UTF-8"),
         ] {
             let error = #expect(throws: BatchList.Malformed.self) { try BatchList.read(path) }
@@ -165,7 +165,7 @@ import Testing
     )
     func times(_ seconds: Double, _ text: String) { #expect(BatchProgress.time(seconds) == text) }
 
-    @Test("shares take three places", arguments: [(0, "  0%"), (10, " 10%"), (100, "100%")])
+    @Test("shares take three columns", arguments: [(0, "  0%"), (10, " 10%"), (100, "100%")])
     func percents(_ done: Int, _ text: String) {
         let some = progress { ($0.items, $0.queued, $0.done, $0.checked) = (100, 100 - done, done, done) }
         #expect(some.bar(columns: 40, seconds: 0, since: 0).contains("]  \(text)  \(done)/100 items"))

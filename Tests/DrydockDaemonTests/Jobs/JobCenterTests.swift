@@ -18,21 +18,21 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct JobCenterTests {
     /// A cache with a center of jobs, whose items are answered by nobody.
     private struct Rig {
-        let place: TemporaryFolder
+        let folder: TemporaryFolder
         let runtime: CacheRuntime
         let center: JobCenter
         /// How often a route was asked for.
         let asked = Monitor(0)
 
-        var store: String { place.file("store") }
-        var jobs: String { place.file("store/jobs") }
+        var store: String { folder.file("store") }
+        var jobs: String { folder.file("store/jobs") }
 
         init(hasDisk: Bool) async throws {
-            place = try TemporaryFolder()
+            folder = try TemporaryFolder()
             let disk =
                 hasDisk
                 ? CacheLimits.Disk(
-                    path: place.file("store"),
+                    path: folder.file("store"),
                     limits: DiskLimits(size: 1 << 30, minFree: 0),
                     kind: .shared
                 ) : nil
@@ -118,14 +118,14 @@ import Testing
     @Test func `a job that cannot be kept is refused, with the reason`() async throws {
         let rig = try await Rig(hasDisk: true)
         defer { rig.stop() }
-        try rig.place.write("store/jobs", "in the way")
+        try rig.folder.write("store/jobs", "in the way")
         let problem = await #expect(throws: Problem.self) {
             _ = try await rig.center.submitKept(rig.batch(1), kind: .size, name: nil)
         }
         #expect(problem?.status == 503)
         #expect(problem?.detail.contains("mkdir \(rig.jobs): Not a directory; make room") == true, "\(problem as Any)")
         #expect(await rig.center.jobs().jobs.isEmpty)
-        // Its place is free again.
+        // Its slot is free again.
         for _ in 0..<(2 * JobCenter.limit) {
             await #expect(throws: Problem.self) {
                 _ = try await rig.center.submitKept(rig.batch(1), kind: .size, name: nil)

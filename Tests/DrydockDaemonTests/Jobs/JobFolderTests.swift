@@ -15,9 +15,9 @@ import Testing
     }
 
     @Test func `what is written is found again, for its user alone`() throws {
-        let place = try TemporaryFolder()
-        let path = place.file("some/where/jobs")
-        let above = place.file("some/where")
+        let temporary = try TemporaryFolder()
+        let path = temporary.file("some/where/jobs")
+        let above = temporary.file("some/where")
         // Nothing is made above it but by what marks that.
         #expect(throws: SystemError.self) { try JobFolder(path: path) {}.write { record("1") } }
         #expect(!FileManager.default.fileExists(atPath: above))
@@ -37,8 +37,8 @@ import Testing
     }
 
     @Test func `a folder that cannot be made is named, with the reason`() throws {
-        let place = try TemporaryFolder()
-        let file = try place.write("file", "")
+        let temporary = try TemporaryFolder()
+        let file = try temporary.write("file", "")
         for (path, reason) in [(file, "Not a directory"), ("\(file)/jobs", "Not a directory")] {
             let error = #expect(throws: SystemError.self) { try JobFolder(path: path) {}.write { record("1") } }
             #expect(error?.description == "mkdir \(path): \(reason)")
@@ -46,24 +46,24 @@ import Testing
     }
 
     @Test func `what cannot be read is named and left alone, and what was not finished goes`() throws {
-        let place = try TemporaryFolder()
+        let temporary = try TemporaryFolder()
         let files = [("1.json", "{"), ("2.json", "{}"), ("3.tmp", "{"), ("4.txt", "other"), ("6.json.new", "{")]
         for (name, text) in files {
-            try place.write(name, text)
+            try temporary.write(name, text)
         }
         // A folder is no file that can be read.
-        try FileManager.default.createDirectory(atPath: place.file("5.json"), withIntermediateDirectories: false)
-        let (found, errors) = JobFolder(path: place.path) {}.load()
+        try FileManager.default.createDirectory(atPath: temporary.file("5.json"), withIntermediateDirectories: false)
+        let (found, errors) = JobFolder(path: temporary.path) {}.load()
         #expect(found.isEmpty)
         let parts = errors.sorted().map { $0.prefix { $0 != "(" } }
         #expect(
             parts == [
-                "\(place.file("1.json")) cannot be read as a job, and is left alone; remove it ",
-                "\(place.file("2.json")) cannot be read as a job, and is left alone; remove it ",
-                "\(place.file("5.json")) cannot be read, and is left alone: Is a directory; see to its permissions, or remove it",
+                "\(temporary.file("1.json")) cannot be read as a job, and is left alone; remove it ",
+                "\(temporary.file("2.json")) cannot be read as a job, and is left alone; remove it ",
+                "\(temporary.file("5.json")) cannot be read, and is left alone: Is a directory; see to its permissions, or remove it",
             ]
         )
-        let names = try FileManager.default.contentsOfDirectory(atPath: place.path)
+        let names = try FileManager.default.contentsOfDirectory(atPath: temporary.path)
         #expect(names.sorted() == ["1.json", "2.json", "4.txt", "5.json"])
     }
 }
