@@ -29,10 +29,10 @@ struct JSONScanner {
     }
 
     private mutating func scan(_ bytes: UnsafePointer<UInt8>, _ end: Int) throws(JSONFault) {
-        var place = 0
-        while let count = mark, place < end {
-            if bytes[place] == [0xEF, 0xBB, 0xBF][count] {
-                place += 1
+        var position = 0
+        while let count = mark, position < end {
+            if bytes[position] == [0xEF, 0xBB, 0xBF][count] {
+                position += 1
                 mark = count == 2 ? nil : count + 1
             } else {
                 guard count == 0 else { throw JSONFault(.value) }
@@ -40,13 +40,13 @@ struct JSONScanner {
             }
         }
         if root == nil {
-            while place < end, JSONTokenizer.isSpace(bytes[place]) { place += 1 }
-            guard place < end else { return }
-            let token = try tokenizer.next(bytes, &place, end, isLast: false)
+            while position < end, JSONTokenizer.isSpace(bytes[position]) { position += 1 }
+            guard position < end else { return }
+            let token = try tokenizer.next(bytes, &position, end, isLast: false)
             root = token == .objectBegins ? .object : token == .arrayBegins ? .array : .other
         }
-        place = try tokenizer.advance(bytes, from: place, to: end, isLast: false)
-        while place < end, JSONTokenizer.isSpace(bytes[place]) { place += 1 }
-        guard place == end else { throw JSONFault(.end) }
+        position = try tokenizer.advance(bytes, from: position, to: end, isLast: false)
+        while position < end, JSONTokenizer.isSpace(bytes[position]) { position += 1 }
+        guard position == end else { throw JSONFault(.end) }
     }
 }

@@ -1,10 +1,10 @@
-// Reads documents that people write in YAML or JSON, and names places in them.
+// Reads documents that people write in YAML or JSON, and names locations in them.
 
 package import Trees
 import YAML
 
-/// The place of a value within a file.
-package struct DocumentPlace: Sendable, Equatable, CustomStringConvertible {
+/// The location of a value within a file.
+package struct DocumentLocation: Sendable, Equatable, CustomStringConvertible {
     package let file: String
     /// A JSON pointer (RFC 6901); empty for the whole document.
     package let pointer: String
@@ -14,32 +14,32 @@ package struct DocumentPlace: Sendable, Equatable, CustomStringConvertible {
         self.pointer = pointer
     }
 
-    /// The place of a member or an element of the value at this place.
-    package func within(_ names: String...) -> DocumentPlace {
+    /// The location of a member or an element of the value at this location.
+    package func within(_ names: String...) -> DocumentLocation {
         let escaped = names.map { name in
             name.replacing("~", with: "~0").replacing("/", with: "~1")
         }
-        return DocumentPlace(file: file, pointer: pointer + escaped.map { "/\($0)" }.joined())
+        return DocumentLocation(file: file, pointer: pointer + escaped.map { "/\($0)" }.joined())
     }
 
-    /// The place of an element of the list at this place.
-    package func within(_ position: Int) -> DocumentPlace { within(String(position)) }
+    /// The location of an element of the list at this location.
+    package func within(_ position: Int) -> DocumentLocation { within(String(position)) }
 
-    /// The place as text, such as `shop.har#/log/entries/3`.
+    /// The location as text, such as `shop.har#/log/entries/3`.
     package var description: String { pointer.isEmpty ? file : "\(file)#\(pointer)" }
 }
 
 /// The error of a document that cannot be read at all.
 package struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible {
-    package let place: DocumentPlace
+    package let location: DocumentLocation
     package let reason: String
 
-    package init(_ place: DocumentPlace, _ reason: String) {
-        self.place = place
+    package init(_ location: DocumentLocation, _ reason: String) {
+        self.location = location
         self.reason = reason
     }
 
-    package var description: String { "\(place): \(reason)" }
+    package var description: String { "\(location): \(reason)" }
 }
 
 /// Reads documents that people write in YAML or JSON.
@@ -50,7 +50,7 @@ package enum DocumentReader {
     private static let values = 500_000
 
     /// Reads a document.
-    /// - Throws: the mistake and its place in the text.
+    /// - Throws: the mistake and its location in the text.
     package static func read(_ bytes: [UInt8]) throws(TreeError) -> ContentTree {
         let isJSON = bytes.first { !" \n\r\t".utf8.contains($0) && $0 < 0x80 } == UInt8(ascii: "{")
         if isJSON {

@@ -7,10 +7,10 @@ package struct OpenAPIDocument: Sendable {
     /// A part of the document.
     package struct Part: Sendable {
         package let tree: ContentTree
-        package let place: DocumentPlace
+        package let location: DocumentLocation
 
         package func part(_ name: String) -> Part? {
-            tree[name].map { Part(tree: $0, place: place.within(name)) }
+            tree[name].map { Part(tree: $0, location: location.within(name)) }
         }
     }
 
@@ -32,15 +32,18 @@ package struct OpenAPIDocument: Sendable {
     package let root: Part
 
     /// - Throws: an error if the tree is not a document of OpenAPI 3.0 or 3.1.
-    package init(_ tree: ContentTree, _ place: DocumentPlace) throws(DocumentError) {
-        root = Part(tree: tree, place: place)
+    package init(_ tree: ContentTree, _ location: DocumentLocation) throws(DocumentError) {
+        root = Part(tree: tree, location: location)
         if tree["swagger"] != nil {
-            throw DocumentError(place.within("swagger"), "this is Swagger 2; convert it to OpenAPI 3 first")
+            throw DocumentError(location.within("swagger"), "this is Swagger 2; convert it to OpenAPI 3 first")
         }
         guard let version = tree["openapi"]?.scalar, version.hasPrefix("3.0") || version.hasPrefix("3.1") else {
-            throw DocumentError(place.within("openapi"), "this is no version that can be read; it has to be 3.0 or 3.1")
+            throw DocumentError(
+                location.within("openapi"),
+                "this is no version that can be read; it has to be 3.0 or 3.1"
+            )
         }
-        guard tree["paths"]?.members != nil else { throw DocumentError(place.within("paths"), "there are no paths") }
+        guard tree["paths"]?.members != nil else { throw DocumentError(location.within("paths"), "there are no paths") }
     }
 
     /// The part itself, or the target of its reference; nil if that is not in the document.
@@ -72,7 +75,7 @@ package struct OpenAPIDocument: Sendable {
             if let next = part.part(name) {
                 part = next
             } else if let values = part.tree.elements, let position = Int(name), values.indices.contains(position) {
-                part = Part(tree: values[position], place: part.place.within(position))
+                part = Part(tree: values[position], location: part.location.within(position))
             } else {
                 return nil
             }
@@ -98,7 +101,7 @@ package struct OpenAPIDocument: Sendable {
     /// The elements of a list, resolved.
     package func elements(_ part: Part?) -> [Part] {
         (part?.tree.elements ?? []).enumerated().compactMap { position, tree in
-            part.flatMap { resolved(Part(tree: tree, place: $0.place.within(position))) }
+            part.flatMap { resolved(Part(tree: tree, location: $0.location.within(position))) }
         }
     }
 

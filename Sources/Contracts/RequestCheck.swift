@@ -9,10 +9,10 @@ package struct RequestViolation: Sendable, Equatable, CustomStringConvertible {
     /// The part of the request, such as `query.limit`, or `body` with a JSON pointer: `body/items/0`.
     package let part: String
     package let reason: String
-    /// The place in the document that describes the part.
-    package let place: DocumentPlace
+    /// The location in the document that describes the part.
+    package let location: DocumentLocation
 
-    package var description: String { "\(part) \(reason) (\(place))" }
+    package var description: String { "\(part) \(reason) (\(location))" }
 }
 
 /// Checks requests against one document. Any thread.
@@ -23,7 +23,7 @@ package struct RequestCheck: Sendable {
     private struct Path: Sendable {
         let segments: [Segment]
         var operations: [String: OpenAPIDocument.Operation] = [:]
-        let place: DocumentPlace
+        let location: DocumentLocation
     }
 
     /// A part of a path between slashes.
@@ -58,7 +58,7 @@ package struct RequestCheck: Sendable {
 
     private let document: OpenAPIDocument
     private let patterns: [String: Pattern]
-    /// The requirements of the document that are not checked, each with its place.
+    /// The requirements of the document that are not checked, each with its location.
     package let unchecked: [String]
     /// The paths, those with fewer parameters first, and among these the ones with more literal text.
     private let paths: [Path]
@@ -67,18 +67,19 @@ package struct RequestCheck: Sendable {
 
     /// - Throws: an error if the bytes are not a document of OpenAPI 3.
     package init(_ bytes: [UInt8], file: String) throws(DocumentError) {
-        let place = DocumentPlace(file: file)
+        let location = DocumentLocation(file: file)
         let tree: ContentTree
         do throws(TreeError) { tree = try DocumentReader.read(bytes) } catch {
-            throw DocumentError(place, "this cannot be read: \(error)")
+            throw DocumentError(location, "this cannot be read: \(error)")
         }
-        document = try OpenAPIDocument(tree, place)
+        document = try OpenAPIDocument(tree, location)
         let words = SchemaWords(document)
         (patterns, unchecked) = (words.patterns, words.unchecked)
         var paths: [String: Path] = [:]
         for operation in document.operations {
             let segments = operation.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-            var path = paths[operation.path] ?? Path(segments: segments.map(Segment.init), place: operation.item.place)
+            var path =
+                paths[operation.path] ?? Path(segments: segments.map(Segment.init), location: operation.item.location)
             path.operations[operation.method] = operation
             paths[operation.path] = path
         }
@@ -112,17 +113,17 @@ package struct RequestCheck: Sendable {
                 RequestViolation(
                     part: "path",
                     reason: "is none of the document",
-                    place: document.root.place.within("paths")
+                    location: document.root.location.within("paths")
                 )
             ]
-        case .unknownMethod(let place):
+        case .unknownMethod(let location):
             // A browser sends OPTIONS before the request, and any client may ask for the allowed methods.
             if request.method == "OPTIONS" { return [] }
             return [
                 RequestViolation(
                     part: "method",
                     reason: "is '\(request.method)', which the path does not have",
-                    place: place
+                    location: location
                 )
             ]
         case .found(let operation, let values):
@@ -136,7 +137,7 @@ package struct RequestCheck: Sendable {
 
     private enum Match {
         case unknownPath
-        case unknownMethod(DocumentPlace)
+        case unknownMethod(DocumentLocation)
         case found(OpenAPIDocument.Operation, [String: String])
     }
 
@@ -149,7 +150,7 @@ package struct RequestCheck: Sendable {
 
     private func match(_ method: String, _ path: String) -> Match {
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-        var other: DocumentPlace?
+        var other: DocumentLocation?
         for candidate in paths where candidate.segments.count == segments.count {
             var values: [String: String] = [:]
             let isSame = zip(candidate.segments, segments).allSatisfy { wanted, segment in
@@ -160,7 +161,7 @@ package struct RequestCheck: Sendable {
             guard isSame else { continue }
             guard let operation = candidate.operations[method] ?? (method == "HEAD" ? candidate.operations["GET"] : nil)
             else {
-                other = other ?? candidate.place
+                other = other ?? candidate.location
                 continue
             }
             return .found(operation, values)
@@ -190,7 +191,7 @@ package struct RequestCheck: Sendable {
             case "path": given = values[name].map { [$0] } ?? []
             case "query": given = request.query(name)
             case "header":
-                // The document describes these fields in other places (OpenAPI 3, Parameter Object).
+                // The document describes these fields elsewhere (OpenAPI 3, Parameter Object).
                 if ["accept", "content-type", "authorization"].contains(name.lowercased()) { continue }
                 given = request.fields.all(name)
             case "cookie": given = request.cookies(name)
@@ -200,7 +201,7 @@ package struct RequestCheck: Sendable {
             guard !given.isEmpty else {
                 if part.tree["required"]?.isTrue == true, location != "path" {
                     found.append(
-                        RequestViolation(part: label, reason: "is missing", place: part.place.within("required"))
+                        RequestViolation(part: label, reason: "is missing", location: part.location.within("required"))
                     )
                 }
                 continue
@@ -240,7 +241,7 @@ package struct RequestCheck: Sendable {
         let violations = values.lazy.map { SchemaCheck.violations($0, schema, document, patterns, budget) }
             .first { !$0.isEmpty }
         return (violations ?? []).map { violation in
-            RequestViolation(part: label + violation.pointer, reason: violation.reason, place: violation.place)
+            RequestViolation(part: label + violation.pointer, reason: violation.reason, location: violation.location)
         }
     }
 
@@ -268,7 +269,8 @@ package struct RequestCheck: Sendable {
         }
         if let whole, whole.bytes.isEmpty {
             return body.tree["required"]?.isTrue == true
-                ? [RequestViolation(part: "body", reason: "is missing", place: body.place.within("required"))] : []
+                ? [RequestViolation(part: "body", reason: "is missing", location: body.location.within("required"))]
+                : []
         }
         guard let content = body.part("content"), let types = content.tree.members?.map(\.name), !types.isEmpty else {
             return []
@@ -276,25 +278,25 @@ package struct RequestCheck: Sendable {
         let type = MediaType.essence(request.fields.all("Content-Type").first ?? "")
         guard let known = types.first(where: { Self.includes($0, type) }), let media = content.part(known) else {
             let shown = type.isEmpty ? "is missing" : "is '\(type)', not \(types.joined(separator: " or "))"
-            return [RequestViolation(part: "header.Content-Type", reason: shown, place: content.place)]
+            return [RequestViolation(part: "header.Content-Type", reason: shown, location: content.location)]
         }
         guard let schema = media.part("schema") else { return [] }
         let isJSON = type == "application/json" || type.hasSuffix("+json")
         guard isJSON || type == "application/x-www-form-urlencoded" else { return [] }
         guard let whole else {
             let reason = "is longer than 'body_limit', and cannot be checked"
-            return [RequestViolation(part: "body", reason: reason, place: media.place)]
+            return [RequestViolation(part: "body", reason: reason, location: media.location)]
         }
         let value: ContentTree
         if isJSON {
             do throws(TreeError) { value = try JSONReader.read(whole.bytes) } catch {
-                return [RequestViolation(part: "body", reason: "is no JSON: \(error)", place: media.place)]
+                return [RequestViolation(part: "body", reason: "is no JSON: \(error)", location: media.location)]
             }
         } else {
             value = form(whole.bytes, schema)
         }
         return SchemaCheck.violations(value, schema, document, patterns, budget).map { violation in
-            RequestViolation(part: "body" + violation.pointer, reason: violation.reason, place: violation.place)
+            RequestViolation(part: "body" + violation.pointer, reason: violation.reason, location: violation.location)
         }
     }
 
@@ -316,8 +318,8 @@ package struct RequestCheck: Sendable {
             let isList = property.map { SchemaShape.type($0.tree) == "array" } ?? false
             let inner = isList ? property?.part("items").flatMap { document.resolved($0) } : property
             let value = Self.value(item.value, inner?.tree ?? .empty)
-            if let place = members.place(of: item.name) {
-                members[place].value = .array((members[place].value.elements ?? [members[place].value]) + [value])
+            if let index = members.firstIndex(named: item.name) {
+                members[index].value = .array((members[index].value.elements ?? [members[index].value]) + [value])
             } else {
                 members.append(.init(item.name, isList ? .array([value]) : value))
             }

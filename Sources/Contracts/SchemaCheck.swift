@@ -10,8 +10,8 @@ package struct SchemaViolation: Sendable, Equatable {
     package let pointer: String
     /// The requirement of the schema.
     package let reason: String
-    /// The place of the requirement in the document.
-    package let place: DocumentPlace
+    /// The location of the requirement in the document.
+    package let location: DocumentLocation
 }
 
 /// Checks one value, within a budget: if that is exceeded, this is reported whatever was found before.
@@ -57,7 +57,7 @@ package struct SchemaCheck {
         check.check(value, schema, "", depth: 0)
         guard budget.isOver else { return check.violations }
         let reason = "is nested too deeply, or is too large, to be checked"
-        let last = SchemaViolation(pointer: "", reason: reason, place: schema.place)
+        let last = SchemaViolation(pointer: "", reason: reason, location: schema.location)
         return Array(check.violations.prefix(mostViolations - 1)) + [last]
     }
 
@@ -69,7 +69,7 @@ package struct SchemaCheck {
                 SchemaViolation(
                     pointer: pointer,
                     reason: reason(),
-                    place: keyword.map { part.place.within($0) } ?? part.place
+                    location: keyword.map { part.location.within($0) } ?? part.location
                 )
             )
         }
@@ -136,7 +136,7 @@ package struct SchemaCheck {
 
     private static func elements(_ part: Part?) -> [Part] {
         (part?.tree.elements ?? []).enumerated().compactMap { position, tree in
-            part.map { Part(tree: tree, place: $0.place.within(position)) }
+            part.map { Part(tree: tree, location: $0.location.within(position)) }
         }
     }
 
@@ -167,7 +167,7 @@ package struct SchemaCheck {
         guard budget.take(members.count / 16) else { return }
         let properties = part.part("properties")
         for name in (part.tree["required"]?.elements ?? []).compactMap(\.text)
-        where members.place(of: name) == nil {
+        where members.firstIndex(named: name) == nil {
             // A member that only answers have is not required of a request.
             let schema = properties?.part(name).flatMap { document.resolved($0) }
             if schema?.tree["readOnly"]?.isTrue == true { continue }
@@ -320,7 +320,7 @@ struct SchemaWords {
 
     /// The compiled patterns by their text; a pattern that PCRE2 does not accept is left out.
     private(set) var patterns: [String: Pattern] = [:]
-    /// The requirements that are not checked, each with its place.
+    /// The requirements that are not checked, each with its location.
     private(set) var unchecked: [String] = []
 
     private let document: OpenAPIDocument
@@ -328,14 +328,14 @@ struct SchemaWords {
 
     init(_ document: OpenAPIDocument) {
         self.document = document
-        if let security = document.root.part("security") { leave("security", security.place) }
+        if let security = document.root.part("security") { leave("security", security.location) }
         for operation in document.operations {
             for list in [operation.item.part("parameters"), operation.part.part("parameters")] {
                 for parameter in document.elements(list) { visit(parameter: parameter) }
             }
             guard let body = operation.part.part("requestBody") else { continue }
             guard let content = document.resolved(body)?.part("content") else {
-                leave("a body that is not in this file", body.place)
+                leave("a body that is not in this file", body.location)
                 continue
             }
             for member in content.tree.members ?? [] {
@@ -344,21 +344,21 @@ struct SchemaWords {
         }
     }
 
-    private mutating func leave(_ what: String, _ place: DocumentPlace) {
-        unchecked.append("\(what) (\(place))")
+    private mutating func leave(_ what: String, _ location: DocumentLocation) {
+        unchecked.append("\(what) (\(location))")
     }
 
     private mutating func visit(parameter: Part) {
-        guard visited.insert(parameter.place.pointer).inserted else { return }
-        if let content = parameter.part("content") { return leave("a parameter with content", content.place) }
+        guard visited.insert(parameter.location.pointer).inserted else { return }
+        if let content = parameter.part("content") { return leave("a parameter with content", content.location) }
         if let style = parameter.part("style"), let name = style.tree.text, !["form", "simple"].contains(name) {
-            leave("the style \(name)", style.place)
+            leave("the style \(name)", style.location)
         }
         guard let schema = parameter.part("schema") else { return }
         if let resolved = document.resolved(schema),
             SchemaShape.type(SchemaShape(resolved, document).tree) == "object"
         {
-            leave("an object as a parameter", schema.place)
+            leave("an object as a parameter", schema.location)
         }
         visit(schema)
     }
@@ -367,16 +367,16 @@ struct SchemaWords {
         var rest = [schema]
         while let next = rest.popLast() {
             guard let part = document.resolved(next) else {
-                leave("what is not in this file", next.place)
+                leave("what is not in this file", next.location)
                 continue
             }
-            guard visited.count < Self.most, visited.insert(part.place.pointer).inserted else { continue }
+            guard visited.count < Self.most, visited.insert(part.location.pointer).inserted else { continue }
             for member in part.tree.members ?? [] {
                 guard let below = part.part(member.name) else { continue }
                 switch member.name {
                 case "allOf", "anyOf", "oneOf":
                     rest += (below.tree.elements ?? []).enumerated().map { position, tree in
-                        Part(tree: tree, place: below.place.within(position))
+                        Part(tree: tree, location: below.location.within(position))
                     }
                 case "not", "items", "additionalProperties": rest.append(below)
                 case "properties": rest += (below.tree.members ?? []).compactMap { below.part($0.name) }
@@ -384,9 +384,9 @@ struct SchemaWords {
                 case "format":
                     let format = below.tree.text ?? ""
                     if !SchemaCheck.formats.contains(format), !Self.plainFormats.contains(format) {
-                        leave("the format \(format)", below.place)
+                        leave("the format \(format)", below.location)
                     }
-                default: if Self.unknown.contains(member.name) { leave(member.name, below.place) }
+                default: if Self.unknown.contains(member.name) { leave(member.name, below.location) }
                 }
             }
         }
@@ -395,7 +395,7 @@ struct SchemaWords {
     private mutating func compile(_ part: Part) {
         guard let text = part.tree.text, patterns[text] == nil else { return }
         do throws(Pattern.Malformed) { patterns[text] = try Pattern(text) } catch {
-            leave("a pattern that is none, since \(error.reason)", part.place)
+            leave("a pattern that is none, since \(error.reason)", part.location)
         }
     }
 }

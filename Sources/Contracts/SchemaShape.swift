@@ -9,20 +9,20 @@ package struct SchemaShape {
     /// The most levels of nested `allOf`.
     private static let deepest = 8
 
-    package let place: DocumentPlace
+    package let location: DocumentLocation
     /// The combined schema; the first part that describes a member counts.
     package private(set) var tree: ContentTree
     package private(set) var properties: [(name: String, schema: Part)] = []
     package private(set) var required: Set<MemberName> = []
     /// The schemas of `oneOf`, or else of `anyOf`.
     package private(set) var choices: [Part] = []
-    /// The pointers to the places in the document that the parts of the schema come from.
+    /// The pointers to the locations in the document that the parts of the schema come from.
     package private(set) var pointers: [String] = []
     private var parts: [String: Part] = [:]
 
     /// - Parameter part: a schema that is not a reference.
     package init(_ part: Part, _ document: OpenAPIDocument) {
-        place = part.place
+        location = part.location
         tree = part.tree.members == nil ? part.tree : .empty
         add(part, document, depth: 0)
     }
@@ -40,8 +40,8 @@ package struct SchemaShape {
     }
 
     private mutating func add(_ part: Part, _ document: OpenAPIDocument, depth: Int) {
-        guard depth < Self.deepest, !pointers.contains(part.place.pointer) else { return }
-        pointers.append(part.place.pointer)
+        guard depth < Self.deepest, !pointers.contains(part.location.pointer) else { return }
+        pointers.append(part.location.pointer)
         required.formUnion((part.tree["required"]?.elements ?? []).compactMap(\.text).map(MemberName.init))
         for member in part.tree.members ?? [] {
             switch member.name {
@@ -55,7 +55,7 @@ package struct SchemaShape {
             case "oneOf", "anyOf":
                 guard choices.isEmpty, let own = part.part(member.name) else { continue }
                 choices = (own.tree.elements ?? []).enumerated().map { position, tree in
-                    Part(tree: tree, place: own.place.within(position))
+                    Part(tree: tree, location: own.location.within(position))
                 }
             default: if parts[member.name] == nil { parts[member.name] = part.part(member.name) }
             }
@@ -63,7 +63,7 @@ package struct SchemaShape {
         }
         guard let all = part.part("allOf") else { return }
         for (position, tree) in (all.tree.elements ?? []).enumerated() {
-            let part = Part(tree: tree, place: all.place.within(position))
+            let part = Part(tree: tree, location: all.location.within(position))
             if let resolved = document.resolved(part) { add(resolved, document, depth: depth + 1) }
         }
     }

@@ -22,17 +22,17 @@ package enum Importer {
         _ options: ImportOptions,
         bodyFile: @escaping (String) -> [UInt8]?
     ) throws(DocumentError) -> ImportedConfiguration {
-        var trees: [(tree: ContentTree, place: DocumentPlace)] = []
-        for source in sources { trees.append((try tree(of: source, format), DocumentPlace(file: source.name))) }
+        var trees: [(tree: ContentTree, location: DocumentLocation)] = []
+        for source in sources { trees.append((try tree(of: source, format), DocumentLocation(file: source.name))) }
         guard let first = trees.first else {
-            throw DocumentError(DocumentPlace(file: "mappings"), "there is no file in it whose name ends in .json")
+            throw DocumentError(DocumentLocation(file: "mappings"), "there is no file in it whose name ends in .json")
         }
         let known: ImportFormat
-        if let format { known = format } else { known = try guess(first.tree, first.place) }
+        if let format { known = format } else { known = try guess(first.tree, first.location) }
         switch known {
-        case .har: return try HARImport.read(first.tree, at: first.place, options)
-        case .openapi: return try OpenAPIImport.read(first.tree, at: first.place, options)
-        case .postman: return try PostmanImport.read(first.tree, at: first.place, options)
+        case .har: return try HARImport.read(first.tree, at: first.location, options)
+        case .openapi: return try OpenAPIImport.read(first.tree, at: first.location, options)
+        case .postman: return try PostmanImport.read(first.tree, at: first.location, options)
         case .wiremock: return try WireMockImport.read(trees, options, bodyFile: bodyFile)
         }
     }
@@ -41,10 +41,10 @@ package enum Importer {
         of source: ImportSource,
         _ format: ImportFormat?
     ) throws(DocumentError) -> ContentTree {
-        let place = DocumentPlace(file: source.name)
+        let location = DocumentLocation(file: source.name)
         guard source.bytes.count <= largestFile else {
             throw DocumentError(
-                place,
+                location,
                 "it has \(source.bytes.count) bytes, and \(largestFile) are read at most; make it smaller"
             )
         }
@@ -54,7 +54,7 @@ package enum Importer {
             if isJSON { return try JSONReader.read(source.bytes, limits: limits, repeats: true) }
             return try DocumentReader.read(source.bytes)
         } catch {
-            throw DocumentError(place, "this cannot be read: \(error)")
+            throw DocumentError(location, "this cannot be read: \(error)")
         }
     }
 
@@ -65,18 +65,18 @@ package enum Importer {
     }
 
     /// The format of a document, recognized by its members.
-    private static func guess(_ tree: ContentTree, _ place: DocumentPlace) throws(DocumentError) -> ImportFormat {
+    private static func guess(_ tree: ContentTree, _ location: DocumentLocation) throws(DocumentError) -> ImportFormat {
         if tree["log"]?["entries"] != nil { return .har }
         if tree["openapi"] != nil || tree["swagger"] != nil { return .openapi }
         if tree["info"] != nil, tree["item"]?.elements != nil { return .postman }
         if tree["collection"]?["item"] != nil {
             throw DocumentError(
-                place.within("collection"),
+                location.within("collection"),
                 "a collection is within another document; export it by itself"
             )
         }
         if tree["mappings"] != nil || tree["request"] != nil && tree["response"] != nil { return .wiremock }
         let known = ImportFormat.allCases.map(\.rawValue).joined(separator: ", ")
-        throw DocumentError(place, "it looks like none of \(known); say what it is with --format")
+        throw DocumentError(location, "it looks like none of \(known); say what it is with --format")
     }
 }

@@ -101,21 +101,21 @@ struct DocumentMapper {
     private mutating func makeArray(_ rule: MappingRule, _ value: Range<Int>) throws(MappingFailure) {
         guard bytes[value.lowerBound] == UInt8(ascii: "[") else { throw .noArray }
         output.append(UInt8(ascii: "["))
-        var place = space(value.lowerBound + 1)
+        var position = space(value.lowerBound + 1)
         var number = 0
         var isFirst = true
-        while bytes[place] != UInt8(ascii: "]") {
-            let stop = try skip(place)
+        while bytes[position] != UInt8(ascii: "]") {
+            let stop = try skip(position)
             let mark = output.count
             if !isFirst { output.append(UInt8(ascii: ",")) }
             do throws(MappingFailure) {
-                if try take(rule, place..<stop) { isFirst = false } else { output.removeLast(output.count - mark) }
+                if try take(rule, position..<stop) { isFirst = false } else { output.removeLast(output.count - mark) }
             } catch {
                 throw error.within("[\(number)]")
             }
             number += 1
-            place = space(stop)
-            if bytes[place] == UInt8(ascii: ",") { place = space(place + 1) }
+            position = space(stop)
+            if bytes[position] == UInt8(ascii: ",") { position = space(position + 1) }
         }
         output.append(UInt8(ascii: "]"))
     }
@@ -155,50 +155,53 @@ struct DocumentMapper {
     /// name counts.
     /// - Returns: the end of the value.
     private mutating func walk(_ tree: PathTree, _ node: Int, _ start: Int, _ base: Int) throws(MappingFailure) -> Int {
-        var place = start
+        var position = start
         let isObject = bytes[start] == UInt8(ascii: "{")
         if tree.nodes[node].children.isEmpty || !isObject && bytes[start] != UInt8(ascii: "[") {
-            place = try skip(start)
+            position = try skip(start)
         } else {
-            place = space(start + 1)
+            position = space(start + 1)
             var number = 0
-            while bytes[place] != (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
+            while bytes[position] != (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) {
                 var child: Int?
                 if isObject {
-                    let name = place + 1
-                    place = try endOfText(name)
-                    child = tree.child(node, name: UnsafeRawBufferPointer(start: bytes + name, count: place - name - 1))
-                    place = space(space(place) + 1)
+                    let name = position + 1
+                    position = try endOfText(name)
+                    child = tree.child(
+                        node,
+                        name: UnsafeRawBufferPointer(start: bytes + name, count: position - name - 1)
+                    )
+                    position = space(space(position) + 1)
                 } else {
                     child = tree.child(node, element: number)
                     number += 1
                 }
                 if let child {
                     for slot in tree.nodes[child].below { found[base + slot] = nil }
-                    place = try walk(tree, child, place, base)
+                    position = try walk(tree, child, position, base)
                 } else {
-                    place = try skip(place)
+                    position = try skip(position)
                 }
-                place = space(place)
-                if bytes[place] == UInt8(ascii: ",") { place = space(place + 1) }
+                position = space(position)
+                if bytes[position] == UInt8(ascii: ",") { position = space(position + 1) }
             }
-            place += 1
+            position += 1
         }
-        for slot in tree.nodes[node].slots { found[base + slot] = start..<place }
-        return place
+        for slot in tree.nodes[node].slots { found[base + slot] = start..<position }
+        return position
     }
 
     private func space(_ start: Int) -> Int {
-        var place = start
-        while place < end, bytes[place].isSpaceOfJSON { place += 1 }
-        return place
+        var position = start
+        while position < end, bytes[position].isSpaceOfJSON { position += 1 }
+        return position
     }
 
     private func endOfText(_ start: Int) throws(MappingFailure) -> Int {
-        var place = start
+        var position = start
         do throws(JSONFault) {
-            guard try JSONTokenizer.text(bytes, &place, end) else { throw JSONFault(.end, isAtEnd: true) }
-            return place
+            guard try JSONTokenizer.text(bytes, &position, end) else { throw JSONFault(.end, isAtEnd: true) }
+            return position
         } catch {
             throw MappingFailure(error)
         }

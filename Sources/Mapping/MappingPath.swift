@@ -1,4 +1,4 @@
-// The place of a value in a document: the names and numbers that lead to it, and several such paths as one tree, for
+// The path of a value in a document: the names and numbers that lead to it, and several such paths as one tree, for
 // one walk.
 
 import Trees
@@ -106,20 +106,20 @@ package struct PathTree: Sendable {
     init(_ paths: [MappingPath]) {
         count = paths.count
         for (slot, path) in paths.enumerated() {
-            var place = 0
+            var node = 0
             nodes[0].below.append(slot)
             for name in path.names {
-                if let known = nodes[place].children.first(where: { $0.name == name }) {
-                    place = known.node
+                if let known = nodes[node].children.first(where: { $0.name == name }) {
+                    node = known.node
                 } else {
                     nodes.append(Node())
-                    nodes[place].children.append((name, nodes.count - 1))
-                    if let number = MappingPath.number(name) { nodes[place].elements.append((number, nodes.count - 1)) }
-                    place = nodes.count - 1
+                    nodes[node].children.append((name, nodes.count - 1))
+                    if let number = MappingPath.number(name) { nodes[node].elements.append((number, nodes.count - 1)) }
+                    node = nodes.count - 1
                 }
-                nodes[place].below.append(slot)
+                nodes[node].below.append(slot)
             }
-            nodes[place].slots.append(slot)
+            nodes[node].slots.append(slot)
         }
     }
 

@@ -15,7 +15,7 @@ package final class MappingStream {
     /// The purpose for which a value is read.
     private enum Purpose: Equatable {
         case nothing
-        /// The value is used at this place when all of it has arrived.
+        /// The value is used by the holder of this number when all of it has arrived.
         case hold(Int)
         /// The value is copied to the output as it arrives.
         case through
@@ -40,7 +40,7 @@ package final class MappingStream {
     private var bytes: UnsafeMutablePointer<UInt8>
     private var capacity: Int
     private var count = 0
-    private var place = 0
+    private var position = 0
     /// The start of the held value; nil if none is held.
     private var pin: Int?
     private var hasBegun = false
@@ -75,11 +75,11 @@ package final class MappingStream {
     /// Takes the next bytes of the document.
     /// - Throws: the reason why it cannot be mapped; nothing may be pushed after that.
     package func push(_ new: UnsafeRawBufferPointer) throws(MappingFailure) {
-        let drop = min(pin ?? place, place)
+        let drop = min(pin ?? position, position)
         if drop > 0 {
             bytes.update(from: bytes + drop, count: count - drop)
             count -= drop
-            place -= drop
+            position -= drop
             pin = pin.map { $0 - drop }
         }
         if count + new.count > capacity {
@@ -94,7 +94,7 @@ package final class MappingStream {
         }
         count += new.count
         try read(isLast: false)
-        guard count - min(pin ?? place, place) <= limit else {
+        guard count - min(pin ?? position, position) <= limit else {
             throw named(
                 MappingFailure("more than \(limit) bytes would have to be held; map the elements of an array with each")
             )
@@ -106,8 +106,8 @@ package final class MappingStream {
     package func finish() throws(MappingFailure) {
         try read(isLast: true)
         guard state == .done else { throw .end }
-        while place < count, bytes[place].isSpaceOfJSON { place += 1 }
-        guard place == count else { throw .grammar }
+        while position < count, bytes[position].isSpaceOfJSON { position += 1 }
+        guard position == count else { throw .grammar }
         try writeRest()
     }
 
@@ -117,39 +117,41 @@ package final class MappingStream {
         if !hasBegun {
             let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
             if count > 0, bytes[0] == mark[0], count < 3, !isLast { return }
-            if count >= 3, bytes[0] == mark[0], bytes[1] == mark[1], bytes[2] == mark[2] { place = 3 }
+            if count >= 3, bytes[0] == mark[0], bytes[1] == mark[1], bytes[2] == mark[2] { position = 3 }
             if count > 0 { hasBegun = true }
         }
         while state != .done {
             if case .reading(let purpose) = state {
                 let stop = try skip(isLast: isLast)
-                if purpose == .through { output += UnsafeBufferPointer(start: bytes + place, count: stop - place) }
-                place = stop
+                if purpose == .through {
+                    output += UnsafeBufferPointer(start: bytes + position, count: stop - position)
+                }
+                position = stop
                 guard skipper.isDone else { return }
                 try completed(purpose)
                 pin = nil
                 close()
                 continue
             }
-            while place < count, bytes[place].isSpaceOfJSON { place += 1 }
-            guard place < count else { return }
-            guard try step(bytes[place]) else { return }
+            while position < count, bytes[position].isSpaceOfJSON { position += 1 }
+            guard position < count else { return }
+            guard try step(bytes[position]) else { return }
         }
-        while place < count, bytes[place].isSpaceOfJSON { place += 1 }
-        guard place == count else { throw .grammar }
+        while position < count, bytes[position].isSpaceOfJSON { position += 1 }
+        guard position == count else { throw .grammar }
     }
 
     /// Skips on in the value that is being read.
     private func skip(isLast: Bool) throws(MappingFailure) -> Int {
-        do throws(JSONFault) { return try skipper.advance(bytes, from: place, to: count, isLast: isLast) } catch {
+        do throws(JSONFault) { return try skipper.advance(bytes, from: position, to: count, isLast: isLast) } catch {
             throw MappingFailure(error)
         }
     }
 
-    /// The place after the string whose first quote is before `start`; nil if more bytes are needed.
+    /// The position after the string whose first quote is before `start`; nil if more bytes are needed.
     private func endOfText(_ start: Int) throws(MappingFailure) -> Int? {
-        var place = start
-        do throws(JSONFault) { return try JSONTokenizer.text(bytes, &place, count) ? place : nil } catch {
+        var position = start
+        do throws(JSONFault) { return try JSONTokenizer.text(bytes, &position, count) ? position : nil } catch {
             throw MappingFailure(error)
         }
     }
@@ -159,23 +161,23 @@ package final class MappingStream {
     private func step(_ byte: UInt8) throws(MappingFailure) -> Bool {
         switch state {
         case .valueOrEnd where byte == UInt8(ascii: "]"), .nameOrEnd where byte == UInt8(ascii: "}"):
-            place += 1
+            position += 1
             pop()
         case .valueOrEnd: try beginElement(byte)
         case .value(let node): try begin(byte, node)
         case .name, .nameOrEnd:
             guard byte == UInt8(ascii: "\"") else { throw .grammar }
-            guard let stop = try endOfText(place + 1) else { return false }
-            let name = UnsafeRawBufferPointer(start: bytes + place + 1, count: stop - place - 2)
+            guard let stop = try endOfText(position + 1) else { return false }
+            let name = UnsafeRawBufferPointer(start: bytes + position + 1, count: stop - position - 2)
             state = .colon(frames.last.flatMap { outline.tree.child($0.node, name: name) })
-            place = stop
+            position = stop
         case .colon(let node):
             guard byte == UInt8(ascii: ":") else { throw .grammar }
-            place += 1
+            position += 1
             state = .value(node)
         case .commaOrEnd:
             guard let frame = frames.last else { throw .grammar }
-            place += 1
+            position += 1
             if byte == UInt8(ascii: ",") {
                 // No bracket may follow: it is refused as a value.
                 state = frame.isObject ? .name : elementState()
@@ -233,13 +235,13 @@ package final class MappingStream {
 
     private func open(_ byte: UInt8, _ frame: Frame) {
         frames.append(frame)
-        place += 1
+        position += 1
         state = byte == UInt8(ascii: "{") ? .nameOrEnd : .valueOrEnd
     }
 
     private func startReading(_ purpose: Purpose, isHeld: Bool) {
         skipper.restart()
-        pin = isHeld ? place : nil
+        pin = isHeld ? position : nil
         state = .reading(purpose)
     }
 
@@ -262,7 +264,7 @@ package final class MappingStream {
 
     private func completed(_ purpose: Purpose) throws(MappingFailure) {
         guard let pin else { return }
-        let value = UnsafeRawBufferPointer(start: bytes + pin, count: place - pin)
+        let value = UnsafeRawBufferPointer(start: bytes + pin, count: position - pin)
         switch purpose {
         case .nothing, .through: break
         case .element(let slot):
@@ -312,7 +314,7 @@ package final class MappingStream {
         output += lead
     }
 
-    /// Writes the missing values, and the objects that are gathered from several places.
+    /// Writes the missing values, and the objects that are gathered from several paths.
     private func writeRest() throws(MappingFailure) {
         guard outline.isObject else {
             if !written.contains(0) { output += try outline.root.whereMissing() ?? JSONWriter.null }
@@ -394,7 +396,7 @@ struct StreamOutline: Sendable {
         let name: String
         /// The name with its colon; empty at the root.
         let lead: [UInt8]
-        /// The path to the value inside of a value that is held at a place above it; nil if it is not inside of one.
+        /// The path to the value inside of a value that is held at a node above it; nil if it is not inside of one.
         let inner: PathTree?
         /// Whether the value belongs to an object that is written at the end.
         let isGathered: Bool
@@ -408,7 +410,7 @@ struct StreamOutline: Sendable {
 
     private(set) var slots: [Slot] = []
     private(set) var pieces: [Piece] = []
-    /// The places of the values that are taken, and the slots for each.
+    /// The paths of the values that are taken, and the slots for each.
     let tree: PathTree
     let takers: [[Int]]
     /// The node of the value from which the root's members are taken; nil if no path leads through it.
@@ -439,14 +441,14 @@ struct StreamOutline: Sendable {
         }
         // A value inside of another one that is taken is found in that one.
         var holders: [MappingPath] = []
-        var places: [Int] = []
+        var holderIndices: [Int] = []
         let paths = Set(found.map(\.path))
         for item in found {
             let names = item.path.names
             let length = (0...names.count).first { paths.contains(MappingPath(names: Array(names[..<$0]))) } ?? 0
             let holder = MappingPath(names: Array(names[..<length]))
             if !holders.contains(holder) { holders.append(holder) }
-            places.append(holders.firstIndex(of: holder) ?? 0)
+            holderIndices.append(holders.firstIndex(of: holder) ?? 0)
             let rest = MappingPath(names: Array(names[length...]))
             slots.append(
                 Slot(
@@ -460,7 +462,7 @@ struct StreamOutline: Sendable {
         }
         let tree = PathTree(holders)
         self.tree = tree
-        takers = holders.indices.map { holder in places.indices.filter { places[$0] == holder } }
+        takers = holders.indices.map { holder in holderIndices.indices.filter { holderIndices[$0] == holder } }
         var node: Int? = 0
         for name in root.from.names {
             node = node.flatMap { node in tree.nodes[node].children.first { $0.name == name }?.node }
@@ -468,7 +470,7 @@ struct StreamOutline: Sendable {
         rootNode = node
     }
 
-    /// The only slot for a place, if its value need not be held as a whole; nil otherwise.
+    /// The only slot for a holder, if its value need not be held as a whole; nil otherwise.
     func streamed(at holder: Int) -> Int? {
         guard takers[holder].count == 1, let slot = takers[holder].first, !slots[slot].isGathered,
             slots[slot].inner == nil

@@ -116,8 +116,8 @@ enum ValueConversion {
         if case .hex = format.kind {
             guard packed.count % 2 == 0 else { return nil }
             var bytes: [UInt8] = []
-            for place in stride(from: 0, to: packed.count, by: 2) {
-                guard let high = JSONTokenizer.hex(packed[place]), let low = JSONTokenizer.hex(packed[place + 1]) else {
+            for index in stride(from: 0, to: packed.count, by: 2) {
+                guard let high = JSONTokenizer.hex(packed[index]), let low = JSONTokenizer.hex(packed[index + 1]) else {
                     return nil
                 }
                 bytes.append(high << 4 | low)

@@ -26,32 +26,32 @@ package enum BodyTest: Sendable, Equatable {
 
     func difference(_ body: RequestParts.Body) -> String {
         switch body {
-        case .unread: return "\(place) needs the body"
-        case .tooLong: return "\(place) needs a body that is shorter than 'body_limit'"
+        case .unread: return "\(key) needs the body"
+        case .tooLong: return "\(key) needs a body that is shorter than 'body_limit'"
         case .whole(let body):
             switch self {
             case .json(let path, let test):
                 let isSecret = path.contains(where: SecretNames.contains) || test.hasSecretNames
                 guard let tree = body.tree else {
-                    return "the body is no JSON" + (isSecret ? "" : ", and \(place) has to be \(test)")
+                    return "the body is no JSON" + (isSecret ? "" : ", and \(key) has to be \(test)")
                 }
                 let value = tree.element(at: path)
                 if isSecret || value?.hasSecretNames ?? false {
-                    return RequestClause.secret(place, isThere: value != nil, isWanted: test != .present(false))
+                    return RequestClause.secret(key, isThere: value != nil, isWanted: test != .present(false))
                 }
-                return "\(place) is \(TreeTest.found(value)), not \(test)"
+                return "\(key) is \(TreeTest.found(value)), not \(test)"
             case .form(let name, let test):
-                return RequestClause.difference(place, name, body.form(name), test)
+                return RequestClause.difference(key, name, body.form(name), test)
             // A text has no names; a test that mentions a password is not shown.
             case .text(let test) where SecretNames.contains(test.description):
-                return RequestClause.secret(place, isThere: true, isWanted: true)
-            case .text(let test): return "\(place) is not \(test)"
+                return RequestClause.secret(key, isThere: true, isWanted: true)
+            case .text(let test): return "\(key) is not \(test)"
             }
         }
     }
 
     /// The name of the test in a configuration.
-    private var place: String {
+    private var key: String {
         switch self {
         case .json(let path, _): path.isEmpty ? "body" : "body.json.\(path.joined(separator: "."))"
         case .form(let name, _): "body.form.\(name)"
@@ -65,7 +65,7 @@ package indirect enum TreeTest: Sendable, Equatable {
     /// The value equals this one: members in any order, numbers by their value.
     case equals(ContentTree)
     case oneOf([ContentTree])
-    /// The value includes this one: an object its members, an array its elements in any place, a text the text.
+    /// The value includes this one: an object its members, an array its elements in any position, a text the text.
     case contains(ContentTree)
     /// The pattern matches a part of the text, number or truth value.
     case matches(Pattern)
@@ -125,19 +125,19 @@ extension TreeTest: CustomStringConvertible {
 extension ContentTree {
     /// The value at a path of member names and of positions in arrays.
     package func element(at path: [String]) -> ContentTree? {
-        var place = self
+        var node = self
         for key in path {
-            switch place {
+            switch node {
             case .object:
-                guard let member = place[key] else { return nil }
-                place = member
+                guard let member = node[key] else { return nil }
+                node = member
             case .array(let values):
                 guard let position = Int(key), values.indices.contains(position) else { return nil }
-                place = values[position]
+                node = values[position]
             default: return nil
             }
         }
-        return place
+        return node
     }
 
     /// Whether two values are equal: members in any order, numbers by their value.

@@ -16,7 +16,7 @@ package final class Pattern: @unchecked Sendable {
     package static let longest = 4096
     /// The most bytes of a text that are examined.
     package static let longestSubject = 64 << 10
-    /// The most backtracking steps per place in the text.
+    /// The most backtracking steps per position in the text.
     private static let matchLimit: UInt32 = 100_000
     /// The most nested backtracking points.
     private static let depthLimit: UInt32 = 10_000
@@ -38,7 +38,7 @@ package final class Pattern: @unchecked Sendable {
             throw Malformed(reason: "it is longer than \(Self.longest) bytes", offset: Self.longest)
         }
         var (number, offset) = (Int32(0), 0)
-        // The limits of a match apply at each place of a text separately; a callout before each item of the pattern
+        // The limits of a match apply at each position of a text separately; a callout before each item of the pattern
         // lets the total be limited.
         let options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT
         let compiled = bytes.withUnsafeBufferPointer { bytes in

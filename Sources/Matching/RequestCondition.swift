@@ -61,24 +61,24 @@ package enum RequestClause: Sendable, Equatable {
         case .body(let test): test.difference(request.body)
         case .onlyQuery(let names):
             "query has \(Self.found(request.queryNames.filter { !names.contains($0) })), which the rule does not ask for"
-        case .path(let test): Self.difference(place, nil, [request.path], test)
-        case .cookie(_, let test): Self.difference(place, "cookie", values(request), test)
+        case .path(let test): Self.difference(key, nil, [request.path], test)
+        case .cookie(_, let test): Self.difference(key, "cookie", values(request), test)
         case .parameter(let name, let test), .query(let name, let test), .field(let name, let test):
-            Self.difference(place, name, values(request), test)
+            Self.difference(key, name, values(request), test)
         }
     }
 
     /// The difference of some values from a test.
     /// - Parameter name: the name of the values, which may be that of a secret.
-    static func difference(_ place: String, _ name: String?, _ values: [String], _ test: TextTest) -> String {
-        guard let name, SecretNames.contains(name) else { return "\(place) is \(found(values)), not \(test)" }
-        return secret(place, isThere: !values.isEmpty, isWanted: test != .present(false))
+    static func difference(_ key: String, _ name: String?, _ values: [String], _ test: TextTest) -> String {
+        guard let name, SecretNames.contains(name) else { return "\(key) is \(found(values)), not \(test)" }
+        return secret(key, isThere: !values.isEmpty, isWanted: test != .present(false))
     }
 
     /// The difference of a secret from a required value, without either value.
-    static func secret(_ place: String, isThere: Bool, isWanted: Bool) -> String {
-        guard isThere else { return "\(place) is missing" }
-        return isWanted ? "\(place) is not what the rule asks for" : "\(place) is there, and has to be missing"
+    static func secret(_ key: String, isThere: Bool, isWanted: Bool) -> String {
+        guard isThere else { return "\(key) is missing" }
+        return isWanted ? "\(key) is not what the rule asks for" : "\(key) is there, and has to be missing"
     }
 
     /// The values that the clause tests.
@@ -94,7 +94,7 @@ package enum RequestClause: Sendable, Equatable {
     }
 
     /// The name of the clause in a configuration.
-    private var place: String {
+    private var key: String {
         switch self {
         case .method: "method"
         case .path: "path"

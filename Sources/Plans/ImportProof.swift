@@ -27,7 +27,7 @@ package struct ImportProof: Sendable {
             let target = example.target.count > 100 ? example.target.prefix(100) + "…" : example.target
             let who = answering.map { "the rule '\($0)' answers" } ?? "no rule answers"
             let reason = "\(who) \(example.method) \(target), of which '\(own)' was made"
-            return ImportNote(example.place, .answeredByOther, reason)
+            return ImportNote(example.location, .answeredByOther, reason)
         }
     }
 

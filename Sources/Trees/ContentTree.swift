@@ -60,8 +60,8 @@ extension ContentTree {
 
     /// The member with that name.
     package subscript(name: String) -> ContentTree? {
-        guard let members, let place = members.place(of: name) else { return nil }
-        return members[place].value
+        guard let members, let index = members.firstIndex(named: name) else { return nil }
+        return members[index].value
     }
 
     /// The value at a path of member names, which never leads into arrays.
@@ -86,8 +86,8 @@ extension ContentTree {
     package func filled(from defaults: ContentTree) -> ContentTree {
         guard case .object(var members) = self, case .object(let more) = defaults else { return self }
         for member in more {
-            if let place = members.place(of: member.name) {
-                members[place].value = members[place].value.filled(from: member.value)
+            if let index = members.firstIndex(named: member.name) {
+                members[index].value = members[index].value.filled(from: member.value)
             } else {
                 members.append(member)
             }
@@ -141,8 +141,8 @@ extension ContentTree {
             for value in values { changed.append(try value.changing(path, change)) }
             return .array(changed)
         case .object(var members):
-            if let place = members.place(of: first) {
-                members[place].value = try members[place].value.changing(path.dropFirst(), change)
+            if let index = members.firstIndex(named: first) {
+                members[index].value = try members[index].value.changing(path.dropFirst(), change)
             }
             return .object(members)
         default: return self
@@ -234,7 +234,7 @@ package struct DecimalNumber: Sendable, Equatable {
     private let isNegative: Bool
     /// The digits without zeros at either end; empty for zero.
     private let digits: [UInt8]
-    /// The number of places between the point and the first digit, negative if zeros are between them.
+    /// The number of digits before the point; negative is the number of zeros between it and the first digit.
     private let magnitude: Int
 
     /// The limit of exponents; a larger one is limited to it.
@@ -298,7 +298,7 @@ extension DecimalNumber: Comparable {
 
 // MARK: - Differences
 
-/// The first places at which a tree differs from an older one. The order of members is ignored.
+/// The first paths at which a tree differs from an older one. The order of members is ignored.
 package struct TreeDifferences: Sendable, Equatable {
     /// The differences, such as `user.roles[2] is missing`, in the order of the older tree; no text has a value of a
     /// document.
@@ -313,22 +313,22 @@ package struct TreeDifferences: Sendable, Equatable {
         compare(old, new, "")
     }
 
-    private mutating func add(_ place: String, _ what: String) {
+    private mutating func add(_ path: String, _ what: String) {
         guard texts.count < limit else { return isCut = true }
-        texts.append("\(place.isEmpty ? "the document" : place) \(what)")
+        texts.append("\(path.isEmpty ? "the document" : path) \(what)")
     }
 
-    private mutating func compare(_ old: ContentTree, _ new: ContentTree, _ place: String) {
+    private mutating func compare(_ old: ContentTree, _ new: ContentTree, _ path: String) {
         if isCut || old == new { return }
         switch (old, new) {
         case (.array(let old), .array(let new)):
-            for (number, pair) in zip(old, new).enumerated() { compare(pair.0, pair.1, "\(place)[\(number)]") }
-            for number in old.indices.dropFirst(new.count) where !isCut { add("\(place)[\(number)]", "is missing") }
-            for number in new.indices.dropFirst(old.count) where !isCut { add("\(place)[\(number)]", "is new") }
+            for (number, pair) in zip(old, new).enumerated() { compare(pair.0, pair.1, "\(path)[\(number)]") }
+            for number in old.indices.dropFirst(new.count) where !isCut { add("\(path)[\(number)]", "is missing") }
+            for number in new.indices.dropFirst(old.count) where !isCut { add("\(path)[\(number)]", "is new") }
         case (.object(let old), .object(let new)):
             let values = Dictionary(new.map { (MemberName($0.name), $0.value) }) { $1 }
             for member in old {
-                let inner = Self.place(of: member.name, in: place)
+                let inner = Self.path(of: member.name, in: path)
                 if let value = values[MemberName(member.name)] {
                     compare(member.value, value, inner)
                 } else {
@@ -337,20 +337,20 @@ package struct TreeDifferences: Sendable, Equatable {
             }
             let known = Set(old.map { MemberName($0.name) })
             for member in new where !known.contains(MemberName(member.name)) {
-                add(Self.place(of: member.name, in: place), "is new")
+                add(Self.path(of: member.name, in: path), "is new")
             }
         default:
             let (kind, other) = (old.kind, new.kind)
-            add(place, kind == other ? "has changed" : "was \(kind) and is \(other)")
+            add(path, kind == other ? "has changed" : "was \(kind) and is \(other)")
         }
     }
 
-    /// The place of a member, such as `user.name`; a name that is not a word is in quotation marks: `user["a b"]`.
-    private static func place(of name: String, in place: String) -> String {
+    /// The path of a member, such as `user.name`; a name that is not a word is in quotation marks: `user["a b"]`.
+    private static func path(of name: String, in path: String) -> String {
         let isWord =
             !name.isEmpty && name.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" || $0 == "$" }
-        if isWord, name.utf8.count <= 80 { return place.isEmpty ? name : "\(place).\(name)" }
-        return "\(place)[\(String(decoding: JSONWriter.bytes(.string(String(name.prefix(80)))), as: UTF8.self))]"
+        if isWord, name.utf8.count <= 80 { return path.isEmpty ? name : "\(path).\(name)" }
+        return "\(path)[\(String(decoding: JSONWriter.bytes(.string(String(name.prefix(80)))), as: UTF8.self))]"
     }
 }
 

@@ -116,7 +116,7 @@ package enum DatePattern {
         var isOptional = false
         /// True while missing parts are skipped.
         var isSkipping = false
-        for (place, part) in parts.enumerated() {
+        for (partIndex, part) in parts.enumerated() {
             if part == .optional {
                 isOptional = true
                 isSkipping = false
@@ -149,7 +149,7 @@ package enum DatePattern {
                 guard let minutes = number(2), hours < 24, minutes < 60 else { return nil }
                 offset = (hours * 3600 + minutes * 60) * (sign == 43 ? 1 : -1)
             case .literal(let byte):
-                let isStart = isOptional && place > 0 && parts[place - 1] == .optional
+                let isStart = isOptional && partIndex > 0 && parts[partIndex - 1] == .optional
                 // RFC 3339 allows a space, or a small letter, in the place of the T.
                 let isSame = rest.first == byte || isStart && byte == 84 && (rest.first == 32 || rest.first == 116)
                 if isSame {

@@ -104,7 +104,7 @@ private final class FormNode {
     private var members: [MemberName: FormNode] = [:]
 
     /// Inserts a value.
-    /// - Returns: false if the place has another kind of value.
+    /// - Returns: false if there is another kind of value.
     func insert(_ value: ContentTree, at path: ArraySlice<String>) -> Bool {
         guard let first = path.first, !(first.isEmpty && path.count == 1) else {
             guard members.isEmpty else { return false }

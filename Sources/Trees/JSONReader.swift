@@ -113,17 +113,17 @@ package struct JSONReader {
 
     private mutating func object() throws(TreeError) -> ContentTree {
         var members: [ContentTree.Member] = []
-        var places: [MemberName: Int] = [:]
+        var indices: [MemberName: Int] = [:]
         while try next() == .name {
             let name = try text()
             // Other parsers might choose another one of two members.
-            let known = places[MemberName(name)]
+            let known = indices[MemberName(name)]
             guard known == nil || repeats else { throw error("the member '\(name)' occurs twice") }
             let member = ContentTree.Member(name, try value(try next()))
             if let known {
                 members[known] = member
             } else {
-                places[MemberName(name)] = members.count
+                indices[MemberName(name)] = members.count
                 members.append(member)
             }
         }
@@ -175,20 +175,20 @@ package enum JSONLookup {
     }
 
     private static func value(at path: [String], in tree: ContentTree) throws(JSONLookupError) -> ContentTree {
-        var place = tree
+        var node = tree
         for key in path {
-            switch place {
+            switch node {
             case .object:
-                guard let member = place[key] else { throw JSONLookupError("there is no '\(key)'") }
-                place = member
+                guard let member = node[key] else { throw JSONLookupError("there is no '\(key)'") }
+                node = member
             case .array(let values):
                 guard let position = Int(key), values.indices.contains(position) else {
                     throw JSONLookupError("an array has no position '\(key)'")
                 }
-                place = values[position]
+                node = values[position]
             default: throw JSONLookupError("there is nothing within a text or a number, and so no '\(key)'")
             }
         }
-        return place
+        return node
     }
 }

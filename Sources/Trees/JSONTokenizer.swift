@@ -65,7 +65,7 @@ package struct JSONTokenizer {
     /// The literal that is being read, and the number of its bytes so far.
     private var literal: StaticString = "null"
     private var literalCount = 0
-    /// The place of the first byte of the token, among the bytes of the call that returned it. It is useless if the token
+    /// The position of the first byte of the token, among the bytes of the call that returned it. It is useless if the token
     /// began in an earlier call.
     package private(set) var start = 0
 
@@ -86,36 +86,36 @@ package struct JSONTokenizer {
     /// Skips the rest of the value.
     /// - Parameters:
     ///   - bytes: the bytes, available up to `end`, that continue those of the last call.
-    ///   - start: the place where to read on.
+    ///   - start: the position where to read on.
     ///   - isLast: whether no more bytes will come.
-    /// - Returns: the place after the value if ``isDone``, otherwise `end`.
+    /// - Returns: the position after the value if ``isDone``, otherwise `end`.
     package mutating func advance(
         _ bytes: UnsafePointer<UInt8>,
         from start: Int,
         to end: Int,
         isLast: Bool
     ) throws(JSONFault) -> Int {
-        var place = start
-        while try next(bytes, &place, end, isLast: isLast) != nil {}
-        return place
+        var position = start
+        while try next(bytes, &position, end, isLast: isLast) != nil {}
+        return position
     }
 
     /// Reads the next token.
     /// - Parameters:
     ///   - bytes: the bytes, available up to `end`, that continue those of the last call.
-    ///   - place: the place where to read on; afterwards that after the token, or that of the mistake.
+    ///   - position: the position where to read on; afterwards that after the token, or that of the mistake.
     ///   - isLast: whether no more bytes will come.
     /// - Returns: nil if the value ``isDone``, or if more bytes are needed.
     package mutating func next(
         _ bytes: UnsafePointer<UInt8>,
-        _ place: inout Int,
+        _ position: inout Int,
         _ end: Int,
         isLast: Bool
     ) throws(JSONFault) -> Token? {
         while true {
             switch state {
             case .text, .nameText:
-                guard try string.advance(bytes, &place, end) else {
+                guard try string.advance(bytes, &position, end) else {
                     if isLast { throw JSONFault(.end, isAtEnd: true) }
                     return nil
                 }
@@ -125,13 +125,13 @@ package struct JSONTokenizer {
                 }
                 state = .colon
                 return .name
-            case .number: return try number(bytes, &place, end, isLast) ? .number : nil
-            case .literal: return try word(bytes, &place, end, isLast) ? .literal : nil
+            case .number: return try number(bytes, &position, end, isLast) ? .number : nil
+            case .literal: return try word(bytes, &position, end, isLast) ? .literal : nil
             case .done: return nil
             case .value, .valueOrEnd, .name, .nameOrEnd, .colon, .commaOrEnd: break
             }
-            while place < end, Self.isSpace(bytes[place]) { place += 1 }
-            guard place < end else {
+            while position < end, Self.isSpace(bytes[position]) { position += 1 }
+            guard position < end else {
                 guard isLast else { return nil }
                 switch state {
                 case .name, .nameOrEnd: throw JSONFault(.name, isAtEnd: true)
@@ -139,49 +139,49 @@ package struct JSONTokenizer {
                 default: throw JSONFault(.end, isAtEnd: true)
                 }
             }
-            if let token = try structure(bytes[place], &place) { return token }
+            if let token = try structure(bytes[position], &position) { return token }
         }
     }
 
     /// Takes one byte of structure, or the first one of a scalar.
     /// - Returns: the token that is complete with it.
-    private mutating func structure(_ byte: UInt8, _ place: inout Int) throws(JSONFault) -> Token? {
+    private mutating func structure(_ byte: UInt8, _ position: inout Int) throws(JSONFault) -> Token? {
         switch state {
         case .valueOrEnd where byte == UInt8(ascii: "]"), .nameOrEnd where byte == UInt8(ascii: "}"):
-            return pop(&place)
-        case .value, .valueOrEnd: return try begin(byte, &place)
+            return pop(&position)
+        case .value, .valueOrEnd: return try begin(byte, &position)
         case .name, .nameOrEnd:
             guard byte == UInt8(ascii: "\"") else { throw JSONFault(.name) }
-            start = place
-            place += 1
+            start = position
+            position += 1
             state = .nameText
         case .colon:
             guard byte == UInt8(ascii: ":") else { throw JSONFault(.colon) }
-            place += 1
+            position += 1
             state = .value
         case .commaOrEnd:
             let isObject = open.last == true
             if byte == UInt8(ascii: ",") {
-                place += 1
+                position += 1
                 state = isObject ? .name : .value
             } else {
                 guard byte == (isObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { throw JSONFault(.comma) }
-                return pop(&place)
+                return pop(&position)
             }
         case .text, .nameText, .number, .literal, .done: break
         }
         return nil
     }
 
-    private mutating func begin(_ byte: UInt8, _ place: inout Int) throws(JSONFault) -> Token? {
-        start = place
+    private mutating func begin(_ byte: UInt8, _ position: inout Int) throws(JSONFault) -> Token? {
+        start = position
         switch byte {
         case UInt8(ascii: "\""):
-            place += 1
+            position += 1
             state = .text
         case UInt8(ascii: "{"), UInt8(ascii: "["):
             guard open.count < depth else { throw JSONFault(.depth) }
-            place += 1
+            position += 1
             open.append(byte == UInt8(ascii: "{"))
             state = byte == UInt8(ascii: "{") ? .nameOrEnd : .valueOrEnd
             return byte == UInt8(ascii: "{") ? .objectBegins : .arrayBegins
@@ -202,9 +202,9 @@ package struct JSONTokenizer {
         state = .literal
     }
 
-    private mutating func pop(_ place: inout Int) -> Token {
-        start = place
-        place += 1
+    private mutating func pop(_ position: inout Int) -> Token {
+        start = position
+        position += 1
         let isObject = open.removeLast()
         close()
         return isObject ? .objectEnds : .arrayEnds
@@ -217,15 +217,15 @@ package struct JSONTokenizer {
     /// - Returns: false if more bytes are needed.
     private mutating func number(
         _ bytes: UnsafePointer<UInt8>,
-        _ place: inout Int,
+        _ position: inout Int,
         _ end: Int,
         _ isLast: Bool
     ) throws(JSONFault) -> Bool {
-        while place < end, numeral.accept(bytes[place]) { place += 1 }
-        guard place < end || isLast else { return false }
-        guard numeral.isComplete else { throw refused(numeral.hasDigits ? .digits : .value, &place) }
+        while position < end, numeral.accept(bytes[position]) { position += 1 }
+        guard position < end || isLast else { return false }
+        guard numeral.isComplete else { throw refused(numeral.hasDigits ? .digits : .value, &position) }
         // A number has no zero before its other digits.
-        if place < end, bytes[place] &- 0x30 < 10 { throw refused(.value, &place) }
+        if position < end, bytes[position] &- 0x30 < 10 { throw refused(.value, &position) }
         close()
         return true
     }
@@ -234,38 +234,40 @@ package struct JSONTokenizer {
     /// - Returns: false if more bytes are needed.
     private mutating func word(
         _ bytes: UnsafePointer<UInt8>,
-        _ place: inout Int,
+        _ position: inout Int,
         _ end: Int,
         _ isLast: Bool
     ) throws(JSONFault) -> Bool {
         while literalCount < literal.utf8CodeUnitCount {
-            guard place < end || isLast else { return false }
-            guard place < end, bytes[place] == literal.utf8Start[literalCount] else { throw refused(.value, &place) }
-            place += 1
+            guard position < end || isLast else { return false }
+            guard position < end, bytes[position] == literal.utf8Start[literalCount] else {
+                throw refused(.value, &position)
+            }
+            position += 1
             literalCount += 1
         }
         close()
         return true
     }
 
-    /// The fault of a scalar that is no value: its place is the beginning of the scalar.
-    private func refused(_ kind: JSONFault.Kind, _ place: inout Int) -> JSONFault {
-        if kind == .value, start < place { place = start }
+    /// The fault of a scalar that is no value: its position is the beginning of the scalar.
+    private func refused(_ kind: JSONFault.Kind, _ position: inout Int) -> JSONFault {
+        if kind == .value, start < position { position = start }
         return JSONFault(kind)
     }
 
     package static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 }
 
     /// Reads the rest of a string whose first quote was taken.
-    /// - Returns: whether its end was available; `place` is after it then. Otherwise the string has to be read again, with
+    /// - Returns: whether its end was available; `position` is after it then. Otherwise the string has to be read again, with
     ///   more bytes.
     package static func text(
         _ bytes: UnsafePointer<UInt8>,
-        _ place: inout Int,
+        _ position: inout Int,
         _ end: Int
     ) throws(JSONFault) -> Bool {
         var string = JSONString()
-        return try string.advance(bytes, &place, end)
+        return try string.advance(bytes, &position, end)
     }
 }
 
@@ -282,73 +284,73 @@ private struct JSONString {
     private var highest: UInt8 = 0xBF
 
     /// Reads on.
-    /// - Returns: whether the string has ended; `place` is after its last quote then, otherwise at `end`.
+    /// - Returns: whether the string has ended; `position` is after its last quote then, otherwise at `end`.
     mutating func advance(
         _ bytes: UnsafePointer<UInt8>,
-        _ place: inout Int,
+        _ position: inout Int,
         _ end: Int
     ) throws(JSONFault) -> Bool {
         while true {
-            if step == .plain, pending == 0 { place = Self.endOfPlain(bytes, place, end) }
-            guard place < end else { return false }
-            let byte = bytes[place]
+            if step == .plain, pending == 0 { position = Self.endOfPlain(bytes, position, end) }
+            guard position < end else { return false }
+            let byte = bytes[position]
             switch step {
-            case .escape: try escape(byte, &place)
+            case .escape: try escape(byte, &position)
             case .hexadecimal:
                 guard JSONTokenizer.hex(byte) != nil else {
-                    place -= min(digits, place)
+                    position -= min(digits, position)
                     throw JSONFault(.hexadecimal)
                 }
-                place += 1
+                position += 1
                 digits += 1
                 if digits == 4 { step = .plain }
             case .plain where pending > 0:
                 guard lowest <= byte, byte <= highest else { throw JSONFault(.utf8) }
                 (lowest, highest) = (0x80, 0xBF)
                 pending -= 1
-                place += 1
+                position += 1
             case .plain:
                 switch byte {
                 case UInt8(ascii: "\""):
-                    place += 1
+                    position += 1
                     return true
                 case UInt8(ascii: "\\"): step = .escape
                 case ..<0x20: throw JSONFault(.control)
                 case ..<0x80: break
                 default: try lead(byte)
                 }
-                place += 1
+                position += 1
             }
         }
     }
 
-    /// The place of the next byte that is a quote, a backslash, a control character or no ASCII; `end` if there is none.
+    /// The position of the next byte that is a quote, a backslash, a control character or no ASCII; `end` if there is none.
     @inline(__always)
     private static func endOfPlain(_ bytes: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int {
         let low: UInt64 = 0x0101_0101_0101_0101
         let high: UInt64 = 0x8080_8080_8080_8080
-        var place = start
+        var position = start
         // Eight bytes at a time.  A borrow goes upwards, so that the lowest bit that is set is never a wrong one.
-        while place + 8 <= end {
-            let word = UInt64(littleEndian: UnsafeRawPointer(bytes + place).loadUnaligned(as: UInt64.self))
+        while position + 8 <= end {
+            let word = UInt64(littleEndian: UnsafeRawPointer(bytes + position).loadUnaligned(as: UInt64.self))
             let quote = word ^ (low &* 0x22)
             let slash = word ^ (low &* 0x5C)
             let found =
                 (((quote &- low) & ~quote) | ((slash &- low) & ~slash) | ((word &- (low &* 0x20)) & ~word) | word)
                 & high
-            if found != 0 { return place + (found.trailingZeroBitCount >> 3) }
-            place += 8
+            if found != 0 { return position + (found.trailingZeroBitCount >> 3) }
+            position += 8
         }
-        while place < end {
-            let byte = bytes[place]
+        while position < end {
+            let byte = bytes[position]
             if byte < 0x20 || byte >= 0x80 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
-            place += 1
+            position += 1
         }
-        return place
+        return position
     }
 
-    private mutating func escape(_ byte: UInt8, _ place: inout Int) throws(JSONFault) {
-        place += 1
+    private mutating func escape(_ byte: UInt8, _ position: inout Int) throws(JSONFault) {
+        position += 1
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
             UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
@@ -440,45 +442,46 @@ extension JSONTokenizer {
     }
 
     /// The text of a string.
-    /// - Parameter half: gets the place after the first escape that is half of a surrogate pair, if there is one.
+    /// - Parameter half: gets the position after the first escape that is half of a surrogate pair, if there is one.
     static func unescaped(_ string: UnsafeRawBufferPointer, half: inout Int?) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(string.count)
-        var place = 0
-        func unit(_ place: Int) -> UInt32? {
-            guard place + 6 <= string.count, string[place] == UInt8(ascii: "\\"), string[place + 1] == UInt8(ascii: "u")
+        var position = 0
+        func unit(_ position: Int) -> UInt32? {
+            guard position + 6 <= string.count, string[position] == UInt8(ascii: "\\"),
+                string[position + 1] == UInt8(ascii: "u")
             else { return nil }
             var value: UInt32 = 0
-            for byte in string[place + 2..<place + 6] {
+            for byte in string[position + 2..<position + 6] {
                 guard let digit = hex(byte) else { return nil }
                 value = value << 4 | UInt32(digit)
             }
             return value
         }
-        while place < string.count {
-            let byte = string[place]
+        while position < string.count {
+            let byte = string[position]
             guard byte == UInt8(ascii: "\\") else {
                 result.append(byte)
-                place += 1
+                position += 1
                 continue
             }
-            if var code = unit(place) {
-                place += 6
-                if 0xD800...0xDBFF ~= code, let low = unit(place) {
+            if var code = unit(position) {
+                position += 6
+                if 0xD800...0xDBFF ~= code, let low = unit(position) {
                     if 0xDC00...0xDFFF ~= low {
-                        place += 6
+                        position += 6
                         code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
                     } else {
-                        half = half ?? place + 6
+                        half = half ?? position + 6
                     }
                 }
                 let scalar = Unicode.Scalar(code)
-                if scalar == nil { half = half ?? place }
+                if scalar == nil { half = half ?? position }
                 result += Array(String(Character(scalar ?? "\u{FFFD}")).utf8)
                 continue
             }
-            let escaped = place + 1 < string.count ? string[place + 1] : byte
-            place = min(place + 2, string.count)
+            let escaped = position + 1 < string.count ? string[position + 1] : byte
+            position = min(position + 2, string.count)
             switch escaped {
             case UInt8(ascii: "b"): result.append(0x08)
             case UInt8(ascii: "f"): result.append(0x0C)

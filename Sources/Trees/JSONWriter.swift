@@ -30,15 +30,15 @@ package enum JSONWriter {
         case .data, .date: append(text: tree.scalar ?? "", to: &result)
         case .array(let values):
             result.append(UInt8(ascii: "["))
-            for (place, value) in values.enumerated() {
-                if place > 0 { result.append(UInt8(ascii: ",")) }
+            for (index, value) in values.enumerated() {
+                if index > 0 { result.append(UInt8(ascii: ",")) }
                 append(value, to: &result)
             }
             result.append(UInt8(ascii: "]"))
         case .object(let members):
             result.append(UInt8(ascii: "{"))
-            for (place, member) in members.enumerated() {
-                if place > 0 { result.append(UInt8(ascii: ",")) }
+            for (index, member) in members.enumerated() {
+                if index > 0 { result.append(UInt8(ascii: ",")) }
                 append(text: member.name, to: &result)
                 result.append(UInt8(ascii: ":"))
                 append(member.value, to: &result)

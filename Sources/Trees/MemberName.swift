@@ -23,7 +23,7 @@ extension String {
 
 extension [ContentTree.Member] {
     /// The index of the member with that name.
-    package func place(of name: String) -> Int? { firstIndex { $0.name.isSameName(as: name) } }
+    package func firstIndex(named name: String) -> Int? { firstIndex { $0.name.isSameName(as: name) } }
 }
 
 // MARK: - Styles
@@ -67,10 +67,10 @@ extension NameStyle {
     private static func snake(_ name: String) -> String {
         let characters = Array(name)
         var result = ""
-        for (place, character) in characters.enumerated() {
-            if character.isUppercase, place > 0, characters[place - 1] != "_" {
-                let before = characters[place - 1]
-                let isLast = place + 1 < characters.count && characters[place + 1].isLowercase
+        for (index, character) in characters.enumerated() {
+            if character.isUppercase, index > 0, characters[index - 1] != "_" {
+                let before = characters[index - 1]
+                let isLast = index + 1 < characters.count && characters[index + 1].isLowercase
                 if !before.isUppercase || isLast { result.append("_") }
             }
             result += character.lowercased()

@@ -42,7 +42,7 @@ package enum PropertyListReader {
 private struct XMLPropertyList {
     // The caller holds the bytes while it uses this value.
     private let bytes: UnsafeRawBufferPointer
-    private var place = 0
+    private var offset = 0
     private var output: [UInt8] = []
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
@@ -50,12 +50,12 @@ private struct XMLPropertyList {
     /// The property list as JSON.
     /// - Throws: an error if the bytes are not a property list, or have a value for which JSON has no form.
     mutating func json() throws(PropertyListFault) -> [UInt8] {
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF] as [UInt8]) { place = 3 }
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF] as [UInt8]) { offset = 3 }
         guard try tag() == Tag(name: "plist", kind: .opening) else { throw .malformed }
         try value(try tag(), depth: 0)
         guard try tag() == Tag(name: "plist", kind: .closing) else { throw .malformed }
         try skipMiscellany()
-        guard place == bytes.count else { throw .malformed }
+        guard offset == bytes.count else { throw .malformed }
         return output
     }
 
@@ -126,13 +126,13 @@ private struct XMLPropertyList {
     private mutating func text(of tag: Tag) throws(PropertyListFault) -> [UInt8] {
         if tag.kind == .empty { return [] }
         var text: [UInt8] = []
-        while place < bytes.count {
-            let byte = bytes[place]
+        while offset < bytes.count {
+            let byte = bytes[offset]
             if byte == UInt8(ascii: "<") {
                 if skip(past: "<![CDATA[") {
                     guard let end = find("]]>") else { throw .malformed }
-                    text += bytes[place..<end]
-                    place = end + 3
+                    text += bytes[offset..<end]
+                    offset = end + 3
                     continue
                 }
                 if try skipMiscellaneous() { continue }
@@ -142,12 +142,12 @@ private struct XMLPropertyList {
                 return text
             }
             if byte == UInt8(ascii: "&") {
-                guard let end = find(";"), end - place <= 10 else { throw .malformed }
-                text += try entity(String(decoding: bytes[(place + 1)..<end], as: UTF8.self))
-                place = end + 1
+                guard let end = find(";"), end - offset <= 10 else { throw .malformed }
+                text += try entity(String(decoding: bytes[(offset + 1)..<end], as: UTF8.self))
+                offset = end + 1
             } else {
                 text.append(byte)
-                place += 1
+                offset += 1
             }
         }
         throw .malformed
@@ -172,9 +172,9 @@ private struct XMLPropertyList {
     /// The next tag, after spaces, comments and declarations.
     private mutating func tag() throws(PropertyListFault) -> Tag {
         try skipMiscellany()
-        guard place < bytes.count, bytes[place] == UInt8(ascii: "<"), let end = find(">") else { throw .malformed }
-        var inner = bytes[(place + 1)..<end]
-        place = end + 1
+        guard offset < bytes.count, bytes[offset] == UInt8(ascii: "<"), let end = find(">") else { throw .malformed }
+        var inner = bytes[(offset + 1)..<end]
+        offset = end + 1
         var kind = Tag.Kind.opening
         if inner.first == UInt8(ascii: "/") {
             kind = .closing
@@ -189,7 +189,7 @@ private struct XMLPropertyList {
 
     private mutating func skipMiscellany() throws(PropertyListFault) {
         repeat {
-            while place < bytes.count, JSONTokenizer.isSpace(bytes[place]) { place += 1 }
+            while offset < bytes.count, JSONTokenizer.isSpace(bytes[offset]) { offset += 1 }
         } while try skipMiscellaneous()
     }
 
@@ -197,20 +197,20 @@ private struct XMLPropertyList {
         for (start, end) in [("<!--", "-->"), ("<?", "?>"), ("<!DOCTYPE", ">")] where skip(past: start) {
             guard let stop = find(end) else { throw .malformed }
             // Internal declarations could name entities, which property lists do not have.
-            if start == "<!DOCTYPE", bytes[place..<stop].contains(UInt8(ascii: "[")) { throw .malformed }
-            place = stop + end.utf8.count
+            if start == "<!DOCTYPE", bytes[offset..<stop].contains(UInt8(ascii: "[")) { throw .malformed }
+            offset = stop + end.utf8.count
             return true
         }
         return false
     }
 
     private mutating func skip(past text: String) -> Bool {
-        guard bytes[place...].starts(with: text.utf8) else { return false }
-        place += text.utf8.count
+        guard bytes[offset...].starts(with: text.utf8) else { return false }
+        offset += text.utf8.count
         return true
     }
 
-    private func find(_ text: String) -> Int? { bytes.place(of: text, from: place) }
+    private func find(_ text: String) -> Int? { bytes.offset(of: text, from: offset) }
 }
 
 // MARK: - Binary
@@ -242,24 +242,24 @@ private struct BinaryPropertyList {
     private mutating func value(_ reference: Int, depth: Int) throws(PropertyListFault) {
         guard depth < PropertyListBounds.depth else { throw .depth }
         guard output.count <= limit else { throw .length }
-        var place = try list.place(of: reference)
-        let (kind, low) = (bytes[place] >> 4, Int(bytes[place] & 15))
-        place += 1
+        var offset = try list.offset(of: reference)
+        let (kind, low) = (bytes[offset] >> 4, Int(bytes[offset] & 15))
+        offset += 1
         switch kind {
         case 0 where low == 8 || low == 9: output += Array((low == 9 ? "true" : "false").utf8)
         case 1:
             // The upper eight of 16 bytes are only the sign of a number that fits into eight.
             let size = 1 << low
-            guard size <= 16, place <= bytes.count - size else { throw .malformed }
-            let bits = bytes[place..<(place + size)].suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+            guard size <= 16, offset <= bytes.count - size else { throw .malformed }
+            let bits = bytes[offset..<(offset + size)].suffix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
             output += Array((size == 8 ? String(Int64(bitPattern: bits)) : String(bits)).utf8)
         case 2:
-            guard let number = try real(place, low), number.isFinite else {
+            guard let number = try real(offset, low), number.isFinite else {
                 throw .number
             }
             output += Array(String(number).utf8)
         case 3:
-            guard let number = try real(place, low), number.magnitude < 1e12 else { throw .malformed }
+            guard let number = try real(offset, low), number.magnitude < 1e12 else { throw .malformed }
             // Dates are counted from 2001-01-01; this is the count in thousandths.
             let thousandths = Int64((number * 1000).rounded()) + 978_307_200_000
             guard let text = Moment(unix: Array(String(thousandths).utf8)[...], milliseconds: true)?.text else {
@@ -267,52 +267,52 @@ private struct BinaryPropertyList {
             }
             output += JSONWriter.quoted(text)
         case 4:
-            let count = try list.count(low, &place)
-            output += JSONWriter.quoted(Base64.encode(Array(try part(place, count))))
+            let count = try list.count(low, &offset)
+            output += JSONWriter.quoted(Base64.encode(Array(try part(offset, count))))
         case 5:
-            let text = try part(place, try list.count(low, &place))
+            let text = try part(offset, try list.count(low, &offset))
             guard text.allSatisfy({ $0 < 0x80 }) else { throw .malformed }
             output += JSONWriter.quoted(Array(text))
-        case 6: output += try wideText(low, place)
+        case 6: output += try wideText(low, offset)
         case 10:
-            let count = try list.count(low, &place)
+            let count = try list.count(low, &offset)
             output.append(UInt8(ascii: "["))
             for index in 0..<count {
                 if index > 0 { output.append(UInt8(ascii: ",")) }
-                try value(try list.reference(place + index * list.referenceSize), depth: depth + 1)
+                try value(try list.reference(offset + index * list.referenceSize), depth: depth + 1)
             }
             output.append(UInt8(ascii: "]"))
         case 13:
-            let count = try list.count(low, &place)
+            let count = try list.count(low, &offset)
             output.append(UInt8(ascii: "{"))
             for index in 0..<count {
                 if index > 0 { output.append(UInt8(ascii: ",")) }
-                let key = try list.reference(place + index * list.referenceSize)
+                let key = try list.reference(offset + index * list.referenceSize)
                 let start = output.count
                 try value(key, depth: depth + 1)
                 guard output[start] == UInt8(ascii: "\"") else { throw .malformed }
                 output.append(UInt8(ascii: ":"))
-                try value(try list.reference(place + (count + index) * list.referenceSize), depth: depth + 1)
+                try value(try list.reference(offset + (count + index) * list.referenceSize), depth: depth + 1)
             }
             output.append(UInt8(ascii: "}"))
         default: throw .malformed
         }
     }
 
-    private func part(_ place: Int, _ count: Int) throws(PropertyListFault) -> UnsafeRawBufferPointer {
-        guard count >= 0, place <= bytes.count - count else { throw .malformed }
-        return UnsafeRawBufferPointer(rebasing: bytes[place..<(place + count)])
+    private func part(_ offset: Int, _ count: Int) throws(PropertyListFault) -> UnsafeRawBufferPointer {
+        guard count >= 0, offset <= bytes.count - count else { throw .malformed }
+        return UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + count)])
     }
 
     private func wideText(_ low: Int, _ start: Int) throws(PropertyListFault) -> [UInt8] {
-        var place = start
-        let raw = try part(place, try list.count(low, &place) * 2)
+        var offset = start
+        let raw = try part(offset, try list.count(low, &offset) * 2)
         let units = stride(from: 0, to: raw.count, by: 2).map { UInt16(raw[$0]) << 8 | UInt16(raw[$0 + 1]) }
         return JSONWriter.quoted(String(decoding: units, as: UTF16.self))
     }
 
-    private func real(_ place: Int, _ low: Int) throws(PropertyListFault) -> Double? {
-        let raw = try part(place, 1 << low)
+    private func real(_ offset: Int, _ low: Int) throws(PropertyListFault) -> Double? {
+        let raw = try part(offset, 1 << low)
         let bits = raw.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         return low == 3
             ? Double(bitPattern: bits) : low == 2 ? Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits))) : nil
@@ -347,51 +347,51 @@ struct BinaryObjects {
     /// An unsigned number of `size` bytes.
     private static func number(
         _ bytes: UnsafeRawBufferPointer,
-        _ place: Int,
+        _ offset: Int,
         size: Int
     ) throws(PropertyListFault) -> Int {
-        guard place >= 0, place <= bytes.count - size else { throw .malformed }
-        let value = bytes[place..<(place + size)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        guard offset >= 0, offset <= bytes.count - size else { throw .malformed }
+        let value = bytes[offset..<(offset + size)].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard value < 1 << 48 else { throw .malformed }
         return Int(value)
     }
 
-    /// The place of an object's first byte.
-    func place(of object: Int) throws(PropertyListFault) -> Int {
+    /// The offset of an object's first byte.
+    func offset(of object: Int) throws(PropertyListFault) -> Int {
         guard object < objectCount else { throw .malformed }
-        let place = try Self.number(bytes, table + object * offsetSize, size: offsetSize)
-        guard place < bytes.count else { throw .malformed }
-        return place
+        let offset = try Self.number(bytes, table + object * offsetSize, size: offsetSize)
+        guard offset < bytes.count else { throw .malformed }
+        return offset
     }
 
-    /// The number of the object that is named at a place.
-    func reference(_ place: Int) throws(PropertyListFault) -> Int {
-        try Self.number(bytes, place, size: referenceSize)
+    /// The number of the object that is named at an offset.
+    func reference(_ offset: Int) throws(PropertyListFault) -> Int {
+        try Self.number(bytes, offset, size: referenceSize)
     }
 
     /// The count of an object, which may be in a number after its first byte.
     /// - Parameters:
     ///   - low: the lower half of the object's first byte.
-    ///   - place: the place after that byte; afterwards that of the content.
-    func count(_ low: Int, _ place: inout Int) throws(PropertyListFault) -> Int {
+    ///   - offset: the offset after that byte; afterwards that of the content.
+    func count(_ low: Int, _ offset: inout Int) throws(PropertyListFault) -> Int {
         guard low == 15 else { return low }
-        guard place < bytes.count, bytes[place] >> 4 == 1, bytes[place] & 15 <= 3 else { throw .malformed }
-        let size = 1 << Int(bytes[place] & 15)
-        let count = try Self.number(bytes, place + 1, size: size)
-        place += 1 + size
+        guard offset < bytes.count, bytes[offset] >> 4 == 1, bytes[offset] & 15 <= 3 else { throw .malformed }
+        let size = 1 << Int(bytes[offset] & 15)
+        let count = try Self.number(bytes, offset + 1, size: size)
+        offset += 1 + size
         guard count <= bytes.count else { throw .malformed }
         return count
     }
 }
 
 extension UnsafeRawBufferPointer {
-    /// The place of the next occurrence of a text; nil if there is none.
-    func place(of text: String, from start: Int) -> Int? {
+    /// The offset of the next occurrence of a text; nil if there is none.
+    func offset(of text: String, from start: Int) -> Int? {
         let wanted = Array(text.utf8)
-        var place = start
-        while place + wanted.count <= count {
-            if self[place] == wanted[0], self[place..<(place + wanted.count)].elementsEqual(wanted) { return place }
-            place += 1
+        var offset = start
+        while offset + wanted.count <= count {
+            if self[offset] == wanted[0], self[offset..<(offset + wanted.count)].elementsEqual(wanted) { return offset }
+            offset += 1
         }
         return nil
     }

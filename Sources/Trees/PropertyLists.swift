@@ -45,23 +45,23 @@ package enum PropertyListBounds {
         case (0xFF, 0xFE), (1..., 0): isBig = false
         default: return nil
         }
-        return stride(from: 0, to: bytes.count - 1, by: 2).map { place in
-            let (first, second) = (UInt16(bytes[place]), UInt16(bytes[place + 1]))
+        return stride(from: 0, to: bytes.count - 1, by: 2).map { offset in
+            let (first, second) = (UInt16(bytes[offset]), UInt16(bytes[offset + 1]))
             return isBig ? first << 8 | second : second << 8 | first
         }
     }
 
     /// Checks the depth of nested elements. An unclosed one is left to the decoder, which stops there.
     private static func checkXML(_ bytes: UnsafeRawBufferPointer) throws(TreeError) {
-        var place = 0
+        var offset = 0
         var open = 0
-        while let start = bytes.place(of: "<", from: place) {
+        while let start = bytes.offset(of: "<", from: offset) {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[start...])
             let mark = skipped.first { rest.starts(with: $0.start.utf8) }
-            guard let end = bytes.place(of: mark?.end ?? ">", from: start + (mark?.start.utf8.count ?? 1)) else {
+            guard let end = bytes.offset(of: mark?.end ?? ">", from: start + (mark?.start.utf8.count ?? 1)) else {
                 return
             }
-            place = end + (mark?.end.utf8.count ?? 1)
+            offset = end + (mark?.end.utf8.count ?? 1)
             if let mark {
                 // Property lists have no declarations of their own, inside of which a tag would not be one.
                 if mark.start == "<!", bytes[start..<end].contains(UInt8(ascii: "[")) {
@@ -89,8 +89,7 @@ private struct BinaryShape {
     private let bytes: UnsafeRawBufferPointer
     private let mostValues: Int
     private let objects: BinaryObjects
-    /// The levels and the number of values of the objects that were examined; a value counts at each place that refers
-    /// to it.
+    /// The levels and the number of values of the objects that were examined; a value counts for each reference to it.
     private var known: [Int: (levels: Int, values: Int)] = [:]
     private var references = 0
 
@@ -116,14 +115,14 @@ private struct BinaryShape {
             return found
         }
         let objects = objects
-        let place = try Self.wellFormed { () throws(PropertyListFault) in try objects.place(of: object) }
+        let offset = try Self.wellFormed { () throws(PropertyListFault) in try objects.offset(of: object) }
         var found = (levels: 0, values: 1)
-        let kind = bytes[place] >> 4
+        let kind = bytes[offset] >> 4
         // These kinds are arrays, sets and dictionaries.
         if kind == 10 || kind == 12 || kind == 13 {
             guard level < PropertyListBounds.depth else { throw PropertyListBounds.tooDeep }
-            let low = Int(bytes[place] & 15)
-            var first = place + 1
+            let low = Int(bytes[offset] & 15)
+            var first = offset + 1
             let count = try Self.wellFormed { () throws(PropertyListFault) in try objects.count(low, &first) }
             let total = kind == 13 ? 2 * count : count
             references += total

@@ -98,7 +98,7 @@ import Testing
             var object = json as? [String: Any]
             for step in one.way {
                 object = (object?["properties"] as? [String: Any])?[step.name] as? [String: Any]
-                // One rule stands in the first place, and a list of them in the last one.
+                // One rule stands in the first position, and a list of them in the last one.
                 while let choices = object?["anyOf"] as? [[String: Any]] { object = choices.first }
                 if step.isList, let items = object?["items"] { object = items as? [String: Any] }
             }

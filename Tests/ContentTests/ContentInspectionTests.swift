@@ -96,8 +96,8 @@ import Testing
         for (coding, body) in Coded.jsonBy.dropFirst() {
             var body = body
             // Every byte of every coding is spoilt once in these rounds.
-            let place = seed % body.count
-            body[place] ^= UInt8(1 + seed / body.count)
+            let index = seed % body.count
+            body[index] ^= UInt8(1 + seed / body.count)
             let found = Self.verdict(.json, body, coding: coding, pieces: 1 + seed % 9)
             // What still decodes to JSON is JSON: the deflate data alone has no checksum.
             if let found { #expect(!found.isEmpty) }

@@ -50,7 +50,7 @@ import Testing
                 kind: { oneOf: [{ const: a }, { type: integer }] }
         """#
 
-    /// What is wrong with a request, each thing with its place behind the name of the file.
+    /// What is wrong with a request, each thing with its location behind the name of the file.
     private static func problems(
         _ method: String,
         _ target: String,
@@ -285,10 +285,10 @@ import Testing
         )
     }
 
-    @Test func whatIsNoDocumentIsAnErrorWithItsPlace() {
+    @Test func whatIsNoDocumentIsAnErrorWithItsLocation() {
         #expect(
             throws: DocumentError(
-                DocumentPlace(file: "d", pointer: "/swagger"),
+                DocumentLocation(file: "d", pointer: "/swagger"),
                 "this is Swagger 2; convert it to OpenAPI 3 first"
             )
         ) {

@@ -63,6 +63,6 @@ import Testing
         let rule = DemoRule(endpoint: "job", choice: .sequence(answers, after: after))
         let key = DrawKey(rule: rule.name, request: Self.request)
         #expect((0..<7).map { DemoDraw.draw(rule, key: key, ordinal: $0).status } == statuses)
-        #expect((0..<7).map { DemoDraw.draw(rule, key: key, ordinal: 0, place: $0).status } == statuses)
+        #expect((0..<7).map { DemoDraw.draw(rule, key: key, ordinal: 0, position: $0).status } == statuses)
     }
 }

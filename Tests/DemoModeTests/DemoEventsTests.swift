@@ -18,15 +18,15 @@ import Testing
             ("18446744073709551616", 0),
         ] as [(String?, UInt64)]
     )
-    func goesOnBehindWhatWasSeen(lastID: String?, place: UInt64) throws {
+    func goesOnBehindWhatWasSeen(lastID: String?, position: UInt64) throws {
         let endless = try Self.events(ids: [nil, nil])
-        #expect(endless.place(behind: lastID) == place)
-        #expect(endless.bytes(at: place) == Array("id: \(place + 1)\ndata: x\n\n".utf8))
+        #expect(endless.position(behind: lastID) == position)
+        #expect(endless.bytes(at: position) == Array("id: \(position + 1)\ndata: x\n\n".utf8))
     }
 
     @Test func idsOfTheirOwnAreFoundInTheFirstRound() throws {
         let named = try Self.events(ids: ["a", "b", nil], rounds: 2)
-        #expect(["a", "b", "3", "4", "6", "7"].map { named.place(behind: $0) } == [1, 2, 3, 0, 6, 0])
+        #expect(["a", "b", "3", "4", "6", "7"].map { named.position(behind: $0) } == [1, 2, 3, 0, 6, 0])
         #expect(named.isEnd(6) && !named.isEnd(5))
     }
 }

@@ -181,15 +181,15 @@ import Testing
         let answers = [1, 2, 3].map { DemoAnswer(status: 200 + $0) }
         let sequence = DemoRule(endpoint: "job", counting: .rule, choice: .sequence(answers, after: .last))
         let (plan, state) = (DemoPlan(sequence), DemoState(began: 0))
-        let places = ["/a", "/b", "/a"].map { target in
+        let positions = ["/a", "/b", "/a"].map { target in
             state.take(
                 plan,
                 RequestParts(method: "GET", target: target, fields: Fields()),
                 key: Array(target.utf8),
                 now: 0
-            )?.place
+            )?.position
         }
-        #expect(places == [0, 1, 2])
+        #expect(positions == [0, 1, 2])
     }
 
     @Test func whatIsAskedForAnExplanationChangesNothing() {

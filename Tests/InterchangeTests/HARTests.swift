@@ -233,7 +233,7 @@ import Trees
             "x.json: nothing in it can be made into a rule; the first reason is at x.json#/log/entries/0: left out: it has no request with a URL, or no response"
         ),
         (#"{"log":{"entries":[]}}"#, "x.json: nothing in it can be made into a rule"),
-    ]) func whatCannotBeReadIsAnErrorWithItsPlace(_ text: String, _ error: String) {
+    ]) func whatCannotBeReadIsAnErrorWithItsLocation(_ text: String, _ error: String) {
         #expect { try imported(text) } throws: { "\($0)" == error }
     }
 

@@ -115,7 +115,7 @@ import Trees
         options.seed = seed
         let imported = try imported(text, nil, options)
         let value = try JSONReader.read(imported.files.first?.bytes ?? [])
-        let document = try OpenAPIDocument(JSONReader.read(Array(text.utf8)), DocumentPlace(file: "x.json"))
+        let document = try OpenAPIDocument(JSONReader.read(Array(text.utf8)), DocumentLocation(file: "x.json"))
         let responses = try #require(document.operations.first?.part.part("responses")?.part("200")?.part("content"))
         let part = try #require(responses.part("application/json")?.part("schema"))
         return (
@@ -177,7 +177,7 @@ import Trees
         ("openapi: 3.0.0\npaths: {}\npaths: {}\n", "x.json: this cannot be read: 'paths' occurs twice, at 3:1"),
         ("a: &a [1]\nb: [*a, *c]\n", "x.json: this cannot be read: found undefined alias, at 2:9"),
         ("openapi: 3.1.0\npaths: {}\n", "x.json: nothing in it can be made into a rule"),
-    ]) func whatCannotBeReadIsAnErrorWithItsPlace(_ text: String, _ error: String) {
+    ]) func whatCannotBeReadIsAnErrorWithItsLocation(_ text: String, _ error: String) {
         #expect { try imported(text) } throws: {
             "\($0)" == error
         }

@@ -109,7 +109,7 @@ import Testing
             #"{"info":{},"item":[{"request":"http://h/","response":[{"code":99}]}]}"#,
             "x.json: nothing in it can be made into a rule; the first reason is at x.json#/item/0/response/0/code: left out: there is no status from 200 to 599"
         ),
-    ]) func whatCannotBeReadIsAnErrorWithItsPlace(_ text: String, _ error: String) {
+    ]) func whatCannotBeReadIsAnErrorWithItsLocation(_ text: String, _ error: String) {
         #expect { try imported(text) } throws: { "\($0)" == error }
     }
 

@@ -38,7 +38,7 @@ func checked(_ imported: ImportedConfiguration) throws -> Configuration {
 
 extension ImportedConfiguration {
     /// The notes without the name of the file.
-    var told: [String] { notes.map { "\($0.place.pointer) \($0.kind.rawValue): \($0.reason)" } }
+    var told: [String] { notes.map { "\($0.location.pointer) \($0.kind.rawValue): \($0.reason)" } }
 
     /// The rules of the first service, each as one line of JSON without its name.
     var rulesAsJSON: [String] {

@@ -175,13 +175,13 @@ struct ConversionTests {
             }
         }
         #expect(try map(binary) == expected)
-        for place in binary.indices {
+        for index in binary.indices {
             for bit in [1, 0x80] as [UInt8] {
                 var damaged = binary
-                damaged[place] ^= bit
+                damaged[index] ^= bit
                 #expect((try? map(damaged).utf8.count) ?? 0 <= 8 * 4096)
             }
-            #expect(throws: MappingFailure.self) { try map(Array(binary[..<place])) }
+            #expect(throws: MappingFailure.self) { try map(Array(binary[..<index])) }
         }
         // An array that holds itself.
         let loop =

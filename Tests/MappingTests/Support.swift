@@ -24,7 +24,7 @@ func mapped(_ text: String, _ rule: MappingRule, limit: Int = 1 << 20) throws ->
     }
 }
 
-/// The same, from a document that comes in pieces that end at these places.
+/// The same, from a document that comes in pieces that end at these offsets.
 func streamed(
     _ text: String,
     _ rule: MappingRule,

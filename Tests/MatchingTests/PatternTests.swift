@@ -12,7 +12,7 @@ import Testing
             ("(a)\\1", "aa", true), ("^(?!no)", "yes", true), ("^(?!no)", "no", false),
         ]
     )
-    func findsItsPlace(pattern: String, text: String, isFound: Bool) throws {
+    func findsItsPosition(pattern: String, text: String, isFound: Bool) throws {
         let verdict = try Pattern(pattern).verdict(Array(text.utf8))
         #expect(verdict == (isFound ? .found : .notFound))
     }
@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: [("(a", 2), ("a)", 1), ("[z-a]", 3), ("*", 0), ("\\C", 2), ("(?P<a", 5)])
-    func mistakesAreAtTheirPlace(pattern: String, offset: Int) throws {
+    func mistakesAreAtTheirPosition(pattern: String, offset: Int) throws {
         do {
             _ = try Pattern(pattern)
             Issue.record("\(pattern) is a pattern")

@@ -1,4 +1,4 @@
-// The texts in which values of a group stand, and the places that values are taken from.
+// The texts in which values of a group stand, and the sources that values are taken from.
 
 import Policies
 import Testing
@@ -14,11 +14,11 @@ struct GroupPoliciesTests {
             ("$$x$", [.text("$$x$")]), ("${A}", [.text("${A}")]),
         ] as [(String, [PlaceholderText.Piece])]
     )
-    func places(_ text: String, _ expected: [PlaceholderText.Piece]) {
+    func placeholders(_ text: String, _ expected: [PlaceholderText.Piece]) {
         #expect(PlaceholderText(text).pieces == expected)
     }
 
-    @Test func eachPlaceIsFilled() {
+    @Test func eachPlaceholderIsFilled() {
         let text = PlaceholderText("a=$(a)&b=$(b)&a=$(a)")
         #expect(text.names == ["a", "b", "a"])
         #expect(text.filled { "<\($0)>" } == "a=<a>&b=<b>&a=<a>")

@@ -14,13 +14,13 @@ import Trees
     ]
 
     @Test func orderOfAllPairs() throws {
-        for (place, row) in Self.rows.enumerated() {
+        for (index, row) in Self.rows.enumerated() {
             for (other, others) in Self.rows.enumerated() {
                 for text in row {
                     for next in others {
                         let (left, right) = (try #require(DecimalNumber(text)), try #require(DecimalNumber(next)))
-                        #expect((left < right) == (place < other), "\(text) \(next)")
-                        #expect((left == right) == (place == other), "\(text) \(next)")
+                        #expect((left < right) == (index < other), "\(text) \(next)")
+                        #expect((left == right) == (index == other), "\(text) \(next)")
                     }
                 }
             }

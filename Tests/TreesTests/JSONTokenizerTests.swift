@@ -18,9 +18,11 @@ private func tokens(_ text: [UInt8], cut size: Int, depth: Int = 8) -> ([JSONTok
             let piece = Array(text[start..<end]) + [0]
             try piece.withUnsafeBufferPointer { piece throws(JSONFault) in
                 guard let base = piece.baseAddress else { return }
-                var place = 0
-                while let token = try tokenizer.next(base, &place, end - start, isLast: isLast) { found.append(token) }
-                #expect(place == end - start || tokenizer.isDone)
+                var position = 0
+                while let token = try tokenizer.next(base, &position, end - start, isLast: isLast) {
+                    found.append(token)
+                }
+                #expect(position == end - start || tokenizer.isDone)
             }
             start = end
         } while start < text.count && !tokenizer.isDone
@@ -105,7 +107,7 @@ private func tokens(_ text: [UInt8], cut size: Int, depth: Int = 8) -> ([JSONTok
             ("\"a\u{1}\"", "a control character is not escaped, at byte 2"),
         ]
     )
-    func places(_ text: String, _ reason: String) {
+    func positions(_ text: String, _ reason: String) {
         #expect(throws: TreeError(reason)) { try JSONReader.read(Array(text.utf8)) }
     }
 

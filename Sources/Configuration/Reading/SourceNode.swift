@@ -150,7 +150,7 @@ extension SourceNode {
                 guard case .scalar(let name, plain: _) = key.content else {
                     throw ScalarProblem("has a key that is no word; put quotes around a text with brackets or braces")
                 }
-                guard members.place(of: name) == nil else {
+                guard members.firstIndex(named: name) == nil else {
                     throw ScalarProblem("has the key '\(name)' twice; keep one")
                 }
                 let read = try value.tree(environment)

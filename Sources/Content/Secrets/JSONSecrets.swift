@@ -1,4 +1,4 @@
-// The places of secrets in JSON, or in the beginning of one: the values of members, by their names and their siblings.
+// The positions of secrets in JSON, or in the beginning of one: the values of members, by their names and their siblings.
 
 import Trees
 
@@ -7,7 +7,7 @@ struct JSONSecrets {
     private let text: [UInt8]
     private let rules: SecretContent
     private var names: ContentNames
-    private var place = 0
+    private var position = 0
     private var found: [Range<Int>] = []
     /// The siblings in the objects that are open, outermost first. Objects deeper than ``deepest`` are not recorded.
     private var objects: [SiblingSecrets] = []
@@ -28,11 +28,11 @@ struct JSONSecrets {
             case UInt8(ascii: "\""): member()
             case UInt8(ascii: "{"):
                 if objects.count < Self.deepest { objects.append(SiblingSecrets()) } else { tooDeep += 1 }
-                place += 1
+                position += 1
             case UInt8(ascii: "}"):
                 if tooDeep > 0 { tooDeep -= 1 } else { objects.popLast()?.end(&found) }
-                place += 1
-            default: place += 1
+                position += 1
+            default: position += 1
             }
         }
         // The text ends inside of these objects.
@@ -40,21 +40,21 @@ struct JSONSecrets {
         return found
     }
 
-    private var peek: UInt8? { place < text.count ? text[place] : nil }
+    private var peek: UInt8? { position < text.count ? text[position] : nil }
 
     /// Takes a text, which is the name of a member if a colon follows.
     private mutating func member() {
         let string = string()
         skipSpace()
         guard peek == UInt8(ascii: ":") else { return }
-        place += 1
+        position += 1
         skipSpace()
         guard let first = peek else { return }
         let name = Self.unescaped(string)
         if rules.isForLog, rules.isSecretInLog(name, mayBeSeveral: "\"[{".utf8.contains(first)) {
-            let begin = place
+            let begin = position
             skipValue()
-            found.append(begin..<place)
+            found.append(begin..<position)
             return
         }
         let said = names.content(name)
@@ -70,27 +70,27 @@ struct JSONSecrets {
 
     /// Takes a text or a number, and returns its range; nil for anything else, which is not consumed.
     private mutating func scalar(_ first: UInt8) -> Range<Int>? {
-        let begin = place
+        let begin = position
         if first == UInt8(ascii: "\"") {
             let string = string()
             // An empty text reveals nothing.
-            return string.count > 2 || string.last != UInt8(ascii: "\"") ? begin..<place : nil
+            return string.count > 2 || string.last != UInt8(ascii: "\"") ? begin..<position : nil
         }
         guard first == UInt8(ascii: "-") || 48...57 ~= first else { return nil }
-        while let byte = peek, 48...57 ~= byte || "+-.eE".utf8.contains(byte) { place += 1 }
-        return begin..<place
+        while let byte = peek, 48...57 ~= byte || "+-.eE".utf8.contains(byte) { position += 1 }
+        return begin..<position
     }
 
     /// Hides the texts and numbers of a list that has nothing else.
     private mutating func hideElements() {
-        place += 1
+        position += 1
         while true {
             skipSpace()
             guard let byte = peek else { return }
             if let value = scalar(byte) {
                 found.append(value)
             } else if byte == UInt8(ascii: ",") {
-                place += 1
+                position += 1
             } else {
                 return
             }
@@ -99,17 +99,17 @@ struct JSONSecrets {
 
     /// Takes a string with its quotes; without the second one if the text ends in it.
     private mutating func string() -> ArraySlice<UInt8> {
-        let start = place
-        place += 1
-        while place < text.count, text[place] != UInt8(ascii: "\"") {
-            place += text[place] == UInt8(ascii: "\\") ? 2 : 1
+        let start = position
+        position += 1
+        while position < text.count, text[position] != UInt8(ascii: "\"") {
+            position += text[position] == UInt8(ascii: "\\") ? 2 : 1
         }
-        place = min(place + 1, text.count)
-        return text[start..<place]
+        position = min(position + 1, text.count)
+        return text[start..<position]
     }
 
     private mutating func skipSpace() {
-        while let byte = peek, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { place += 1 }
+        while let byte = peek, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { position += 1 }
     }
 
     /// Skips a string, a number or a word, or a whole object or array.
@@ -127,13 +127,13 @@ struct JSONSecrets {
                 if depth == 0 { return }
                 depth -= 1
                 if depth == 0 {
-                    place += 1
+                    position += 1
                     return
                 }
             case UInt8(ascii: ",") where depth == 0: return
             default: break
             }
-            place += 1
+            position += 1
         }
     }
 

@@ -54,13 +54,13 @@ package struct SecretContent: Sendable, Hashable {
         let mark = Array((kind == .json ? "\"\(SecretURL.mark)\"" : SecretURL.mark).utf8)
         var result: [UInt8] = []
         result.reserveCapacity(plain.count)
-        var place = 0
-        for range in ranges where range.lowerBound >= place {
-            result += plain[place..<range.lowerBound]
+        var position = 0
+        for range in ranges where range.lowerBound >= position {
+            result += plain[position..<range.lowerBound]
             result += mark
-            place = range.upperBound
+            position = range.upperBound
         }
-        result += plain[place...]
+        result += plain[position...]
         return coded.coded(result)
     }
 
@@ -154,11 +154,11 @@ struct UnicodeText {
     private static func read(_ bytes: ArraySlice<UInt8>, _ width: Int, _ isLittle: Bool) -> [UInt8] {
         var units: [UInt32] = []
         units.reserveCapacity(bytes.count / width)
-        var place = bytes.startIndex
-        while place + width <= bytes.endIndex {
-            let unit = bytes[place..<place + width]
+        var position = bytes.startIndex
+        while position + width <= bytes.endIndex {
+            let unit = bytes[position..<position + width]
             units.append((isLittle ? Array(unit.reversed()) : Array(unit)).reduce(0) { $0 << 8 | UInt32($1) })
-            place += width
+            position += width
         }
         if width == 4 { return Array(String(decoding: units, as: UTF32.self).utf8) }
         return Array(String(decoding: units.map { UInt16(truncatingIfNeeded: $0) }, as: UTF16.self).utf8)
@@ -227,10 +227,10 @@ struct ContentNames {
     }
 
     private static func hasHint(_ name: ArraySlice<UInt8>) -> Bool {
-        for place in name.indices {
-            let first = name[place] | 0x20
-            for hint in hints where hint[0] == first && name.endIndex - place >= hint.count {
-                if zip(name[place...], hint).allSatisfy({ $0 | 0x20 == $1 }) { return true }
+        for position in name.indices {
+            let first = name[position] | 0x20
+            for hint in hints where hint[0] == first && name.endIndex - position >= hint.count {
+                if zip(name[position...], hint).allSatisfy({ $0 | 0x20 == $1 }) { return true }
             }
         }
         return false

@@ -1,4 +1,4 @@
-// The places of secrets in XML, or in the beginning of one: the texts of elements, and the values of attributes.
+// The positions of secrets in XML, or in the beginning of one: the texts of elements, and the values of attributes.
 
 /// One pass over a text, which need not be valid. Namespaces are ignored.
 struct XMLSecrets {
@@ -12,7 +12,7 @@ struct XMLSecrets {
     private let text: [UInt8]
     private let rules: SecretContent
     private var names: ContentNames
-    private var place = 0
+    private var position = 0
     private var found: [Range<Int>] = []
     /// The elements that are open, outermost first. Elements deeper than ``deepest`` are not recorded.
     private var elements: [Element] = []
@@ -28,20 +28,20 @@ struct XMLSecrets {
 
     /// The ranges of the values to hide.
     consuming func ranges() -> [Range<Int>] {
-        while place < text.count {
-            guard text[place] == UInt8(ascii: "<") else {
-                let begin = place
-                place = index(of: "<", from: place) ?? text.count
-                see(text: begin..<place)
+        while position < text.count {
+            guard text[position] == UInt8(ascii: "<") else {
+                let begin = position
+                position = index(of: "<", from: position) ?? text.count
+                see(text: begin..<position)
                 continue
             }
             if starts("<!--") {
                 skip(behind: "-->")
             } else if starts("<![CDATA[") {
-                let begin = min(place + 9, text.count)
+                let begin = min(position + 9, text.count)
                 skip(behind: "]]>")
-                let isClosed = text[begin..<place].suffix(3).elementsEqual("]]>".utf8)
-                see(text: begin..<(isClosed ? place - 3 : place))
+                let isClosed = text[begin..<position].suffix(3).elementsEqual("]]>".utf8)
+                see(text: begin..<(isClosed ? position - 3 : position))
             } else if starts("<?") {
                 skip(behind: "?>")
             } else if starts("<!") {
@@ -66,37 +66,38 @@ struct XMLSecrets {
 
     /// Takes a tag that opens an element.
     private mutating func begin() {
-        place += 1
+        position += 1
         let name = word()
         let said = content(name)
         var attributes = SiblingSecrets()
         var isEmpty = false
-        while place < text.count, text[place] != UInt8(ascii: ">") {
-            if text[place] == UInt8(ascii: "/") {
-                isEmpty = place + 1 < text.count && text[place + 1] == UInt8(ascii: ">")
-                place += 1
+        while position < text.count, text[position] != UInt8(ascii: ">") {
+            if text[position] == UInt8(ascii: "/") {
+                isEmpty = position + 1 < text.count && text[position + 1] == UInt8(ascii: ">")
+                position += 1
                 continue
             }
             let attribute = word()
             guard !attribute.isEmpty else {
-                place += 1
+                position += 1
                 continue
             }
             skipSpace()
-            guard place < text.count, text[place] == UInt8(ascii: "=") else { continue }
-            place += 1
+            guard position < text.count, text[position] == UInt8(ascii: "=") else { continue }
+            position += 1
             skipSpace()
-            guard place < text.count, text[place] == UInt8(ascii: "\"") || text[place] == UInt8(ascii: "'") else {
+            guard position < text.count, text[position] == UInt8(ascii: "\"") || text[position] == UInt8(ascii: "'")
+            else {
                 continue
             }
-            let quote = text[place]
-            let begin = place + 1
-            place = text[begin...].firstIndex(of: quote) ?? text.count
-            attributes.see(content(attribute), value: begin..<place, &found)
-            place = min(place + 1, text.count)
+            let quote = text[position]
+            let begin = position + 1
+            position = text[begin...].firstIndex(of: quote) ?? text.count
+            attributes.see(content(attribute), value: begin..<position, &found)
+            position = min(position + 1, text.count)
         }
         attributes.end(&found)
-        place = min(place + 1, text.count)
+        position = min(position + 1, text.count)
         if isEmpty { return }
         if elements.count < Self.deepest { elements.append(Element(name: said)) } else { tooDeep += 1 }
     }
@@ -134,24 +135,24 @@ struct XMLSecrets {
 
     /// Takes a name, up to the first character that no name has.
     private mutating func word() -> ArraySlice<UInt8> {
-        let begin = place
-        while place < text.count, text[place] > 32, !"/>=\"'<".utf8.contains(text[place]) { place += 1 }
-        return text[begin..<place]
+        let begin = position
+        while position < text.count, text[position] > 32, !"/>=\"'<".utf8.contains(text[position]) { position += 1 }
+        return text[begin..<position]
     }
 
     private mutating func skipSpace() {
-        while place < text.count, text[place] <= 32 { place += 1 }
+        while position < text.count, text[position] <= 32 { position += 1 }
     }
 
     private func starts(_ word: StaticString) -> Bool {
         let count = word.utf8CodeUnitCount
-        guard text.count - place >= count else { return false }
-        return word.withUTF8Buffer { text[place..<place + count].elementsEqual($0) }
+        guard text.count - position >= count else { return false }
+        return word.withUTF8Buffer { text[position..<position + count].elementsEqual($0) }
     }
 
     private mutating func skip(behind word: StaticString) {
-        while place < text.count, !starts(word) { place += 1 }
-        place = min(place + word.utf8CodeUnitCount, text.count)
+        while position < text.count, !starts(word) { position += 1 }
+        position = min(position + word.utf8CodeUnitCount, text.count)
     }
 
     private func index(of character: Unicode.Scalar, from start: Int) -> Int? {

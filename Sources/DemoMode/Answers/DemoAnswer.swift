@@ -83,10 +83,10 @@ package enum DemoChoice: Sendable {
 
     /// The answer to a request.
     /// - Parameters:
-    ///   - place: the number of answers that the rule has given before.
+    ///   - position: the number of answers that the rule has given before.
     ///   - unit: a uniform number, 0 ..< 1.
     /// - Returns: nil if the rule has only one answer.
-    func answer(place: UInt64, unit: Double) -> DemoAnswer? {
+    func answer(position: UInt64, unit: Double) -> DemoAnswer? {
         switch self {
         case .one: return nil
         case .weighted(let answers):
@@ -98,9 +98,9 @@ package enum DemoChoice: Sendable {
             // The shares may add up to a little less than 1, as floating-point numbers.
             return answers.last?.answer
         case .sequence(let answers, let after):
-            if place < UInt64(answers.count) { return answers[Int(place)] }
+            if position < UInt64(answers.count) { return answers[Int(position)] }
             switch after {
-            case .repeat: return answers[Int(place % UInt64(max(1, answers.count)))]
+            case .repeat: return answers[Int(position % UInt64(max(1, answers.count)))]
             case .last: return answers.last
             case .notFound: return DemoAnswer(status: 404)
             }

@@ -40,16 +40,17 @@ package struct DemoEvents: Sendable, Equatable {
     /// The media type of an event stream.
     package static let contentType = "text/event-stream"
 
-    // MARK: - Places
+    // MARK: - Positions
 
-    /// Whether the stream has no event at a place; places begin at 0.
-    package func isEnd(_ place: UInt64) -> Bool {
-        rounds.map { place >= UInt64($0).multipliedReportingOverflow(by: UInt64(events.count)).partialValue } ?? false
+    /// Whether the stream has no event at a position; positions begin at 0.
+    package func isEnd(_ position: UInt64) -> Bool {
+        rounds.map { position >= UInt64($0).multipliedReportingOverflow(by: UInt64(events.count)).partialValue }
+            ?? false
     }
 
-    /// The place of the first event for a client that has received others.
+    /// The position of the first event for a client that has received others.
     /// - Parameter lastID: the client's Last-Event-ID; nil if it has received none.
-    package func place(behind lastID: String?) -> UInt64 {
+    package func position(behind lastID: String?) -> UInt64 {
         guard let lastID else { return 0 }
         if let found = events.firstIndex(where: { $0.id == lastID }) { return UInt64(found) + 1 }
         // Events without an id are numbered. No stream reaches half of the largest number.
@@ -59,12 +60,12 @@ package struct DemoEvents: Sendable, Equatable {
         return number
     }
 
-    private func event(at place: UInt64) -> Event { events[Int(place % UInt64(events.count))] }
+    private func event(at position: UInt64) -> Event { events[Int(position % UInt64(events.count))] }
 
-    /// The bytes of the event at a place.
-    package func bytes(at place: UInt64) -> [UInt8] {
-        let event = event(at: place)
-        var text = "id: \(event.id ?? String(place + 1))\n"
+    /// The bytes of the event at a position.
+    package func bytes(at position: UInt64) -> [UInt8] {
+        let event = event(at: position)
+        var text = "id: \(event.id ?? String(position + 1))\n"
         if let name = event.name { text += "event: \(name)\n" }
         if let retry = event.retry { text += "retry: \(retry)\n" }
         if let data = event.data { for line in Self.lines(data) { text += "data: \(line)\n" } }

@@ -44,7 +44,7 @@ struct CollectionExchange {
             }
         default:
             let state = state.withLock { $0 }
-            throw notAllowed(methods(of: try place(state), state))
+            throw notAllowed(methods(of: try target(state), state))
         }
     }
 
@@ -62,13 +62,13 @@ struct CollectionExchange {
 
     // MARK: - Where a request goes
 
-    private enum Place {
+    private enum Target {
         case everything
         case resource(String)
         case item(String, id: String)
     }
 
-    private func place(_ state: CollectionState) throws(CollectionRefusal) -> Place {
+    private func target(_ state: CollectionState) throws(CollectionRefusal) -> Target {
         let path = state.isOneList ? [""] + segments : segments
         switch path.count {
         case 0: return .everything
@@ -85,9 +85,9 @@ struct CollectionExchange {
         }
     }
 
-    /// The methods that a place allows.
-    private func methods(of place: Place, _ state: CollectionState) -> [String] {
-        switch place {
+    /// The methods that a target allows.
+    private func methods(of target: Target, _ state: CollectionState) -> [String] {
+        switch target {
         case .everything: return ["GET", "HEAD", "OPTIONS"]
         case .resource(let name):
             if case .single(let value)? = state[name] {
@@ -99,7 +99,7 @@ struct CollectionExchange {
     }
 
     private func options(_ state: CollectionState) throws(CollectionRefusal) -> CollectionAnswer {
-        let methods = methods(of: try place(state), state).joined(separator: ", ")
+        let methods = methods(of: try target(state), state).joined(separator: ", ")
         return CollectionAnswer(204, Fields([("Allow", methods)]), [])
     }
 
@@ -120,7 +120,7 @@ struct CollectionExchange {
     // MARK: - Reading
 
     private func read(_ state: CollectionState) throws(CollectionRefusal) -> CollectionAnswer {
-        switch try place(state) {
+        switch try target(state) {
         case .everything: return ok(state.tree)
         case .resource(let name):
             switch state[name] {
@@ -169,10 +169,10 @@ struct CollectionExchange {
     private func change(_ state: inout CollectionState, _ content: ContentTree) throws(CollectionRefusal)
         -> CollectionAnswer
     {
-        let place = try place(state)
-        let methods = methods(of: place, state)
+        let target = try target(state)
+        let methods = methods(of: target, state)
         guard methods.contains(request.method) else { throw notAllowed(methods) }
-        switch (place, request.method) {
+        switch (target, request.method) {
         case (.resource(let name), "POST"): return try create(name, content, &state)
         case (.resource(let name), let method):
             guard case .single(let before)? = state[name] else { throw notAllowed(methods) }

@@ -91,8 +91,8 @@ struct CollectionQuery: Equatable {
     private mutating func add(_ name: String, _ value: String) {
         let (member, comparison) = Self.split(name)
         let path = member.split(separator: ".").map(String.init)
-        if let place = filters.firstIndex(where: { $0.path == path && $0.comparison == comparison }) {
-            filters[place].values.append(value)
+        if let index = filters.firstIndex(where: { $0.path == path && $0.comparison == comparison }) {
+            filters[index].values.append(value)
         } else {
             filters.append(Filter(path: path, comparison: comparison, values: [value]))
         }
@@ -118,10 +118,10 @@ struct CollectionQuery: Equatable {
     /// The orders in `_sort=-age,name` or `_sort=age,name&_order=desc,asc`.
     private static func orders(_ sorts: [String], _ directions: [String]) throws(CollectionRefusal) -> [Order] {
         var orders: [Order] = []
-        for (place, name) in sorts.enumerated() {
-            let direction = directions.indices.contains(place) ? directions[place].lowercased() : "asc"
+        for (index, name) in sorts.enumerated() {
+            let direction = directions.indices.contains(index) ? directions[index].lowercased() : "asc"
             guard direction == "asc" || direction == "desc" else {
-                throw CollectionRefusal(400, "Unknown order", "'_order' takes asc or desc, not '\(directions[place])'")
+                throw CollectionRefusal(400, "Unknown order", "'_order' takes asc or desc, not '\(directions[index])'")
             }
             let isReversed = name.hasPrefix("-")
             let path = name.drop { $0 == "-" }.split(separator: ".").map(String.init)

@@ -5,20 +5,20 @@ import Trees
 /// A list of items with an index by their ids.
 struct CollectionTable: Sendable {
     private(set) var rows: [ContentTree] = []
-    private var places: [String: Int] = [:]
+    private var indices: [String: Int] = [:]
     let idName: String
 
     /// - Throws: an error that names the item without an id, or with a duplicate id.
     init(_ rows: [ContentTree], idName: String) throws(CollectionFileError) {
         self.idName = idName
-        for (place, row) in rows.enumerated() {
+        for (index, row) in rows.enumerated() {
             guard let value = row[idName] else {
-                throw CollectionFileError("item \(place + 1) has no '\(idName)'; give every item one")
+                throw CollectionFileError("item \(index + 1) has no '\(idName)'; give every item one")
             }
             guard let id = Self.id(value) else {
-                throw CollectionFileError("the \(idName) of item \(place + 1) is neither a text nor a whole number")
+                throw CollectionFileError("the \(idName) of item \(index + 1) is neither a text nor a whole number")
             }
-            guard places.updateValue(place, forKey: id) == nil else {
+            guard indices.updateValue(index, forKey: id) == nil else {
                 throw CollectionFileError("two items have the \(idName) '\(id)'; give every item one of its own")
             }
         }
@@ -34,29 +34,29 @@ struct CollectionTable: Sendable {
         }
     }
 
-    func row(_ id: String) -> ContentTree? { places[id].map { rows[$0] } }
+    func row(_ id: String) -> ContentTree? { indices[id].map { rows[$0] } }
 
     /// One more than the highest number among the ids; the lowest free one if there is no higher number.
     var nextNumber: Int {
-        let highest = places.keys.reduce(0) { max($0, Int($1) ?? 0) }
+        let highest = indices.keys.reduce(0) { max($0, Int($1) ?? 0) }
         guard highest == .max else { return highest + 1 }
         // At least one of these numbers is free.
-        return (1...places.count + 1).first { places[String($0)] == nil } ?? 1
+        return (1...indices.count + 1).first { indices[String($0)] == nil } ?? 1
     }
 
     mutating func append(_ row: ContentTree, id: String) {
-        places[id] = rows.count
+        indices[id] = rows.count
         rows.append(row)
     }
 
     mutating func replace(_ id: String, with row: ContentTree) {
-        if let place = places[id] { rows[place] = row }
+        if let index = indices[id] { rows[index] = row }
     }
 
     mutating func remove(_ id: String) {
-        guard let place = places.removeValue(forKey: id) else { return }
-        rows.remove(at: place)
-        for (other, number) in places where number > place { places[other] = number - 1 }
+        guard let index = indices.removeValue(forKey: id) else { return }
+        rows.remove(at: index)
+        for (other, number) in indices where number > index { indices[other] = number - 1 }
     }
 }
 
@@ -124,8 +124,8 @@ struct CollectionState: Sendable {
     subscript(name: String) -> CollectionResource? {
         get { resources.first { $0.name == name }?.resource }
         set {
-            guard let newValue, let place = resources.firstIndex(where: { $0.name == name }) else { return }
-            resources[place].resource = newValue
+            guard let newValue, let index = resources.firstIndex(where: { $0.name == name }) else { return }
+            resources[index].resource = newValue
         }
     }
 
@@ -139,14 +139,14 @@ extension ContentTree {
         guard case .object(let changes) = patch else { return patch }
         var members = self.members ?? []
         // Both may have tens of thousands of members, so members are found by a table rather than a search.
-        let places = Dictionary(members.indices.map { (MemberName(members[$0].name), $0) }) { first, _ in first }
+        let indices = Dictionary(members.indices.map { (MemberName(members[$0].name), $0) }) { first, _ in first }
         var removed: Set<Int> = []
         for change in changes {
-            let place = places[MemberName(change.name)]
+            let index = indices[MemberName(change.name)]
             if change.value == .null {
-                if let place { removed.insert(place) }
-            } else if let place {
-                members[place].value = members[place].value.merging(change.value)
+                if let index { removed.insert(index) }
+            } else if let index {
+                members[index].value = members[index].value.merging(change.value)
             } else {
                 members.append(Member(change.name, ContentTree.null.merging(change.value)))
             }
@@ -157,8 +157,8 @@ extension ContentTree {
     /// The object with one member set; a new member is the first.
     func setting(_ name: String, to value: ContentTree) -> ContentTree {
         var members = self.members ?? []
-        if let place = members.place(of: name) {
-            members[place].value = value
+        if let index = members.firstIndex(named: name) {
+            members[index].value = value
         } else {
             members.insert(Member(name, value), at: 0)
         }

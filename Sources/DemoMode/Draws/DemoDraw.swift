@@ -66,19 +66,19 @@ package struct DemoDraw: Sendable {
 
     /// Draws the answer to request number `ordinal` (from 0) of `key` under `rule`.
     /// - Parameters:
-    ///   - place: the number of answers of a sequence that came before; nil to take the ordinal.
+    ///   - position: the number of answers of a sequence that came before; nil to take the ordinal.
     ///   - override: the parts of the answer that the request chooses.
     package static func draw(
         _ rule: DemoRule,
         key: DrawKey,
         ordinal: UInt64,
-        place: UInt64? = nil,
+        position: UInt64? = nil,
         override: DemoOverride? = nil
     ) -> DemoDraw {
         let numbers = DrawNumbers(seed: rule.seed, key: key, ordinal: ordinal)
         let isFailure = override?.isFailure ?? isFailure(rule, key: key, ordinal: ordinal)
         let latency = rule.latency.drawn(numbers)
-        let answer = rule.choice.answer(place: place ?? ordinal, unit: numbers.unit(.choice))
+        let answer = rule.choice.answer(position: position ?? ordinal, unit: numbers.unit(.choice))
         let name = DrawName(key, ordinal: ordinal)
         var draw = make(rule, answer, latency: latency, isFailure: isFailure, name: name)
         draw.start = numbers.bits(.content)
@@ -90,7 +90,7 @@ package struct DemoDraw: Sendable {
     /// Draws the answer to a request that is counted.
     package static func draw(_ counted: DemoState.Counted, override: DemoOverride? = nil) -> DemoDraw {
         let (turn, name) = (counted.turn, counted.name)
-        return draw(turn.rule, key: name.key, ordinal: name.ordinal, place: turn.place, override: override)
+        return draw(turn.rule, key: name.key, ordinal: name.ordinal, position: turn.position, override: override)
     }
 
     /// Applies the request's choices, and marks the answer so that it is not stored and no other request gets it.
@@ -198,10 +198,10 @@ extension Misbehaviour {
     /// nothing.
     func acts(_ numbers: DrawNumbers, ordinal: UInt64) -> Bool {
         if let every, (ordinal &+ 1) % UInt64(Swift.max(1, every)) != 0 { return false }
-        return numbers.unit(.misbehaviour, Self.place(of: kind)) < chance
+        return numbers.unit(.misbehaviour, Self.position(of: kind)) < chance
     }
 
-    private static func place(of kind: Kind) -> UInt64 { UInt64(Kind.allCases.firstIndex(of: kind) ?? 0) }
+    private static func position(of kind: Kind) -> UInt64 { UInt64(Kind.allCases.firstIndex(of: kind) ?? 0) }
 }
 
 extension DemoDraw {

@@ -74,9 +74,9 @@ struct DrawNumbers {
         Double(bits(stream) >> 11) * 0x1p-53
     }
 
-    /// The number at element `place` of a stream that has several, uniform in 0 ..< 1.
-    func unit(_ stream: DrawStream, _ place: UInt64) -> Double {
-        Double(mix(bits(stream) &+ place &* goldenGamma) >> 11) * 0x1p-53
+    /// The number at element `index` of a stream that has several, uniform in 0 ..< 1.
+    func unit(_ stream: DrawStream, _ index: UInt64) -> Double {
+        Double(mix(bits(stream) &+ index &* goldenGamma) >> 11) * 0x1p-53
     }
 
     /// The number of a stream, uniform in the closed range: the high half of bits × count, which is even to within

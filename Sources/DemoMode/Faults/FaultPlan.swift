@@ -72,12 +72,12 @@ package struct FaultPlan: Sendable, Equatable {
         where isMeant: (Set<FaultPoint>) -> Bool
     ) -> FaultDraws {
         var draws = early?.draws ?? []
-        let drawn = Set(draws.map(\.place))
-        for place in rules.indices where !drawn.contains(place) && isMeant(rules[place].policy.points) {
-            let key = request.withUnsafeBytes { DrawKey(rules[place].digest, request: $0) }
-            draws.append(FaultDraws.Draw(place: place, name: DrawName(key, ordinal: count.next(key))))
+        let drawn = Set(draws.map(\.index))
+        for index in rules.indices where !drawn.contains(index) && isMeant(rules[index].policy.points) {
+            let key = request.withUnsafeBytes { DrawKey(rules[index].digest, request: $0) }
+            draws.append(FaultDraws.Draw(index: index, name: DrawName(key, ordinal: count.next(key))))
         }
-        if !drawn.isEmpty { draws.sort { $0.place < $1.place } }
+        if !drawn.isEmpty { draws.sort { $0.index < $1.index } }
         return FaultDraws(rules: rules, draws: draws)
     }
 }
@@ -86,7 +86,7 @@ package struct FaultPlan: Sendable, Equatable {
 package struct FaultDraws: Sendable {
     fileprivate struct Draw {
         /// The index of the rule in the list.
-        let place: Int
+        let index: Int
         let name: DrawName
     }
 
@@ -95,14 +95,14 @@ package struct FaultDraws: Sendable {
 
     /// True if a rule acts that keeps the origin from being asked.
     package var sparesOrigin: Bool {
-        draws.contains { rules[$0.place].policy.sparesOrigin && rules[$0.place].effect(of: $0.name) != nil }
+        draws.contains { rules[$0.index].policy.sparesOrigin && rules[$0.index].effect(of: $0.name) != nil }
     }
 
     /// The effect of the rules by these draws; nil if none acts. Of several that act, the first one with a latency
     /// decides the latency, and likewise for the status, the wire and the pace.
     package var effect: FaultEffect? {
         var effect = FaultEffect()
-        for draw in draws { effect.add(rules[draw.place], draw.name) }
+        for draw in draws { effect.add(rules[draw.index], draw.name) }
         return effect.members.isEmpty ? nil : effect
     }
 }
@@ -207,9 +207,9 @@ extension Pace {
             return (count, { UInt64((Double(sent) + Double($0)) / Double(rate) * 1e9) })
         case .dribble(let chunks, let over):
             guard let length, length > 0 else { return Self.blind(chunks, over, sent) }
-            let place = min(Int64(chunks) - 1, sent * Int64(chunks) / length)
+            let chunk = min(Int64(chunks) - 1, sent * Int64(chunks) / length)
             // The bounds of the pieces are spread evenly; a piece without a byte of its own is left out.
-            var next = place + 1
+            var next = chunk + 1
             while next < chunks, length * next / Int64(chunks) <= sent { next += 1 }
             let end = next == chunks ? length : length * next / Int64(chunks)
             let due = UInt64(Double(over) * Double(next) / Double(chunks))
@@ -219,8 +219,8 @@ extension Pace {
 
     /// The pieces of a body of unknown length: each has a KiB, and the last one all the rest.
     private static func blind(_ chunks: Int, _ over: UInt64, _ sent: Int64) -> (count: Int, due: (Int) -> UInt64) {
-        let place = Swift.min(Int64(chunks) - 1, sent / 1024)
-        let due = UInt64(Double(over) * Double(place + 1) / Double(chunks))
-        return (place == Int64(chunks) - 1 ? 64 << 10 : 1024, { _ in due })
+        let index = Swift.min(Int64(chunks) - 1, sent / 1024)
+        let due = UInt64(Double(over) * Double(index + 1) / Double(chunks))
+        return (index == Int64(chunks) - 1 ? 64 << 10 : 1024, { _ in due })
     }
 }

@@ -38,11 +38,11 @@ package final class DemoState: Sendable {
     package struct Turn: Sendable {
         package let rule: DemoRule
         /// The number of answers that the rule has given before; nil for the ordinal of its draw.
-        package let place: UInt64?
+        package let position: UInt64?
 
-        package init(rule: DemoRule, place: UInt64?) {
+        package init(rule: DemoRule, position: UInt64?) {
             self.rule = rule
-            self.place = place
+            self.position = position
         }
     }
 
@@ -55,8 +55,8 @@ package final class DemoState: Sendable {
         // Conditions that depend on the request only need no lock.
         var candidates: [DemoRule] = []
         var isDecided = false
-        for (place, rule) in plan.rules.enumerated() {
-            if isDecided, place > plan.lastTurn ?? -1 { break }
+        for (index, rule) in plan.rules.enumerated() {
+            if isDecided, index > plan.lastTurn ?? -1 { break }
             // A rule after the one that answers still counts the request.
             if isDecided, rule.gate?.turn.isEmpty ?? true { continue }
             guard rule.condition?.holds(request) ?? true else { continue }
@@ -117,8 +117,8 @@ package final class DemoState: Sendable {
     }
 
     private func turn(_ rule: DemoRule) -> Turn {
-        guard case .sequence = rule.choice, rule.counting == .rule else { return Turn(rule: rule, place: nil) }
-        return Turn(rule: rule, place: counts.next(DrawKey(rule: rule.name, request: Self.answers)))
+        guard case .sequence = rule.choice, rule.counting == .rule else { return Turn(rule: rule, position: nil) }
+        return Turn(rule: rule, position: counts.next(DrawKey(rule: rule.name, request: Self.answers)))
     }
 
     /// Whether a gate is open; counts the request.
@@ -187,8 +187,8 @@ package final class DemoState: Sendable {
         // A rule that only a count, a scenario or an outage holds back is the closest possible.
         let distances = plan.rules.enumerated().map { ($1.condition?.distance(request) ?? 0, $0) }
         // The earlier one of two equally close rules comes first.
-        return distances.sorted(by: <).prefix(DemoNearMiss.most).map { _, place in
-            let rule = plan.rules[place]
+        return distances.sorted(by: <).prefix(DemoNearMiss.most).map { _, index in
+            let rule = plan.rules[index]
             return DemoNearMiss(rule: rule.label ?? "", differences: differences(rule, request, key: key, now: now))
         }
     }
@@ -305,9 +305,9 @@ package final class DrawOrdinals: Sendable {
     package func next(_ key: DrawKey) -> UInt64 {
         counters.shards[Int(key.digest % UInt64(Self.shardCount))].state.withLock { state in
             // The index is kept, so that the key is looked up once.
-            if let place = state.own.index(forKey: key.digest) {
-                defer { state.own.values[place] &+= 1 }
-                return state.own.values[place]
+            if let index = state.own.index(forKey: key.digest) {
+                defer { state.own.values[index] &+= 1 }
+                return state.own.values[index]
             }
             if state.own.count < keysPerShard {
                 state.own[key.digest] = 1

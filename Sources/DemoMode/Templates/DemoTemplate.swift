@@ -22,7 +22,7 @@ package struct DemoTemplate: Sendable {
         case json(ContentTree)
     }
 
-    /// - Throws: the first mistake and its place.
+    /// - Throws: the first mistake and its position.
     package init(_ source: Source, escaping: TemplateEscaping) throws(TemplateError) {
         switch source {
         case .text(let text): try self.init(text, escaping: escaping)
@@ -30,14 +30,14 @@ package struct DemoTemplate: Sendable {
         }
     }
 
-    /// - Throws: the first mistake of the text and its place.
+    /// - Throws: the first mistake of the text and its position.
     package init(_ text: String, escaping: TemplateEscaping) throws(TemplateError) {
         try self.init(text, escaping, isJSON: false)
     }
 
     /// Makes a template from a JSON value: its texts may have tags, and a text that is one tag with three braces is
     /// written as a separate value without quotes, so that it can be a number, an object or null.
-    /// - Throws: the first mistake and its place in the value's JSON text.
+    /// - Throws: the first mistake and its position in the value's JSON text.
     package init(_ tree: ContentTree, escaping: TemplateEscaping) throws(TemplateError) {
         try self.init(String(decoding: JSONWriter.bytes(Self.unquoted(tree)), as: UTF8.self), escaping, isJSON: true)
     }
@@ -338,7 +338,7 @@ package enum TemplateEscaping: Sendable, Equatable {
 
 // MARK: - Errors
 
-/// A mistake in a template and its place; lines and columns count from 1, columns in Unicode scalars.
+/// A mistake in a template and its position; lines and columns count from 1, columns in Unicode scalars.
 package struct TemplateError: Error, Sendable, Equatable, CustomStringConvertible {
     package let line: Int
     package let column: Int

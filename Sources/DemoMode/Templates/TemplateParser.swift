@@ -1,4 +1,4 @@
-// Compiles a text with tags of Mustache into the parts of a template; every mistake is reported with its place.
+// Compiles a text with tags of Mustache into the parts of a template; every mistake is reported with its position.
 
 import Trees
 

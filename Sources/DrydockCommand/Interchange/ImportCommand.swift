@@ -148,7 +148,7 @@ private struct ImportReport: Encodable {
                 case .changed: "changed"
                 case .answeredByOther: "answered_by_other"
                 }
-            return Note(file: note.place.file, pointer: note.place.pointer, kind: kind, reason: note.reason)
+            return Note(file: note.location.file, pointer: note.location.pointer, kind: kind, reason: note.reason)
         }
     }
 

@@ -18,7 +18,7 @@ struct HARImport {
         let host: String
         let port: String?
         var requests: [Request] = []
-        var placeOfRequest: [String: Int] = [:]
+        var indexOfRequest: [String: Int] = [:]
     }
 
     /// A method and a path, with the queries that the file has for them.
@@ -27,7 +27,7 @@ struct HARImport {
         let path: String
         var variants: [Variant] = []
         /// The index of a variant by the items of its query in any order, since rules match them in any.
-        var placeOfVariant: [Set<ContentTree.Member>: Int] = [:]
+        var indexOfVariant: [Set<ContentTree.Member>: Int] = [:]
     }
 
     /// The answers to requests with one query.
@@ -37,7 +37,7 @@ struct HARImport {
     }
 
     private struct Exchange {
-        let place: DocumentPlace
+        let location: DocumentLocation
         let body: SentBody
         let answer: ImportedAnswer
     }
@@ -51,49 +51,49 @@ struct HARImport {
     /// - Throws: an error if the tree is not a log.
     static func read(
         _ tree: ContentTree,
-        at place: DocumentPlace,
+        at location: DocumentLocation,
         _ options: ImportOptions
     ) throws(DocumentError) -> ImportedConfiguration {
         guard let entries = tree["log"]?["entries"]?.elements else {
-            throw DocumentError(place.within("log", "entries"), "is no list; a HAR file has its requests there")
+            throw DocumentError(location.within("log", "entries"), "is no list; a HAR file has its requests there")
         }
         var reader = HARImport(options)
         for (position, entry) in entries.enumerated() {
-            reader.add(entry, place.within("log", "entries").within(position))
+            reader.add(entry, location.within("log", "entries").within(position))
         }
-        return try reader.configuration(place)
+        return try reader.configuration(location)
     }
 
     // MARK: - Entries
 
-    private mutating func add(_ entry: ContentTree, _ place: DocumentPlace) {
+    private mutating func add(_ entry: ContentTree, _ location: DocumentLocation) {
         guard let request = entry["request"], let response = entry["response"], let target = request["url"]?.text else {
-            return draft.leaveOut(place, "it has no request with a URL, or no response")
+            return draft.leaveOut(location, "it has no request with a URL, or no response")
         }
         guard let url = SourceURL(target) else {
-            return draft.leaveOut(place.within("request", "url"), "this is no http or https URL of a plain host")
+            return draft.leaveOut(location.within("request", "url"), "this is no http or https URL of a plain host")
         }
         if !options.hosts.isEmpty, !options.hosts.contains(url.host) { return }
         let method = request["method"]?.text?.uppercased() ?? "GET"
         guard ImportedFields.isToken(method), method != "CONNECT" else {
-            return draft.leaveOut(place.within("request", "method"), "'\(method)' is a method that no rule answers")
+            return draft.leaveOut(location.within("request", "method"), "'\(method)' is a method that no rule answers")
         }
         guard let status = response["status"]?.whole, 200...599 ~= status else {
             return draft.leaveOut(
-                place.within("response", "status"),
+                location.within("response", "status"),
                 "there is no answer with a status from 200 to 599"
             )
         }
         if status == 304 || status == 206 {
             let what = status == 304 ? "says that a copy is still right" : "is a part"
             return draft.leaveOut(
-                place.within("response"),
+                location.within("response"),
                 "an answer with status \(status) \(what); whole answers are needed"
             )
         }
         var query: [ContentTree.Member] = []
         for item in url.query where !item.name.isEmpty {
-            let here = place.within("request", "url")
+            let here = location.within("request", "url")
             guard !query.contains(where: { $0.name == item.name }) else {
                 draft.change(here, ImportDraft.repeated(item.name))
                 continue
@@ -101,12 +101,12 @@ struct HARImport {
             let tests = Secrets.tests([.equals(item.value)], of: item.name, at: here, &draft)
             query.append(.init(item.name, tests.tree))
         }
-        let sent = method == "GET" || method == "HEAD" ? .none : body(request["postData"], place)
-        guard let answer = answer(response, status, isHead: method == "HEAD", WordName.of(method, url.path), place)
+        let sent = method == "GET" || method == "HEAD" ? .none : body(request["postData"], location)
+        guard let answer = answer(response, status, isHead: method == "HEAD", WordName.of(method, url.path), location)
         else {
             return
         }
-        insert(url, method, query, Exchange(place: place, body: sent, answer: answer))
+        insert(url, method, query, Exchange(location: location, body: sent, answer: answer))
     }
 
     private mutating func insert(
@@ -115,26 +115,26 @@ struct HARImport {
         _ query: [ContentTree.Member],
         _ exchange: Exchange
     ) {
-        let place = origins.firstIndex { $0.origin == url.origin } ?? origins.endIndex
-        if place == origins.endIndex { origins.append(Origin(origin: url.origin, host: url.host, port: url.port)) }
+        let index = origins.firstIndex { $0.origin == url.origin } ?? origins.endIndex
+        if index == origins.endIndex { origins.append(Origin(origin: url.origin, host: url.host, port: url.port)) }
         let key = "\(method) \(url.path)"
-        let count = origins[place].requests.count
-        let known = origins[place].placeOfRequest[key] ?? count
+        let count = origins[index].requests.count
+        let known = origins[index].indexOfRequest[key] ?? count
         if known == count {
-            origins[place].placeOfRequest[key] = count
-            origins[place].requests.append(Request(method: method, path: url.path))
+            origins[index].indexOfRequest[key] = count
+            origins[index].requests.append(Request(method: method, path: url.path))
         }
         let items = Set(query)
-        let next = origins[place].requests[known].variants.count
-        let variant = origins[place].requests[known].placeOfVariant[items] ?? next
+        let next = origins[index].requests[known].variants.count
+        let variant = origins[index].requests[known].indexOfVariant[items] ?? next
         if variant == next {
-            origins[place].requests[known].placeOfVariant[items] = next
-            origins[place].requests[known].variants.append(Variant(query: query))
+            origins[index].requests[known].indexOfVariant[items] = next
+            origins[index].requests[known].variants.append(Variant(query: query))
         }
-        origins[place].requests[known].variants[variant].exchanges.append(exchange)
+        origins[index].requests[known].variants[variant].exchanges.append(exchange)
     }
 
-    private func body(_ data: ContentTree?, _ place: DocumentPlace) -> SentBody {
+    private func body(_ data: ContentTree?, _ location: DocumentLocation) -> SentBody {
         guard let data else { return .none }
         let type = MediaType.essence(data["mimeType"]?.text ?? "")
         let isForm = type == "application/x-www-form-urlencoded"
@@ -143,7 +143,7 @@ struct HARImport {
             var members: [ContentTree.Member] = []
             for item in FormItems.list(text[...]) where !item.name.isEmpty {
                 guard draft.keepsSecrets || !Secrets.isIn(item.value, of: item.name) else { return .other }
-                if members.place(of: item.name) == nil {
+                if members.firstIndex(named: item.name) == nil {
                     members.append(.init(item.name, .string(item.value)))
                 }
             }
@@ -162,7 +162,7 @@ struct HARImport {
         _ status: Int,
         isHead: Bool,
         _ name: String,
-        _ place: DocumentPlace
+        _ location: DocumentLocation
     ) -> ImportedAnswer? {
         let content = response["content"]
         var lines: [(name: String, value: String)] = (response["headers"]?.elements ?? []).map {
@@ -174,7 +174,7 @@ struct HARImport {
         if mayHaveContent, let text {
             if content?["encoding"]?.text?.lowercased() == "base64" {
                 guard let decoded = Base64.decode(text.filter { !$0.isWhitespace }) else {
-                    draft.leaveOut(place.within("response", "content", "text"), "this is no base64")
+                    draft.leaveOut(location.within("response", "content", "text"), "this is no base64")
                     return nil
                 }
                 bytes = decoded
@@ -186,19 +186,19 @@ struct HARImport {
             }
         } else if mayHaveContent, let size = content?["size"]?.whole, size > 0 {
             draft.leaveOut(
-                place.within("response", "content"),
+                location.within("response", "content"),
                 "the file has no content for it, although there were \(size) bytes; save the log with content"
             )
             return nil
         }
         let type = lines.first { $0.name.lowercased() == "content-type" }?.value ?? content?["mimeType"]?.text
-        let headers = ImportedFields.members(lines, at: place.within("response", "headers"), &draft)
+        let headers = ImportedFields.members(lines, at: location.within("response", "headers"), &draft)
         return ImportedAnswer(status: status, headers: headers, file: draft.file(bytes, type: type, near: name))
     }
 
     // MARK: - Services
 
-    private mutating func configuration(_ place: DocumentPlace) throws(DocumentError) -> ImportedConfiguration {
+    private mutating func configuration(_ location: DocumentLocation) throws(DocumentError) -> ImportedConfiguration {
         var names: Set<String> = []
         var prefixes: Set<String> = []
         let isOne = origins.count == 1
@@ -213,12 +213,12 @@ struct HARImport {
             return ImportedService(name: name, prefix: prefix, baseURL: origin.origin)
         }
         var count = 0
-        for (place, origin) in origins.enumerated() {
-            services[place].rules = rules(of: origin, mounts)
-            count += services[place].rules.count
-            draft.prove(services[place])
+        for (index, origin) in origins.enumerated() {
+            services[index].rules = rules(of: origin, mounts)
+            count += services[index].rules.count
+            draft.prove(services[index])
         }
-        return try ImportedConfiguration(services.map(\.tree), rules: count, draft, place)
+        return try ImportedConfiguration(services.map(\.tree), rules: count, draft, location)
     }
 
     /// The new target of a redirect that leaves its origin for another one of the file, so that it does not leave the
@@ -244,7 +244,7 @@ struct HARImport {
         var names: Set<String> = []
         for request in origin.requests {
             // A rule for GET answers HEAD as well.
-            if request.method == "HEAD", origin.placeOfRequest["GET \(request.path)"] != nil { continue }
+            if request.method == "HEAD", origin.indexOfRequest["GET \(request.path)"] != nil { continue }
             // A query with more items comes first: a rule with fewer would answer its requests.
             let variants = request.variants.enumerated().sorted {
                 ($1.element.query.count, $0.offset) < ($0.element.query.count, $1.offset)
@@ -252,8 +252,8 @@ struct HARImport {
             for variant in variants.map(\.element) {
                 for (body, seen) in answers(of: variant) {
                     var answers = seen
-                    for place in answers.indices {
-                        answers[place].move { Self.moved($0, from: origin, request.path, mounts) }
+                    for index in answers.indices {
+                        answers[index].move { Self.moved($0, from: origin, request.path, mounts) }
                     }
                     var rule = ImportedRule(
                         name: WordName.unique(WordName.of(request.method, request.path), among: &names),
@@ -263,7 +263,7 @@ struct HARImport {
                         .init("method", request.method == "GET" ? .texts(["GET", "HEAD"]) : .string(request.method)),
                         .init("path", ValueTest.path(request.path)),
                     ]
-                    rule.place = variant.exchanges.first?.place
+                    rule.location = variant.exchanges.first?.location
                     if !variant.query.isEmpty { rule.condition.append(.init("query", .object(variant.query))) }
                     if !body.isEmpty { rule.condition.append(.init("body", .object(body))) }
                     rules.append(rule)
@@ -301,7 +301,7 @@ struct HARImport {
 
     private mutating func tellOther(_ exchange: Exchange) {
         draft.change(
-            exchange.place.within("request", "postData"),
+            exchange.location.within("request", "postData"),
             "this content has secrets, or is no text of 16 KiB: the rule answers whatever content no other rule asks for"
         )
     }

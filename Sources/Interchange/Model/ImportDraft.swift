@@ -21,8 +21,8 @@ struct ImportDraft {
 
     init(_ options: ImportOptions) { keepsSecrets = options.keepsSecrets }
 
-    mutating func leaveOut(_ place: DocumentPlace, _ reason: String) {
-        notes.append(ImportNote(place, .leftOut, reason))
+    mutating func leaveOut(_ location: DocumentLocation, _ reason: String) {
+        notes.append(ImportNote(location, .leftOut, reason))
     }
 
     /// The note on a query item that is ignored because the query has another one of its name.
@@ -30,8 +30,8 @@ struct ImportDraft {
         "the item '\(name)' stands there more than once: the rule asks for its first value"
     }
 
-    mutating func change(_ place: DocumentPlace, _ reason: String) {
-        notes.append(ImportNote(place, .changed, reason))
+    mutating func change(_ location: DocumentLocation, _ reason: String) {
+        notes.append(ImportNote(location, .changed, reason))
     }
 
     mutating func countSecret() { secrets += 1 }
@@ -174,8 +174,8 @@ extension ImportDraft {
     /// Keeps the requests that the rules of a service were made from.
     mutating func prove(_ service: ImportedService) {
         for rule in service.rules {
-            guard let place = rule.place else { continue }
-            prove(ImportExample(rule, at: place, of: service.name, path: rule.path))
+            guard let location = rule.location else { continue }
+            prove(ImportExample(rule, at: location, of: service.name, path: rule.path))
         }
     }
 }
@@ -185,15 +185,17 @@ extension ImportedConfiguration {
     private static let mostValues = 150_000
 
     /// - Throws: an error if nothing is left, or more than a configuration may hold.
-    init(_ services: [ContentTree], rules: Int, _ draft: ImportDraft, _ place: DocumentPlace) throws(DocumentError) {
+    init(_ services: [ContentTree], rules: Int, _ draft: ImportDraft, _ location: DocumentLocation)
+        throws(DocumentError)
+    {
         guard rules > 0 else {
             let why = draft.notes.first.map { "; the first reason is at \($0)" } ?? ""
-            throw DocumentError(place, "nothing in it can be made into a rule" + why)
+            throw DocumentError(location, "nothing in it can be made into a rule" + why)
         }
         let size = services.reduce(0) { $0 + $1.size }
         guard rules <= ImportDraft.mostRules, size <= Self.mostValues else {
             throw DocumentError(
-                place,
+                location,
                 "it would be \(rules) rules with \(size) values, and a configuration takes \(ImportDraft.mostRules) and \(Self.mostValues); import it in parts"
             )
         }

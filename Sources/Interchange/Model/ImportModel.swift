@@ -47,18 +47,18 @@ package struct ImportNote: Sendable, Equatable, CustomStringConvertible {
         case answeredByOther = "answered by another rule"
     }
 
-    package let place: DocumentPlace
+    package let location: DocumentLocation
     package let kind: Kind
     /// The part, and the reason.
     package let reason: String
 
-    package init(_ place: DocumentPlace, _ kind: Kind, _ reason: String) {
-        self.place = place
+    package init(_ location: DocumentLocation, _ kind: Kind, _ reason: String) {
+        self.location = location
         self.kind = kind
         self.reason = reason
     }
 
-    package var description: String { "\(place): \(kind.rawValue): \(reason)" }
+    package var description: String { "\(location): \(kind.rawValue): \(reason)" }
 }
 
 /// The body of an answer as a file.

@@ -19,10 +19,10 @@ struct ImportedAnswer: Equatable {
     /// Changes the target of a redirect.
     /// - Parameter moved: returns the new target; nil to keep the old one.
     mutating func move(_ moved: (String) -> String?) {
-        guard let place = headers.firstIndex(where: { $0.name.lowercased() == "location" }),
-            let location = headers[place].value.text, let other = moved(location)
+        guard let index = headers.firstIndex(where: { $0.name.lowercased() == "location" }),
+            let location = headers[index].value.text, let other = moved(location)
         else { return }
-        headers[place].value = .string(other)
+        headers[index].value = .string(other)
     }
 
     var members: [ContentTree.Member] {
@@ -43,8 +43,8 @@ struct ImportedRule {
     var answers: [ImportedAnswer]
     var latency: String?
     var state: ContentTree?
-    /// The place in the source that it was made from.
-    var place: DocumentPlace?
+    /// The location in the source that it was made from.
+    var location: DocumentLocation?
     /// A path that the rule answers, if its condition does not name one.
     var path: String?
 
@@ -95,24 +95,24 @@ enum ImportedFields {
     ///   of a recording are left out without a note.
     static func members(
         _ lines: [(name: String, value: String)],
-        at place: DocumentPlace,
+        at location: DocumentLocation,
         isWritten: Bool = false,
         _ draft: inout ImportDraft
     ) -> [ContentTree.Member] {
         if isWritten {
             for (name, _) in lines where ofMoment.contains(name.lowercased()) {
-                draft.change(place, "'\(name)' is of the moment of an answer, and is made anew: it is not kept")
+                draft.change(location, "'\(name)' is of the moment of an answer, and is made anew: it is not kept")
             }
         }
         var told: Set<String> = []
         var members: [ContentTree.Member] = []
         for (name, value) in lines where !name.hasPrefix(":") && !dropped.contains(name.lowercased()) {
             guard isToken(name) else {
-                draft.change(place, "'\(name)' is no name of a field, and is not sent")
+                draft.change(location, "'\(name)' is no name of a field, and is not sent")
                 continue
             }
             if let begin = value.firstRange(of: "{{"), value[begin.upperBound...].contains("}}") {
-                draft.change(place, "'\(name)' has a template, and fields of answers are not filled: it is not sent")
+                draft.change(location, "'\(name)' has a template, and fields of answers are not filled: it is not sent")
                 continue
             }
             let isCookie = name.lowercased() == "set-cookie"
@@ -121,7 +121,10 @@ enum ImportedFields {
             for value in values.isEmpty ? [""] : values {
                 let shown = Secrets.answerField(name, clean(value), &draft)
                 if isWritten, shown != clean(value), told.insert(name.lowercased()).inserted {
-                    draft.change(place, "the value of '\(name)' may be a secret: \(Secrets.mark) is sent in its place")
+                    draft.change(
+                        location,
+                        "the value of '\(name)' may be a secret: \(Secrets.mark) is sent in its place"
+                    )
                 }
                 guard let known = members.firstIndex(where: { $0.name.lowercased() == name.lowercased() }) else {
                     members.append(.init(name, .string(shown)))
@@ -181,14 +184,14 @@ enum Secrets {
         _ tests: [ValueTest],
         of name: String,
         isSecret: Bool? = nil,
-        at place: DocumentPlace,
+        at location: DocumentLocation,
         _ draft: inout ImportDraft
     ) -> [ValueTest] {
         let hasSecret = tests.contains { if case .equals(let value) = $0 { isIn(value, of: name) } else { false } }
         guard !draft.keepsSecrets, isSecret ?? (SecretNames.contains(name) || hasSecret) else { return tests }
         guard tests.contains(where: { if case .present = $0 { false } else { true } }) else { return tests }
         draft.countSecret()
-        draft.change(place, "the value of '\(name)' may be a secret: the rule asks only that it is there")
+        draft.change(location, "the value of '\(name)' may be a secret: the rule asks only that it is there")
         return [.present(true)]
     }
 }
@@ -197,7 +200,7 @@ enum Secrets {
 
 /// A request of a source, and the rule that has to answer it.
 package struct ImportExample: Sendable {
-    package let place: DocumentPlace
+    package let location: DocumentLocation
     package let service: String
     /// The name of the endpoint; empty for a rule of the service.
     package let endpoint: String
@@ -215,9 +218,14 @@ extension ImportExample {
     /// The request that the condition of a rule describes.
     /// - Parameter path: a path that the condition accepts; nil if it names one itself.
     /// - Returns: nil if the condition has a part for which no request can be made, such as a regular expression.
-    init?(_ rule: ImportedRule, at place: DocumentPlace, of service: String, endpoint: String = "", path: String? = nil)
-    {
-        (self.place, self.service, self.endpoint, self.rule) = (place, service, endpoint, rule.name)
+    init?(
+        _ rule: ImportedRule,
+        at location: DocumentLocation,
+        of service: String,
+        endpoint: String = "",
+        path: String? = nil
+    ) {
+        (self.location, self.service, self.endpoint, self.rule) = (location, service, endpoint, rule.name)
         target = path ?? "/"
         var query: [String] = []
         for member in rule.condition {

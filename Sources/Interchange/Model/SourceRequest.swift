@@ -32,7 +32,7 @@ enum SentBody: Equatable {
     /// Reads the decoded items of a form; of several with one name the first one is asked for.
     init(form items: [(name: String, value: String)], keepsSecrets: Bool) {
         var members: [ContentTree.Member] = []
-        for item in items where !item.name.isEmpty && members.place(of: item.name) == nil {
+        for item in items where !item.name.isEmpty && members.firstIndex(named: item.name) == nil {
             guard keepsSecrets || !Secrets.isIn(item.value, of: item.name), !item.value.contains("{{") else {
                 self = .other
                 return
@@ -129,16 +129,16 @@ extension [ValueTest] {
         var members: [ContentTree.Member] = []
         var further: [String] = []
         for test in self {
-            if members.place(of: test.key) != nil {
+            if members.firstIndex(named: test.key) != nil {
                 if let pattern = test.lookahead { further.append(pattern) }
             } else {
                 members.append(.init(test.key, test.value))
             }
         }
         guard !further.isEmpty else { return .object(members) }
-        if let place = members.place(of: "matches"), let pattern = members[place].value.text {
+        if let index = members.firstIndex(named: "matches"), let pattern = members[index].value.text {
             further.insert(ValueTest.matches(pattern).lookahead ?? "", at: 0)
-            members.remove(at: place)
+            members.remove(at: index)
         }
         return .object(members + [.init("matches", .string(#"\A"# + further.joined()))])
     }

@@ -11,7 +11,7 @@ struct OpenAPIImport {
     private let options: ImportOptions
     private var draft: ImportDraft
     private var names: Set<String> = []
-    private var shapes: [String: DocumentPlace] = [:]
+    private var shapes: [String: DocumentLocation] = [:]
 
     private typealias Part = OpenAPIDocument.Part
 
@@ -27,10 +27,10 @@ struct OpenAPIImport {
     /// - Throws: an error if the tree is not such a document.
     static func read(
         _ tree: ContentTree,
-        at place: DocumentPlace,
+        at location: DocumentLocation,
         _ options: ImportOptions
     ) throws(DocumentError) -> ImportedConfiguration {
-        var reader = OpenAPIImport(try OpenAPIDocument(tree, place), options)
+        var reader = OpenAPIImport(try OpenAPIDocument(tree, location), options)
         return try reader.configuration()
     }
 
@@ -48,9 +48,9 @@ struct OpenAPIImport {
             if let endpoint = endpoint(operation, of: service.name) { service.endpoints.append(endpoint) }
         }
         if document.root.tree["webhooks"] != nil {
-            draft.leaveOut(document.root.place.within("webhooks"), "Drydock sends no requests by itself")
+            draft.leaveOut(document.root.location.within("webhooks"), "Drydock sends no requests by itself")
         }
-        return try ImportedConfiguration([service.tree], rules: service.endpoints.count, draft, document.root.place)
+        return try ImportedConfiguration([service.tree], rules: service.endpoints.count, draft, document.root.location)
     }
 
     /// The prefix and the base URL for a server.
@@ -67,14 +67,14 @@ struct OpenAPIImport {
     // MARK: - Operations
 
     private mutating func endpoint(_ operation: OpenAPIDocument.Operation, of service: String) -> ContentTree? {
-        let place = operation.part.place
+        let location = operation.part.location
         guard operation.method != "TRACE" else {
-            draft.leaveOut(place, "Drydock refuses TRACE")
+            draft.leaveOut(location, "Drydock refuses TRACE")
             return nil
         }
         guard let path = Self.path(operation.path) else {
             draft.leaveOut(
-                place,
+                location,
                 "the path of an endpoint has parameters that are whole segments, and no characters to be encoded"
             )
             return nil
@@ -82,16 +82,16 @@ struct OpenAPIImport {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
         let shape = operation.method + segments.map { $0.hasPrefix(":") ? ":" : $0 }.joined(separator: "/")
         if let other = shapes[shape] {
-            draft.leaveOut(place, "the operation at \(other) answers the same requests")
+            draft.leaveOut(location, "the operation at \(other) answers the same requests")
             return nil
         }
         guard let responses = operation.part.part("responses"), let own = Self.chosen(responses.tree) else {
-            draft.leaveOut(place.within("responses"), "there is no response to answer with")
+            draft.leaveOut(location.within("responses"), "there is no response to answer with")
             return nil
         }
-        shapes[shape] = place
+        shapes[shape] = location
         if operation.part.tree["callbacks"] != nil {
-            draft.change(place.within("callbacks"), "Drydock sends no requests by itself")
+            draft.change(location.within("callbacks"), "Drydock sends no requests by itself")
         }
         let wanted = operation.part.tree["operationId"]?.text.map { WordName.word($0, or: "operation") }
         let name = WordName.unique(wanted ?? WordName.of(operation.method, operation.path), among: &names)
@@ -103,7 +103,7 @@ struct OpenAPIImport {
             guard let part = responses.part(member.name), let response = document.resolved(part) else {
                 let missing =
                     responses.part(member.name).map { document.reason(unresolved: $0) } ?? "there is no response"
-                draft.change(responses.place.within(member.name), missing)
+                draft.change(responses.location.within(member.name), missing)
                 continue
             }
             let (answers, examples) = answers(response, status, name)
@@ -119,13 +119,13 @@ struct OpenAPIImport {
             }
         }
         guard let answer = main.first else {
-            draft.leaveOut(place, "its response cannot be read")
+            draft.leaveOut(location, "its response cannot be read")
             return nil
         }
         rules.append(ImportedRule(name: WordName.unique("answer", among: &ruleNames), answers: [answer]))
         let target = "/" + segments.dropFirst().map { $0.hasPrefix(":") ? "1" : $0 }.joined(separator: "/")
         for rule in rules {
-            var example = ImportExample(rule, at: place, of: service, endpoint: name, path: target)
+            var example = ImportExample(rule, at: location, of: service, endpoint: name, path: target)
             example?.method = operation.method
             draft.prove(example)
         }
@@ -216,7 +216,7 @@ struct OpenAPIImport {
         var answers: [ImportedAnswer] = []
         for example in examples {
             let own = example.type.isEmpty ? [] : [(name: "Content-Type", value: example.type)]
-            let headers = ImportedFields.members(own + lines, at: response.place.within("headers"), &draft)
+            let headers = ImportedFields.members(own + lines, at: response.location.within("headers"), &draft)
             let stem = status < 300 ? name : "\(name)-\(status)"
             let file = draft.file(
                 example.bytes,
@@ -247,7 +247,7 @@ struct OpenAPIImport {
                     guard let part = named.part(member.name), let example = document.resolved(part),
                         let value = example.tree["value"]
                     else {
-                        draft.change(named.place.within(member.name), "its value is not in this file")
+                        draft.change(named.location.within(member.name), "its value is not in this file")
                         continue
                     }
                     found.append(Example(type: sent, name: member.name, bytes: Self.bytes(value, isJSON: isJSON(sent))))
@@ -256,7 +256,7 @@ struct OpenAPIImport {
                 found.append(Example(type: sent, name: nil, bytes: Self.bytes(value, isJSON: isJSON(sent))))
             } else if found.isEmpty, types.count == 1 {
                 draft.change(
-                    media.place,
+                    media.location,
                     "there is no example, and values are made for JSON and texts alone: the answer has no content"
                 )
             }
@@ -283,7 +283,7 @@ struct OpenAPIImport {
         guard let schema = owner.part("schema") else { return nil }
         var sample = SchemaSample(document, seed: options.seed)
         let value = sample.value(schema)
-        for problem in sample.problems { draft.change(problem.place, problem.reason) }
+        for problem in sample.problems { draft.change(problem.location, problem.reason) }
         return value
     }
 }

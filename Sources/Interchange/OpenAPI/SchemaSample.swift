@@ -5,12 +5,12 @@ import HTTPWire
 import Matching
 import Trees
 
-/// Makes one value. The draws depend only on the seed and the place of a schema, so that a change of one part of a
+/// Makes one value. The draws depend only on the seed and the location of a schema, so that a change of one part of a
 /// document does not change the values of others.
 struct SchemaSample {
     /// The reason why a part of the value does not fit the schema.
     struct Problem: Equatable {
-        let place: DocumentPlace
+        let location: DocumentLocation
         let reason: String
     }
 
@@ -38,16 +38,16 @@ struct SchemaSample {
     }
 
     /// - Parameters:
-    ///   - path: the place of the value in the whole one, on which its draws depend.
+    ///   - path: the path of the value in the whole one, on which its draws depend.
     ///   - chain: the pointers of the schemas around it.
     private mutating func value(_ part: Part, path: String, within chain: [String]) -> ContentTree {
         count += 1
         guard count <= Self.most, chain.count < Self.deepest else {
-            tell(part.place, "the schema goes on without an end: its value is cut here")
+            tell(part.location, "the schema goes on without an end: its value is cut here")
             return .null
         }
         guard let resolved = document.resolved(part) else {
-            tell(part.place, "\(document.reason(unresolved: part)); the value is null")
+            tell(part.location, "\(document.reason(unresolved: part)); the value is null")
             return .null
         }
         let schema = SchemaShape(resolved, document)
@@ -56,7 +56,7 @@ struct SchemaSample {
             return value(choice, path: path, within: chain + schema.pointers)
         }
         let chain = chain + schema.pointers
-        var random = Draws(seed, schema.place.pointer + " " + path)
+        var random = Draws(seed, schema.location.pointer + " " + path)
         switch SchemaShape.type(schema.tree) {
         case "object": return object(schema, path, chain)
         case "array": return array(schema, path, chain, &random)
@@ -68,8 +68,8 @@ struct SchemaSample {
         }
     }
 
-    private mutating func tell(_ place: DocumentPlace, _ reason: String) {
-        let problem = Problem(place: place, reason: reason)
+    private mutating func tell(_ location: DocumentLocation, _ reason: String) {
+        let problem = Problem(location: location, reason: reason)
         if problems.count < 20, !problems.contains(problem) { problems.append(problem) }
     }
 
@@ -81,7 +81,7 @@ struct SchemaSample {
             // Many documents have `default: {}` beside members that are required.
             let refused = SchemaCheck.violations(value, part, document, [:], SchemaBudget(time: .max)).first
             guard let refused else { return value }
-            tell(part.place, "its default \(refused.reason): another value is made")
+            tell(part.location, "its default \(refused.reason): another value is made")
         }
         return schema["enum"]?.elements?.first
     }
@@ -149,7 +149,7 @@ struct SchemaSample {
         if let written = schema.tree["pattern"]?.text {
             let pattern = try? Pattern(written)
             if pattern?.verdict(Array(text.utf8)) != .found {
-                tell(schema.place.within("pattern"), "no text was made for this pattern; give an example")
+                tell(schema.location.within("pattern"), "no text was made for this pattern; give an example")
             }
         }
         return text
@@ -192,13 +192,13 @@ struct SchemaSample {
         let first = ((low ?? min(1, high ?? 1)) / step).rounded(.up)
         let last = ((high ?? max(first * step + 100, 100)) / step).rounded(.down)
         guard first.isFinite, last.isFinite, abs(first) < 1e15, abs(last) < 1e15, first <= last else {
-            tell(schema.place, "no number is within its bounds")
+            tell(schema.location, "no number is within its bounds")
             return .number("0")
         }
-        let place = first + Double(random.number(below: Int(min(last - first, 1_000_000)) + 1))
-        if isWhole, step == step.rounded() { return .number(String(Int(place * step))) }
+        let multiple = first + Double(random.number(below: Int(min(last - first, 1_000_000)) + 1))
+        if isWhole, step == step.rounded() { return .number(String(Int(multiple * step))) }
         // The result is rounded, since sums of hundredths have further digits.
-        let value = (place * step * 1e6).rounded() / 1e6
+        let value = (multiple * step * 1e6).rounded() / 1e6
         return .number(value == value.rounded() && abs(value) < 1e15 ? String(Int(value)) : String(value))
     }
 }

@@ -26,7 +26,7 @@ struct PostmanImport {
         let target: PostmanTarget
         let query: [ContentTree.Member]
         let body: SentBody
-        let place: DocumentPlace
+        let location: DocumentLocation
         let name: String
         let answer: ImportedAnswer
 
@@ -44,27 +44,27 @@ struct PostmanImport {
     /// - Throws: an error if the tree is not a collection, or has no saved response.
     static func read(
         _ tree: ContentTree,
-        at place: DocumentPlace,
+        at location: DocumentLocation,
         _ options: ImportOptions
     ) throws(DocumentError) -> ImportedConfiguration {
         guard tree["item"]?.elements != nil else {
-            throw DocumentError(place.within("item"), "is no list; a collection has its requests there")
+            throw DocumentError(location.within("item"), "is no list; a collection has its requests there")
         }
         var reader = PostmanImport(options)
-        reader.add(itemsOf: tree, place, PostmanVariables(keepsSecrets: options.keepsSecrets))
-        return try reader.configuration(tree, place)
+        reader.add(itemsOf: tree, location, PostmanVariables(keepsSecrets: options.keepsSecrets))
+        return try reader.configuration(tree, location)
     }
 
     // MARK: - Items
 
     private mutating func add(
         itemsOf tree: ContentTree,
-        _ place: DocumentPlace,
+        _ location: DocumentLocation,
         _ outer: PostmanVariables
     ) {
         let variables = outer.adding(tree["variable"])
         for (position, item) in (tree["item"]?.elements ?? []).enumerated() {
-            let here = place.within("item").within(position)
+            let here = location.within("item").within(position)
             if item["item"] != nil {
                 add(itemsOf: item, here, variables)
             } else {
@@ -73,12 +73,12 @@ struct PostmanImport {
         }
     }
 
-    private mutating func add(_ item: ContentTree, _ place: DocumentPlace, _ variables: PostmanVariables) {
-        guard let request = item["request"] else { return draft.leaveOut(place, "it has no request") }
+    private mutating func add(_ item: ContentTree, _ location: DocumentLocation, _ variables: PostmanVariables) {
+        guard let request = item["request"] else { return draft.leaveOut(location, "it has no request") }
         let responses = item["response"]?.elements ?? []
-        if responses.isEmpty { return draft.leaveOut(place.within("response"), "it has no saved response") }
+        if responses.isEmpty { return draft.leaveOut(location.within("response"), "it has no saved response") }
         for (position, response) in responses.enumerated() {
-            let here = place.within("response").within(position)
+            let here = location.within("response").within(position)
             // The original request was sent, and may differ from the one of the item.
             let original = response["originalRequest"]
             let isOriginal = original?["url"] != nil
@@ -86,7 +86,7 @@ struct PostmanImport {
             add(
                 response,
                 sent,
-                isOriginal ? here.within("originalRequest") : place.within("request"),
+                isOriginal ? here.within("originalRequest") : location.within("request"),
                 here,
                 item["name"]?.text ?? "",
                 variables
@@ -97,33 +97,33 @@ struct PostmanImport {
     private mutating func add(
         _ response: ContentTree,
         _ request: ContentTree,
-        _ requestPlace: DocumentPlace,
-        _ place: DocumentPlace,
+        _ requestLocation: DocumentLocation,
+        _ location: DocumentLocation,
         _ name: String,
         _ variables: PostmanVariables
     ) {
         let method = request["method"]?.text?.uppercased() ?? "GET"
         guard ImportedFields.isToken(method), method != "CONNECT" else {
-            return draft.leaveOut(requestPlace.within("method"), "'\(method)' is a method that no rule answers")
+            return draft.leaveOut(requestLocation.within("method"), "'\(method)' is a method that no rule answers")
         }
         // A request may consist of its URL only.
         guard let target = PostmanTarget(request["url"] ?? request, variables) else {
-            return draft.leaveOut(requestPlace.within("url"), "this is no http or https URL of a plain host")
+            return draft.leaveOut(requestLocation.within("url"), "this is no http or https URL of a plain host")
         }
         guard let status = response["code"]?.whole, 200...599 ~= status else {
-            return draft.leaveOut(place.within("code"), "there is no status from 200 to 599")
+            return draft.leaveOut(location.within("code"), "there is no status from 200 to 599")
         }
         var query: [ContentTree.Member] = []
         for item in target.query where !item.name.isEmpty && !query.contains(where: { $0.name == item.name }) {
             let wanted: [ValueTest] = [item.value.map { .equals($0) } ?? .present(true)]
             query.append(
-                .init(item.name, Secrets.tests(wanted, of: item.name, at: requestPlace.within("url"), &draft).tree)
+                .init(item.name, Secrets.tests(wanted, of: item.name, at: requestLocation.within("url"), &draft).tree)
             )
         }
         let responseName = response["name"]?.text ?? ""
         let body = variables.resolved(response["body"]?.text ?? "")
         if body.contains("{{$") {
-            draft.change(place.within("body"), "dynamic variables of Postman are sent as they stand")
+            draft.change(location.within("body"), "dynamic variables of Postman are sent as they stand")
         }
         var lines = (response["header"]?.elements ?? []).map { field in
             (name: field["key"]?.text ?? "", value: variables.resolved(field["value"]?.scalar ?? ""))
@@ -132,7 +132,7 @@ struct PostmanImport {
         let type = lines.first { $0.name.lowercased() == "content-type" }?.value
         let stem = WordName.word(name.isEmpty ? method + " " + target.path.text : name, or: "answer")
         var answer = ImportedAnswer(status: status)
-        answer.headers = ImportedFields.members(lines, at: place.within("header"), &draft)
+        answer.headers = ImportedFields.members(lines, at: location.within("header"), &draft)
         if ImportedAnswer.mayHaveContent(status), method != "HEAD" {
             answer.file = draft.file(
                 Array(body.utf8),
@@ -140,17 +140,17 @@ struct PostmanImport {
                 near: WordName.word(stem + " " + responseName, or: stem)
             )
         }
-        let place = origins.firstIndex { $0.origin == target.url?.origin } ?? origins.endIndex
-        if place == origins.endIndex {
+        let index = origins.firstIndex { $0.origin == target.url?.origin } ?? origins.endIndex
+        if index == origins.endIndex {
             origins.append(Origin(origin: target.url?.origin, host: target.url?.host, port: target.url?.port))
         }
-        origins[place].answers.append(
+        origins[index].answers.append(
             Answer(
                 method: method,
                 target: target,
                 query: query,
                 body: ["GET", "HEAD"].contains(method) ? .none : sentBody(request["body"], variables),
-                place: requestPlace,
+                location: requestLocation,
                 name: responseName.isEmpty ? stem : responseName,
                 answer: answer
             )
@@ -181,7 +181,7 @@ struct PostmanImport {
 
     private mutating func configuration(
         _ tree: ContentTree,
-        _ place: DocumentPlace
+        _ location: DocumentLocation
     ) throws(DocumentError) -> ImportedConfiguration {
         var services: [ContentTree] = []
         var names: Set<String> = []
@@ -204,7 +204,7 @@ struct PostmanImport {
             draft.prove(service)
             services.append(service.tree)
         }
-        return try ImportedConfiguration(services, rules: count, draft, place)
+        return try ImportedConfiguration(services, rules: count, draft, location)
     }
 
     /// Makes rules from the answers to one target. Of several answers to the same requests the first success is the
@@ -222,7 +222,7 @@ struct PostmanImport {
             let isOnlyBody = ofTarget.allSatisfy { $0.body.isSame(answer.body) }
             if !isOnlyBody, answer.body == .other {
                 draft.change(
-                    answer.place.within("body"),
+                    answer.location.within("body"),
                     "this content has secrets or variables, or is no text: the rule answers whatever content no other rule asks for"
                 )
             }
@@ -242,7 +242,7 @@ struct PostmanImport {
                         .init("method", one.method == "GET" ? .texts(["GET", "HEAD"]) : .string(one.method)),
                         .init("path", one.target.path.test),
                     ]
-                    rule.place = one.place
+                    rule.location = one.location
                     rule.path = one.target.path.example
                     if !one.query.isEmpty { rule.condition.append(.init("query", .object(one.query))) }
                     if !fields.isEmpty { rule.condition.append(.init("fields", .object(fields))) }

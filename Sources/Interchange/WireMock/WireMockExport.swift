@@ -71,9 +71,9 @@ struct WireMockExport {
     private func response(_ answer: ExportedAnswer, _ rule: ExportedRule) -> ContentTree {
         var fields: [ContentTree.Member] = []
         for field in answer.fields {
-            if let place = fields.firstIndex(where: { $0.name.lowercased() == field.name.lowercased() }) {
-                fields[place].value = .array(
-                    (fields[place].value.elements ?? [fields[place].value]) + [.string(field.value)]
+            if let index = fields.firstIndex(where: { $0.name.lowercased() == field.name.lowercased() }) {
+                fields[index].value = .array(
+                    (fields[index].value.elements ?? [fields[index].value]) + [.string(field.value)]
                 )
             } else {
                 fields.append(.init(field.name, .string(field.value)))

@@ -33,7 +33,7 @@ struct WireMockImport {
     /// - Parameter documents: each a stub, or an object with a list of `mappings`.
     /// - Throws: an error if there is no stub that can be kept.
     static func read(
-        _ documents: [(tree: ContentTree, place: DocumentPlace)],
+        _ documents: [(tree: ContentTree, location: DocumentLocation)],
         _ options: ImportOptions,
         bodyFile: @escaping (String) -> [UInt8]?
     ) throws(DocumentError) -> ImportedConfiguration {
@@ -42,21 +42,21 @@ struct WireMockImport {
     }
 
     private mutating func configuration(
-        _ documents: [(tree: ContentTree, place: DocumentPlace)]
+        _ documents: [(tree: ContentTree, location: DocumentLocation)]
     ) throws(DocumentError) -> ImportedConfiguration {
         var stubs: [WireMockStub] = []
-        for (tree, place) in documents {
-            let list: [(ContentTree, DocumentPlace)] =
+        for (tree, location) in documents {
+            let list: [(ContentTree, DocumentLocation)] =
                 if let mappings = tree["mappings"]?.elements {
-                    mappings.enumerated().map { ($0.element, place.within("mappings").within($0.offset)) }
+                    mappings.enumerated().map { ($0.element, location.within("mappings").within($0.offset)) }
                 } else {
-                    [(tree, place)]
+                    [(tree, location)]
                 }
-            for (tree, place) in list {
+            for (tree, location) in list {
                 do throws(Unkept) {
-                    stubs.append(try WireMockStub(tree, place, number: stubs.count, &draft))
+                    stubs.append(try WireMockStub(tree, location, number: stubs.count, &draft))
                 } catch {
-                    draft.leaveOut(error.place, error.reason)
+                    draft.leaveOut(error.location, error.reason)
                 }
             }
         }
@@ -65,16 +65,16 @@ struct WireMockImport {
         stubs.sort { ($0.priority, $1.number) < ($1.priority, $0.number) }
         var service = ImportedService(name: options.service ?? "wiremock", prefix: "/")
         service.name = WordName.word(service.name, or: "wiremock")
-        var last: DocumentPlace?
+        var last: DocumentLocation?
         for (position, stub) in stubs.enumerated() {
             if let last {
-                draft.leaveOut(stub.place, "the stub at \(last) comes before it and answers every request")
+                draft.leaveOut(stub.location, "the stub at \(last) comes before it and answers every request")
                 continue
             }
             do throws(Unkept) {
                 let answer = try WireMockResponse(
                     stub.response,
-                    stub.place.within("response"),
+                    stub.location.within("response"),
                     stub.name,
                     bodyFile,
                     &draft
@@ -85,15 +85,15 @@ struct WireMockImport {
                 }
                 let rules = try rules(of: stub, answer)
                 service.rules += rules
-                if rules.contains(where: \.isUnconditional) { last = stub.place }
+                if rules.contains(where: \.isUnconditional) { last = stub.location }
             } catch {
-                draft.leaveOut(error.place, error.reason)
+                draft.leaveOut(error.location, error.reason)
             }
         }
         draft.prove(service)
         let count = service.rules.count + service.endpoints.count
-        let place = documents.first?.place ?? DocumentPlace(file: "mappings")
-        return try ImportedConfiguration([service.tree], rules: count, draft, place)
+        let location = documents.first?.location ?? DocumentLocation(file: "mappings")
+        return try ImportedConfiguration([service.tree], rules: count, draft, location)
     }
 
     // MARK: - Scenarios
@@ -110,7 +110,7 @@ struct WireMockImport {
     /// A rule for each state in which the stub answers.
     private mutating func rules(of stub: WireMockStub, _ answer: WireMockResponse) throws(Unkept) -> [ImportedRule] {
         var rule = ImportedRule(name: "", condition: stub.condition, answers: [answer.answer], latency: answer.latency)
-        rule.place = stub.place
+        rule.location = stub.location
         guard let scenario = stub.scenario, stub.requiredState != nil || stub.newState != nil else {
             rule.name = WordName.unique(stub.name, among: &names)
             return [rule]
@@ -118,7 +118,7 @@ struct WireMockImport {
         let all = states[scenario] ?? [Self.started]
         let answered = stub.requiredState.map { [$0] } ?? all
         guard answered.count <= Self.mostStates else {
-            throw Unkept(stub.place, "it answers in each of more than \(Self.mostStates) states of its scenario")
+            throw Unkept(stub.location, "it answers in each of more than \(Self.mostStates) states of its scenario")
         }
         return answered.map { state in
             rule.name = WordName.unique(stub.name, among: &names)
@@ -145,11 +145,11 @@ struct WireMockImport {
         among stubs: [WireMockStub],
         _ position: Int
     ) -> ContentTree? {
-        let place = stub.place.within("response")
+        let location = stub.location.within("response")
         let what = answer.faultNames.joined(separator: " and ")
         guard let path = stub.exactPath, let method = stub.method, EndpointPaths.isLiteral(path) else {
             draft.change(
-                place,
+                location,
                 "\(what) needs an endpoint with one method and one path, and this stub has none: it is not kept"
             )
             return nil
@@ -161,7 +161,7 @@ struct WireMockImport {
         }
         guard isAlone, stub.scenario == nil else {
             draft.change(
-                place,
+                location,
                 "\(what) needs an endpoint for \(method) \(path) alone, and other stubs or states answer these requests: it is not kept"
             )
             return nil
@@ -185,11 +185,11 @@ struct WireMockImport {
 
 /// The error of a part of a source that no rule can express.
 struct Unkept: Error {
-    let place: DocumentPlace
+    let location: DocumentLocation
     let reason: String
 
-    init(_ place: DocumentPlace, _ reason: String) {
-        self.place = place
+    init(_ location: DocumentLocation, _ reason: String) {
+        self.location = location
         self.reason = reason
     }
 }
@@ -221,7 +221,7 @@ struct WireMockResponse {
     /// - Throws: an error if an answer would differ from the source's.
     init(
         _ response: ContentTree,
-        _ place: DocumentPlace,
+        _ location: DocumentLocation,
         _ name: String,
         _ bodyFile: (String) -> [UInt8]?,
         _ draft: inout ImportDraft
@@ -230,7 +230,7 @@ struct WireMockResponse {
         var isJSON = false
         var lines: [(name: String, value: String)] = []
         for member in response.members ?? [] {
-            let here = place.within(member.name)
+            let here = location.within(member.name)
             let value = member.value
             switch member.name {
             case "status":
@@ -284,12 +284,12 @@ struct WireMockResponse {
             }
         }
         let type = lines.first { $0.name.lowercased() == "content-type" }?.value ?? (isJSON ? "application/json" : nil)
-        answer.headers = ImportedFields.members(lines, at: place.within("headers"), isWritten: true, &draft)
-        guard bytes.count <= ImportDraft.largestBody else { throw Unkept(place, "the body has more than 64 MiB") }
+        answer.headers = ImportedFields.members(lines, at: location.within("headers"), isWritten: true, &draft)
+        guard bytes.count <= ImportDraft.largestBody else { throw Unkept(location, "the body has more than 64 MiB") }
         if ImportedAnswer.mayHaveContent(answer.status) {
             answer.file = draft.file(bytes, type: type, near: name)
         } else if !bytes.isEmpty {
-            draft.change(place, "an answer with status \(answer.status) has no body (RFC 9110)")
+            draft.change(location, "an answer with status \(answer.status) has no body (RFC 9110)")
         }
     }
 
@@ -298,7 +298,7 @@ struct WireMockResponse {
         faultNames.append("'\(name)'")
     }
 
-    private mutating func delay(_ value: ContentTree, _ here: DocumentPlace) throws(Unkept) {
+    private mutating func delay(_ value: ContentTree, _ here: DocumentLocation) throws(Unkept) {
         switch value["type"]?.text {
         case "uniform":
             guard let lower = value["lower"]?.whole, let upper = value["upper"]?.whole, 0 <= lower, lower <= upper
@@ -330,7 +330,7 @@ struct WireMockResponse {
         }
     }
 
-    private mutating func fault(_ value: ContentTree, _ here: DocumentPlace) throws(Unkept) {
+    private mutating func fault(_ value: ContentTree, _ here: DocumentLocation) throws(Unkept) {
         let fault: ContentTree
         switch value.text {
         case "CONNECTION_RESET_BY_PEER": fault = .string("reset")

@@ -7,7 +7,7 @@ import Trees
 
 /// A stub whose request a rule can ask for.
 struct WireMockStub {
-    let place: DocumentPlace
+    let location: DocumentLocation
     /// The number of the stub among all.
     let number: Int
     let priority: Int
@@ -43,14 +43,14 @@ struct WireMockStub {
 
     init(
         _ tree: ContentTree,
-        _ place: DocumentPlace,
+        _ location: DocumentLocation,
         number: Int,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         guard let request = tree["request"], request.members != nil, let response = tree["response"] else {
-            throw Unkept(place, "it has no 'request' and 'response'")
+            throw Unkept(location, "it has no 'request' and 'response'")
         }
-        self.place = place
+        self.location = location
         self.number = number
         self.response = response
         priority = tree["priority"]?.whole ?? 5
@@ -58,9 +58,9 @@ struct WireMockStub {
         requiredState = tree["requiredScenarioState"]?.text
         newState = tree["newScenarioState"]?.text
         for member in tree.members ?? [] where !Self.ignored.contains(member.name) {
-            draft.change(place.within(member.name), "Drydock has nothing like it: it is not kept")
+            draft.change(location.within(member.name), "Drydock has nothing like it: it is not kept")
         }
-        var reader = WireMockRequest(place.within("request"))
+        var reader = WireMockRequest(location.within("request"))
         try reader.read(request, &draft)
         method = reader.method
         exactPath = reader.exactPath
@@ -73,7 +73,7 @@ struct WireMockStub {
 
 /// The request of a stub.
 struct WireMockRequest {
-    private let place: DocumentPlace
+    private let location: DocumentLocation
     private(set) var methods: [String] = []
     private(set) var exactPath: String?
     /// Whether the target has the items of the query that are asked for, and no others.
@@ -83,7 +83,7 @@ struct WireMockRequest {
     private var tests: [(section: String, name: String, tests: [ValueTest])] = []
     private var body = WireMockBody()
 
-    init(_ place: DocumentPlace) { self.place = place }
+    init(_ location: DocumentLocation) { self.location = location }
 
     /// The method if there is only one.
     var method: String? { methods.count == 1 ? methods[0] : nil }
@@ -108,7 +108,7 @@ struct WireMockRequest {
 
     mutating func read(_ request: ContentTree, _ draft: inout ImportDraft) throws(Unkept) {
         for member in request.members ?? [] {
-            let here = place.within(member.name)
+            let here = location.within(member.name)
             let value = member.value
             switch member.name {
             case "method":
@@ -147,12 +147,13 @@ struct WireMockRequest {
         }
     }
 
-    private func text(_ value: ContentTree, _ here: DocumentPlace) throws(Unkept) -> String {
+    private func text(_ value: ContentTree, _ here: DocumentLocation) throws(Unkept) -> String {
         guard let text = value.text else { throw Unkept(here, "it is no text") }
         return text
     }
 
-    private mutating func url(_ value: ContentTree, _ here: DocumentPlace, _ draft: inout ImportDraft) throws(Unkept) {
+    private mutating func url(_ value: ContentTree, _ here: DocumentLocation, _ draft: inout ImportDraft) throws(Unkept)
+    {
         let (path, query) = SourceURL.target(Substring(try text(value, here)))
         exactPath = path
         isWholeTarget = true
@@ -167,7 +168,7 @@ struct WireMockRequest {
         }
     }
 
-    private mutating func pattern(_ value: ContentTree, _ here: DocumentPlace, mayHaveQuery: Bool) throws(Unkept) {
+    private mutating func pattern(_ value: ContentTree, _ here: DocumentLocation, mayHaveQuery: Bool) throws(Unkept) {
         let pattern = try text(value, here)
         if mayHaveQuery, pattern.contains(#"\?"#) || pattern.contains("[?]") {
             throw Unkept(
@@ -183,7 +184,7 @@ struct WireMockRequest {
     private mutating func template(
         _ value: ContentTree,
         _ parameters: ContentTree?,
-        _ here: DocumentPlace
+        _ here: DocumentLocation
     ) throws(Unkept) {
         let template = try text(value, here)
         shownPath = template.filter { $0 != "{" && $0 != "}" }
@@ -226,7 +227,7 @@ struct WireMockRequest {
     private mutating func values(
         _ value: ContentTree,
         _ section: String,
-        _ here: DocumentPlace,
+        _ here: DocumentLocation,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         for member in value.members ?? [] {
@@ -244,7 +245,7 @@ struct WireMockRequest {
         _ tests: [ValueTest],
         _ section: String,
         _ name: String,
-        _ here: DocumentPlace,
+        _ here: DocumentLocation,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         if section == "fields", !ImportedFields.canBeAsked(name) {

@@ -9,13 +9,13 @@ import Trees
 enum WireMockTests {
     /// Reads the tests of a value.
     /// - Throws: an error for a test that no rule can have.
-    static func read(_ value: ContentTree, _ place: DocumentPlace) throws(Unkept) -> [ValueTest] {
+    static func read(_ value: ContentTree, _ location: DocumentLocation) throws(Unkept) -> [ValueTest] {
         // A plain text must be equal to the value.
         if let text = value.scalar { return [.equals(text)] }
         var tests: [ValueTest] = []
         let ignoresCase = value["caseInsensitive"]?.isTrue == true
         for member in value.members ?? [] {
-            let here = place.within(member.name)
+            let here = location.within(member.name)
             switch member.name {
             case "caseInsensitive": break
             case "equalTo":
@@ -49,23 +49,23 @@ enum WireMockTests {
             default: throw Unkept(here, "a rule has no test like it")
             }
         }
-        guard !tests.isEmpty else { throw Unkept(place, "it says nothing that a rule could ask for") }
+        guard !tests.isEmpty else { throw Unkept(location, "it says nothing that a rule could ask for") }
         return tests
     }
 
-    private static func text(_ value: ContentTree, _ place: DocumentPlace) throws(Unkept) -> String {
-        guard let text = value.scalar else { throw Unkept(place, "it is no text") }
+    private static func text(_ value: ContentTree, _ location: DocumentLocation) throws(Unkept) -> String {
+        guard let text = value.scalar else { throw Unkept(location, "it is no text") }
         return text
     }
 
     private static func whole(_ pattern: String) -> String { #"\A(?:"# + pattern + #")\z"# }
 
     /// A regular expression of Java, checked to be one of PCRE2, too.
-    static func checked(_ pattern: String, _ place: DocumentPlace) throws(Unkept) -> String {
+    static func checked(_ pattern: String, _ location: DocumentLocation) throws(Unkept) -> String {
         do throws(Pattern.Malformed) {
             return try Pattern(pattern).text
         } catch {
-            throw Unkept(place, "the regular expression is none of PCRE2: \(error.reason)")
+            throw Unkept(location, "the regular expression is none of PCRE2: \(error.reason)")
         }
     }
 }
@@ -92,14 +92,16 @@ struct WireMockBody {
 
     /// Adds a body pattern.
     /// - Throws: an error for a pattern that no rule can have.
-    mutating func add(_ pattern: ContentTree, _ place: DocumentPlace, _ draft: inout ImportDraft) throws(Unkept) {
-        if let value = pattern["equalToJson"] { return try equal(value, pattern, place.within("equalToJson"), &draft) }
-        if let value = pattern["matchesJsonPath"] {
-            return try path(value, pattern, place.within("matchesJsonPath"), &draft)
+    mutating func add(_ pattern: ContentTree, _ location: DocumentLocation, _ draft: inout ImportDraft) throws(Unkept) {
+        if let value = pattern["equalToJson"] {
+            return try equal(value, pattern, location.within("equalToJson"), &draft)
         }
-        let tests = try WireMockTests.read(pattern, place)
+        if let value = pattern["matchesJsonPath"] {
+            return try path(value, pattern, location.within("matchesJsonPath"), &draft)
+        }
+        let tests = try WireMockTests.read(pattern, location)
         if tests.contains(where: { if case .present = $0 { true } else { false } }) {
-            throw Unkept(place, "a rule cannot ask for a request without a body")
+            throw Unkept(location, "a rule cannot ask for a request without a body")
         }
         texts += tests
     }
@@ -107,31 +109,31 @@ struct WireMockBody {
     private mutating func equal(
         _ value: ContentTree,
         _ pattern: ContentTree,
-        _ place: DocumentPlace,
+        _ location: DocumentLocation,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         var tree = value
         if let text = value.text {
-            guard let read = try? JSONReader.read(Array(text.utf8)) else { throw Unkept(place, "this is no JSON") }
+            guard let read = try? JSONReader.read(Array(text.utf8)) else { throw Unkept(location, "this is no JSON") }
             tree = read
         }
-        if Self.hasPlaceholder(tree) { throw Unkept(place, "a rule compares JSON without placeholders of JsonUnit") }
+        if Self.hasPlaceholder(tree) { throw Unkept(location, "a rule compares JSON without placeholders of JsonUnit") }
         if !draft.keepsSecrets, tree.hasSecretNames {
             draft.countSecret()
-            draft.change(place, "the document has secrets: the rule does not ask for it")
+            draft.change(location, "the document has secrets: the rule does not ask for it")
             return
         }
         let ignoresExtra = pattern["ignoreExtraElements"]?.isTrue == true
         // The order matters only if there is a list.
         let ignoresOrder = pattern["ignoreArrayOrder"]?.isTrue == true && Self.hasList(tree)
         if ignoresOrder, !ignoresExtra {
-            draft.change(place, "the rule takes lists in any order, and more elements, too")
+            draft.change(location, "the rule takes lists in any order, and more elements, too")
         }
         if ignoresExtra || ignoresOrder {
-            guard part == nil else { throw Unkept(place, "a rule compares one such document") }
+            guard part == nil else { throw Unkept(location, "a rule compares one such document") }
             part = tree
         } else {
-            guard whole == nil else { throw Unkept(place, "a rule compares one such document") }
+            guard whole == nil else { throw Unkept(location, "a rule compares one such document") }
             whole = tree
         }
     }
@@ -153,44 +155,46 @@ struct WireMockBody {
     private mutating func path(
         _ value: ContentTree,
         _ pattern: ContentTree,
-        _ place: DocumentPlace,
+        _ location: DocumentLocation,
         _ draft: inout ImportDraft
     ) throws(Unkept) {
         guard let expression = value.text ?? value["expression"]?.text else {
-            throw Unkept(place, "it has no expression")
+            throw Unkept(location, "it has no expression")
         }
         guard let path = JSONPath(expression) else {
-            throw Unkept(place, "'\(expression)' is more than names and positions, which a rule can ask for")
+            throw Unkept(location, "'\(expression)' is more than names and positions, which a rule can ask for")
         }
-        guard let last = path.names.last else { throw Unkept(place, "'\(expression)' is the whole document") }
+        guard let last = path.names.last else { throw Unkept(location, "'\(expression)' is the whole document") }
         var tests: ContentTree
         if let filtered = path.equals {
             tests = .object([.init("is", filtered)])
         } else if value.text != nil {
             tests = .object([.init("present", .bool(true))])
         } else {
-            tests = try Self.tests(value, place)
+            tests = try Self.tests(value, location)
         }
         if !draft.keepsSecrets, SecretNames.contains(last), tests["present"] == nil {
             draft.countSecret()
-            draft.change(place, "the value of '\(last)' may be a secret: the rule asks only that it is there")
+            draft.change(location, "the value of '\(last)' may be a secret: the rule asks only that it is there")
             tests = .object([.init("present", .bool(true))])
         }
         let key = path.names.joined(separator: ".")
-        guard !json.contains(where: { $0.name == key }) else { throw Unkept(place, "a rule has one test of '\(key)'") }
+        guard !json.contains(where: { $0.name == key }) else {
+            throw Unkept(location, "a rule has one test of '\(key)'")
+        }
         json.append(.init(key, tests))
     }
 
     /// The tests of a JSON value; a text also matches the number that is spelled so.
-    private static func tests(_ value: ContentTree, _ place: DocumentPlace) throws(Unkept) -> ContentTree {
+    private static func tests(_ value: ContentTree, _ location: DocumentLocation) throws(Unkept) -> ContentTree {
         let members = (value.members ?? []).filter { !$0.name.isSameName(as: "expression") }
         if members.count == 1, members[0].name.isSameName(as: "equalToJson") {
             let tree = members[0].value
             guard let text = tree.text else { return .object([.init("is", tree)]) }
-            guard let read = try? JSONReader.read(Array(text.utf8)) else { throw Unkept(place, "this is no JSON") }
+            guard let read = try? JSONReader.read(Array(text.utf8)) else { throw Unkept(location, "this is no JSON") }
             return .object([.init("is", read)])
         }
-        let tests = try WireMockTests.read(.object(members), place)
+        let tests = try WireMockTests.read(.object(members), location)
         if tests.count == 1, case .equals(let text) = tests[0] {
             let read = try? JSONReader.read(Array(text.utf8))
             switch read {

@@ -255,7 +255,7 @@ extension DemoEventStream {
         on loop: isolated EventLoop
     ) -> ServiceAnswer {
         var (draw, fields) = (draw, draw.fields)
-        let position = events.place(behind: lastID)
+        let position = events.position(behind: lastID)
         // A browser that gets 204 does not connect again.
         if events.isEnd(position) {
             draw.status = 204

@@ -151,7 +151,7 @@ extension ServiceClient {
         for service: String
     ) throws(RouteRefusal) -> DemoState.Turn? {
         guard let name = override?.rule else { return nil }
-        if let rule = plan.rules.first(where: { $0.label == name }) { return DemoState.Turn(rule: rule, place: nil) }
+        if let rule = plan.rules.first(where: { $0.label == name }) { return DemoState.Turn(rule: rule, position: nil) }
         let known = plan.rules.compactMap(\.label)
         let help = known.isEmpty ? "'\(plan.name)' has no rules" : "there are \(known.joined(separator: ", "))"
         throw .badOverride("there is no rule '\(name)'; \(help)", service: service)

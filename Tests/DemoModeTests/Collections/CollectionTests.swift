@@ -204,7 +204,7 @@ import Trees
             ("/profile", "GET, HEAD, PUT, PATCH, OPTIONS"), ("/", "GET, HEAD, OPTIONS"),
         ]
     )
-    func saysWhatAPlaceTakes(path: String, methods: String) throws {
+    func saysWhatATargetTakes(path: String, methods: String) throws {
         let options = Self.ask(try Self.collection(), "OPTIONS", path)
         #expect((options.status, options.body) == (204, ""))
         #expect(options.fields.first("Allow") == methods)
