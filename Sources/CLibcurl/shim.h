@@ -131,11 +131,11 @@ static inline bool c_curl_set_verify(void *tls, c_curl_verify verify, void *cont
 
 // The context that a chain is checked for, to be compared only: the `tls` of c_curl_set_verify.
 static inline const void *c_curl_chain_owner(const void *chain) {
-    int (*place)(void) = (int (*)(void))dlsym(NULL, "SSL_get_ex_data_X509_STORE_CTX_idx");
+    int (*index_of_owner)(void) = (int (*)(void))dlsym(NULL, "SSL_get_ex_data_X509_STORE_CTX_idx");
     void *(*data)(const void *, int) = (void *(*)(const void *, int))dlsym(NULL, "X509_STORE_CTX_get_ex_data");
     void *(*owner)(const void *) = (void *(*)(const void *))dlsym(NULL, "SSL_get_SSL_CTX");
-    if (!place || !data || !owner) return NULL;
-    void *session = data(chain, place());
+    if (!index_of_owner || !data || !owner) return NULL;
+    void *session = data(chain, index_of_owner());
     return session ? owner(session) : NULL;
 }
 

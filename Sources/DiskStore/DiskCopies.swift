@@ -30,12 +30,12 @@ final class DiskCopies: Sendable {
     ///   - onlyIfMissing: leaves a file alone that is there.
     /// - Throws: `DiskTierError`, `BodyError` or `SystemError`; the file is as it was then.
     func keepAsFile(_ entry: DiskEntry, as name: String, onlyIfMissing: Bool = false) async throws {
-        let place = "\(filesFolder)/\(name)"
-        if onlyIfMissing, try await parts.pool.run({ access(place, F_OK) == 0 }) { return }
+        let target = "\(filesFolder)/\(name)"
+        if onlyIfMissing, try await parts.pool.run({ access(target, F_OK) == 0 }) { return }
         let response = try await reader.load(entry, via: nil, policy: CachePolicy(), isUse: false)
         try await parts.pool.run { [self] in
             let bytes = Int(clamping: response.body.knownLength ?? 0)
-            guard room.reserve(bytes) else { throw SystemError("write \(place)", code: ENOSPC) }
+            guard room.reserve(bytes) else { throw SystemError("write \(target)", code: ENOSPC) }
             // The space is reserved only while the copy is written: a plain copy does not
             // count towards the tier's size.
             defer { room.release(bytes) }
@@ -47,7 +47,7 @@ final class DiskCopies: Sendable {
                 path += part
                 if mkdir(path, 0o755) != 0, errno != EEXIST { throw SystemError("mkdir \(path)") }
             }
-            guard rename(temporary, place) == 0 else { throw SystemError("rename to \(place)") }
+            guard rename(temporary, target) == 0 else { throw SystemError("rename to \(target)") }
         }
     }
 

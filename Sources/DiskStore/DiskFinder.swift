@@ -183,13 +183,13 @@ final class OpenFiles: Sendable {
 
     private func opened(_ name: StoredFileName, _ fileID: UInt64, isUse: Bool) -> Opened? {
         let found = state.withLock { state -> Opened? in
-            guard let place = state.files.index(forKey: name), state.files.values[place].response.number == fileID
+            guard let position = state.files.index(forKey: name), state.files.values[position].response.number == fileID
             else { return nil }
             if isUse {
                 state.uses += 1
-                state.files.values[place].lastUse = state.uses
+                state.files.values[position].lastUse = state.uses
             }
-            return state.files.values[place]
+            return state.files.values[position]
         }
         guard let found else { return nil }
         if FileStamp(found.file.descriptor) == found.stamp { return found }

@@ -130,7 +130,7 @@ final class DiskFolder: Sendable {
     var rules: String { "\(path)/rules" }
     var pins: String { "\(path)/pins" }
 
-    func place(of name: StoredFileName) -> String { "\(objects)/\(name.relativePath)" }
+    func path(of name: StoredFileName) -> String { "\(objects)/\(name.relativePath)" }
 
     /// The path of a new temporary file.
     func temporary() -> String { "\(path)/tmp/\(String(UInt64.random(in: 0 ... .max), radix: 36))" }
@@ -138,35 +138,35 @@ final class DiskFolder: Sendable {
     /// Moves a temporary file to its final path; blocks. Another thread may remove an empty folder at the same time, so
     /// that the folders may have to be created twice.
     func move(_ temporary: String, to name: StoredFileName) throws(DiskTierError) {
-        let place = place(of: name)
-        var error = SystemError("rename to \(place)", code: ENOENT)
+        let target = path(of: name)
+        var error = SystemError("rename to \(target)", code: ENOENT)
         // Another daemon may have created the folder anew in the meantime.
         guard lock.withLock({ $0?.holds(path) ?? false }) else { throw .folder(error) }
         for _ in 0..<8 {
-            if calls.rename(temporary, place) == 0 { return }
-            error = SystemError("rename to \(place)")
+            if calls.rename(temporary, target) == 0 { return }
+            error = SystemError("rename to \(target)")
             if error.code == ENOENT {
                 do throws(DiskTierError) {
-                    try makeFolders(of: place)
+                    try makeFolders(of: target)
                 } catch {
-                    removeFolders(of: place)
+                    removeFolders(of: target)
                     throw error
                 }
-            } else if error.code != EISDIR || calls.removeFolder(place) != 0 {
+            } else if error.code != EISDIR || calls.removeFolder(target) != 0 {
                 break
             }
         }
-        removeFolders(of: place)
+        removeFolders(of: target)
         throw .folder(error)
     }
 
     /// The two folders above a path. A missing `objects` itself is created by the repair of the whole folder.
-    private static func folders(of place: String) -> (first: String, second: String) {
-        (String(place.dropLast(36)), String(place.dropLast(33)))
+    private static func folders(of file: String) -> (first: String, second: String) {
+        (String(file.dropLast(36)), String(file.dropLast(33)))
     }
 
-    private func makeFolders(of place: String) throws(DiskTierError) {
-        let (first, second) = Self.folders(of: place)
+    private func makeFolders(of file: String) throws(DiskTierError) {
+        let (first, second) = Self.folders(of: file)
         if calls.makeFolder(second) == 0 || errno == EEXIST { return }
         guard errno == ENOENT else { throw .folder(SystemError("mkdir \(second)")) }
         if calls.makeFolder(first) != 0, errno != EEXIST { throw .folder(SystemError("mkdir \(first)")) }
@@ -177,10 +177,10 @@ final class DiskFolder: Sendable {
     }
 
     /// Removes the empty folders above a path; blocks.
-    func removeFolders(of place: String) {
+    func removeFolders(of file: String) {
         // A path outside of these folders, such as that of a temporary file, is ignored.
-        guard place.hasPrefix("\(objects)/"), place.utf8.count == objects.utf8.count + 39 else { return }
-        let (first, second) = Self.folders(of: place)
+        guard file.hasPrefix("\(objects)/"), file.utf8.count == objects.utf8.count + 39 else { return }
+        let (first, second) = Self.folders(of: file)
         if calls.removeFolder(second) == 0 || errno == ENOENT { _ = calls.removeFolder(first) }
     }
 

@@ -182,7 +182,7 @@ extension PurgeRule {
     }
 
     private static func age(_ time: Int64, _ pinned: [String]) -> (String, [SQLiteValue]) {
-        let places = pinned.map { _ in "?" }.joined(separator: ", ")
-        return ("stored < ? AND url NOT IN (\(places))", [.integer(time)] + pinned.map { .text($0) })
+        let placeholders = pinned.map { _ in "?" }.joined(separator: ", ")
+        return ("stored < ? AND url NOT IN (\(placeholders))", [.integer(time)] + pinned.map { .text($0) })
     }
 }

@@ -72,9 +72,9 @@ final class DiskIndex: Sendable {
         } catch {
             throw .index(path: path, reason: "\(error)")
         }
-        let make = { (place: String?, failure: IndexFailure?) throws(SQLiteError) -> Opened in
-            let (database, count) = try connect(place, stamp: stamp)
-            let index = DiskIndex(path, isInMemory: place == nil, stamp, database, thread)
+        let make = { (file: String?, failure: IndexFailure?) throws(SQLiteError) -> Opened in
+            let (database, count) = try connect(file, stamp: stamp)
+            let index = DiskIndex(path, isInMemory: file == nil, stamp, database, thread)
             return Opened(index: index, count: count, failure: failure)
         }
         do throws(SQLiteError) {

@@ -181,9 +181,9 @@ final class DiskWalker: Sendable {
     }
 
     /// Removes entries without a file from the table, some at a time.
-    private func forgetMissing(_ number: Int, before place: Int?) {
+    private func forgetMissing(_ number: Int, before position: Int?) {
         let (missing, next) = parts.state.withLock { state in
-            let (missing, next) = state.table.unseen(before: place, count: 2048)
+            let (missing, next) = state.table.unseen(before: position, count: 2048)
             for slot in missing { state.table.remove(slot.keyHash, slot.name) }
             return (missing, next)
         }

@@ -221,8 +221,8 @@ struct DiskState {
     /// - Returns: the previous table.
     mutating func forgetFiles() -> DiskTable {
         // Pending removals, and all removals from now on, are remembered, in case the walk finds their files.
-        for place in 0..<deletions.count {
-            let slot = deletions[place]
+        for position in 0..<deletions.count {
+            let slot = deletions[position]
             doom(slot.name, through: slot.fileID)
         }
         phase = .walking

@@ -160,7 +160,7 @@ final class DiskReader: Sendable {
         _ entry: DiskEntry
     ) throws(DiskTierError) -> (descriptor: Int32, file: StoredFile, slot: DiskTable.Slot) {
         let hash = parts.keyHash(entry.key)
-        let place = parts.folder.place(of: entry.name)
+        let path = parts.folder.path(of: entry.name)
         var isMissing = false
         // The folder is created anew outside the lock, if all of it is gone.
         defer { if isMissing { restorer.noteMissing(entry) } }
@@ -168,9 +168,9 @@ final class DiskReader: Sendable {
             let known = parts.state.withLock { $0.table.find(hash, entry.name) }
             // The file was removed since the lookup.
             if known == nil && !entry.isGuess { throw .absent }
-            let descriptor = parts.folder.calls.open(place, O_RDONLY, 0)
+            let descriptor = parts.folder.calls.open(path, O_RDONLY, 0)
             if descriptor < 0 {
-                let error = SystemError("open \(place)")
+                let error = SystemError("open \(path)")
                 isMissing = error.code == ENOENT && !entry.isGuess
                 throw unopened(entry, error)
             }
@@ -195,7 +195,7 @@ final class DiskReader: Sendable {
             guard let slot = adopter.adopt(file, hash, entry.name) else {
                 Glibc.close(descriptor)
                 parts.openFiles.remove(entry.name)
-                remover.unlink(place)
+                remover.unlink(path)
                 throw .absent
             }
             return (descriptor, file, slot)
@@ -227,12 +227,12 @@ final class DiskReader: Sendable {
         parts.openFiles.remove(entry.name)
         // The index may have a row that is not in the table yet.
         if entry.isGuess { parts.index.note(.remove(entry.name)) }
-        let place = parts.folder.place(of: entry.name)
-        remover.unlink(place)
+        let path = parts.folder.path(of: entry.name)
+        remover.unlink(path)
         parts.state.withLock { $0.statistics.damaged += 1 }
         parts.troubles.note(
             kind,
-            "the stored response \(entry.key) (\(place)) is removed: \(reason); it is fetched again"
+            "the stored response \(entry.key) (\(path)) is removed: \(reason); it is fetched again"
         )
     }
 
@@ -298,7 +298,7 @@ final class DiskLister: Sendable {
     /// - Returns: nil if the file is gone or unreadable.
     func head(of name: StoredFileName) -> TierListing? {
         let (folder, calls) = (parts.folder, parts.folder.calls)
-        let descriptor = calls.open(folder.place(of: name), O_RDONLY, 0)
+        let descriptor = calls.open(folder.path(of: name), O_RDONLY, 0)
         if descriptor < 0 { return nil }
         defer { close(descriptor) }
         guard let file = try? StoredFile.read(descriptor, calls) else { return nil }

@@ -105,7 +105,7 @@ final class DiskRemover: Sendable {
         parts.lock(name).withLock {
             guard parts.state.withLock({ $0.table.find(keyHash, name) }) == nil else { return true }
             parts.openFiles.remove(name)
-            guard unlink(parts.folder.place(of: name)) else { return false }
+            guard unlink(parts.folder.path(of: name)) else { return false }
             parts.index.note(.remove(name))
             return true
         }

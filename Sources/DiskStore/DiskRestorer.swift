@@ -98,7 +98,7 @@ final class DiskRestorer: Sendable {
     /// Handles a missing file of the table. On an I/O thread; not under a file's lock.
     func noteMissing(_ entry: DiskEntry) {
         guard restore() == .nothingMissing else { return }
-        let text = "the file \(parts.folder.place(of: entry.name)) of the stored response \(entry.key) is gone"
+        let text = "the file \(parts.folder.path(of: entry.name)) of the stored response \(entry.key) is gone"
         parts.troubles.note(.missing, "\(text): it is fetched again")
     }
 

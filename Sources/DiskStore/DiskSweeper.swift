@@ -128,7 +128,7 @@ final class DiskSweeper: Sendable {
         var isSure = true
         let gone = files.filter { file in
             guard let listing = lister.head(of: file.name) else {
-                if access(parts.folder.place(of: file.name), F_OK) == 0 { isSure = false }
+                if access(parts.folder.path(of: file.name), F_OK) == 0 { isSure = false }
                 return false
             }
             let (key, head) = (listing.key, listing.head)

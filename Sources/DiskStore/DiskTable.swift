@@ -76,7 +76,7 @@ struct DiskTable {
         fileprivate var isVariant: Bool { name.low != keyHash }
     }
 
-    /// The entries without gaps: the last one fills the place of a removed one.
+    /// The entries without gaps: the last one fills the position of a removed one.
     private var slots = Slab<Slot>()
     private var byKey = HashIndexes()
     /// The files that are not found in `byKey` by the hash of their name.
@@ -96,8 +96,8 @@ struct DiskTable {
     /// The files of a key, newest first.
     func find(_ keyHash: UInt64) -> [Slot] {
         var found: [Slot] = []
-        _ = byKey.find(keyHash) { place in
-            if slots[place].keyHash == keyHash { found.append(slots[place]) }
+        _ = byKey.find(keyHash) { position in
+            if slots[position].keyHash == keyHash { found.append(slots[position]) }
             return false
         }
         return found.count < 2 ? found : found.sorted { $0.isNewer(than: $1) }
@@ -107,80 +107,80 @@ struct DiskTable {
     func findOnly(_ keyHash: UInt64) -> Slot? {
         var only: Slot?
         var count = 0
-        _ = byKey.find(keyHash) { place in
-            guard slots[place].keyHash == keyHash else { return false }
-            only = slots[place]
+        _ = byKey.find(keyHash) { position in
+            guard slots[position].keyHash == keyHash else { return false }
+            only = slots[position]
             count += 1
             return count > 1
         }
         return count == 1 ? only : nil
     }
 
-    func find(_ keyHash: UInt64, _ name: StoredFileName) -> Slot? { place(keyHash, name).map { slots[$0] } }
+    func find(_ keyHash: UInt64, _ name: StoredFileName) -> Slot? { position(keyHash, name).map { slots[$0] } }
 
     /// Adds a file, or replaces its entry.
     /// - Returns: the entry, with the position in the order of eviction that the file has, or has taken over.
     @discardableResult
     mutating func insert(_ slot: Slot) -> Slot {
         used += slot.size
-        if let place = place(slot.keyHash, slot.name) {
-            used -= slots[place].size
-            slots[place] = slot
-            slots[place].note(useAt: slot.lastUse, order.standing(place))
-            order.setCost(place, Self.cost(slot))
-            return slots[place]
+        if let position = position(slot.keyHash, slot.name) {
+            used -= slots[position].size
+            slots[position] = slot
+            slots[position].note(useAt: slot.lastUse, order.standing(position))
+            order.setCost(position, Self.cost(slot))
+            return slots[position]
         } else {
-            let place = slots.count
+            let position = slots.count
             slots.append(slot)
-            list(slot, place)
+            list(slot, position)
             if slot.standing == EvictionStanding() {
-                order.add(place, hash: slot.name.high, cost: Self.cost(slot))
+                order.add(position, hash: slot.name.high, cost: Self.cost(slot))
             } else {
-                order.add(place, standing: slot.standing, cost: Self.cost(slot))
+                order.add(position, standing: slot.standing, cost: Self.cost(slot))
             }
-            return slots[place]
+            return slots[position]
         }
     }
 
     mutating func update(_ keyHash: UInt64, _ name: StoredFileName, _ change: (inout Slot) -> Void) {
-        guard let place = place(keyHash, name) else { return }
-        used -= slots[place].size
-        change(&slots[place])
-        used += slots[place].size
-        order.setCost(place, Self.cost(slots[place]))
+        guard let position = position(keyHash, name) else { return }
+        used -= slots[position].size
+        change(&slots[position])
+        used += slots[position].size
+        order.setCost(position, Self.cost(slots[position]))
     }
 
     /// Records that a file answers a request.
     /// - Parameter now: the time in Unix seconds.
     /// - Returns: the entry, if the use has to be written to the index.
     mutating func use(_ keyHash: UInt64, _ name: StoredFileName, _ now: UInt32) -> Slot? {
-        guard let place = place(keyHash, name) else { return nil }
-        order.use(place)
-        guard slots[place].isNews(useAt: now) else { return nil }
-        slots[place].note(useAt: now, order.standing(place))
-        return slots[place]
+        guard let position = position(keyHash, name) else { return nil }
+        order.use(position)
+        guard slots[position].isNews(useAt: now) else { return nil }
+        slots[position].note(useAt: now, order.standing(position))
+        return slots[position]
     }
 
     @discardableResult
     mutating func remove(_ keyHash: UInt64, _ name: StoredFileName) -> Slot? {
-        guard let place = place(keyHash, name) else { return nil }
-        order.remove(place)
-        return takeOut(place)
+        guard let position = position(keyHash, name) else { return nil }
+        order.remove(position)
+        return takeOut(position)
     }
 
     /// Removes an entry.
-    /// - Parameter place: the position of a file that is no longer in the order of eviction.
-    private mutating func takeOut(_ place: Int) -> Slot {
-        let slot = slots[place]
+    /// - Parameter position: the position of a file that is no longer in the order of eviction.
+    private mutating func takeOut(_ position: Int) -> Slot {
+        let slot = slots[position]
         let last = slots.count - 1
         used -= slot.size
-        unlist(slot, place)
-        if place != last {
+        unlist(slot, position)
+        if position != last {
             let moved = slots[last]
             unlist(moved, last)
-            slots[place] = moved
-            list(moved, place)
-            order.move(last, to: place)
+            slots[position] = moved
+            list(moved, position)
+            order.move(last, to: position)
         }
         slots.removeLast()
         order.shorten(to: slots.count)
@@ -198,9 +198,9 @@ struct DiskTable {
     /// - Parameter pinned: the hashes of keys whose files stay.
     mutating func evict(besides pinned: Set<UInt64> = []) -> Slot? {
         let victim = pinned.isEmpty ? order.victim() : Self.victim(in: &order, of: slots, besides: pinned)
-        guard let place = victim else { return nil }
-        order.evict(place, hash: slots[place].name.high)
-        return takeOut(place)
+        guard let position = victim else { return nil }
+        order.evict(position, hash: slots[position].name.high)
+        return takeOut(position)
     }
 
     private static func victim(
@@ -215,19 +215,19 @@ struct DiskTable {
     /// - Returns: whether the table has it.
     mutating func markSeen(_ name: StoredFileName) -> Bool {
         let known = byKey.find(name.low) { slots[$0].name == name }
-        guard let place = known ?? byName.find(name.low, matches: { slots[$0].name == name }) else { return false }
-        slots[place].isSeen = true
+        guard let position = known ?? byName.find(name.low, matches: { slots[$0].name == name }) else { return false }
+        slots[position].isSeen = true
         return true
     }
 
     /// The files of the table that a walk has not found, from the end of the table towards its beginning.
     /// - Parameters:
-    ///   - place: the position at which the search continues; nil to start at the end of the table.
+    ///   - position: the position at which the search continues; nil to start at the end of the table.
     ///   - count: the number of entries to examine.
     /// - Returns: the files, and the position at which to continue; nil at the beginning of the table. Entries may be
     ///   added or removed between two calls.
-    func unseen(before place: Int?, count: Int) -> (slots: [Slot], next: Int?) {
-        let end = min(place ?? .max, slots.count)
+    func unseen(before position: Int?, count: Int) -> (slots: [Slot], next: Int?) {
+        let end = min(position ?? .max, slots.count)
         let start = max(0, end - count)
         return ((start..<end).map { slots[$0] }.filter { !$0.isSeen }, start > 0 ? start : nil)
     }
@@ -235,18 +235,18 @@ struct DiskTable {
     /// The cost of a file in pages of 4 KiB, which 32 bits hold.
     private static func cost(_ slot: Slot) -> Int { Int(slot.size / 4096) }
 
-    private func place(_ keyHash: UInt64, _ name: StoredFileName) -> Int? {
+    private func position(_ keyHash: UInt64, _ name: StoredFileName) -> Int? {
         byKey.find(keyHash) { slots[$0].name == name }
     }
 
-    private mutating func list(_ slot: Slot, _ place: Int) {
-        byKey.insert(slot.keyHash, slot: place)
-        if slot.isVariant { byName.insert(slot.name.low, slot: place) }
+    private mutating func list(_ slot: Slot, _ position: Int) {
+        byKey.insert(slot.keyHash, slot: position)
+        if slot.isVariant { byName.insert(slot.name.low, slot: position) }
     }
 
-    private mutating func unlist(_ slot: Slot, _ place: Int) {
-        byKey.remove(slot.keyHash, slot: place)
-        if slot.isVariant { byName.remove(slot.name.low, slot: place) }
+    private mutating func unlist(_ slot: Slot, _ position: Int) {
+        byKey.remove(slot.keyHash, slot: position)
+        if slot.isVariant { byName.remove(slot.name.low, slot: position) }
     }
 }
 

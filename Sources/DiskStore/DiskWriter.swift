@@ -108,7 +108,7 @@ final class DiskWriter: Sendable {
             }
             return try await parts.pool.run { [self] in
                 let number = number ?? parts.invalidations.nextNumber()
-                return try place(target, number, key: key, head: head, generation, maxVariants: maxVariants)
+                return try publish(target, number, key: key, head: head, generation, maxVariants: maxVariants)
             }
         } catch let error as BodyError {
             parts.state.withLock { $0.statistics.refusals += 1 }
@@ -137,7 +137,7 @@ final class DiskWriter: Sendable {
     }
 
     /// Writes the preamble and the first record, then gives the file its name; on an I/O thread.
-    private func place(
+    private func publish(
         _ spill: SpillFile,
         _ fileID: UInt64,
         key: CacheKey,
@@ -217,7 +217,7 @@ final class DiskWriter: Sendable {
                     parts.state.withLock { _ = $0.table.remove(slot.keyHash, slot.name) }
                     // The file that it has replaced is closed.
                     parts.openFiles.remove(slot.name)
-                    remover.unlink(parts.folder.place(of: slot.name))
+                    remover.unlink(parts.folder.path(of: slot.name))
                     parts.index.note(.remove(slot.name))
                     throw .invalidated
                 }
@@ -244,7 +244,7 @@ final class DiskWriter: Sendable {
     }
 
     private func freshenNow(_ entry: DiskEntry, head: StoredHead) -> Bool {
-        let descriptor = parts.folder.calls.open(parts.folder.place(of: entry.name), O_RDWR, 0)
+        let descriptor = parts.folder.calls.open(parts.folder.path(of: entry.name), O_RDWR, 0)
         if descriptor < 0 {
             // A missing file is reported when a request needs it.
             if errno != ENOENT { unwritten(entry.key, SystemError("open")) }

@@ -12,7 +12,7 @@ package final class IOPool: Sendable {
     private final class State: @unchecked Sendable {  // protected by `mutex`, which `condition` releases while it waits
         var mutex = pthread_mutex_t()
         var condition = pthread_cond_t()
-        /// The queued work; nil at places from which a thread has taken it.
+        /// The queued work; nil at positions from which a thread has taken it.
         var work: [(@Sendable () -> Void)?] = []
         var first = 0
         var isStopping = false

@@ -14,7 +14,7 @@ package final class LoopTimer {
     private var interval: UInt64?
     private var isActive = false
     /// The position in the queue, which only the queue changes; nil if the timer does not run.
-    var place: Int?
+    var index: Int?
 
     /// - Parameter handler: called on the loop; it should not capture the timer's owner strongly.
     package convenience init(on loop: isolated EventLoop, handler: @escaping () -> Void) {
@@ -89,9 +89,9 @@ package final class LoopTimer {
     }
 
     private func leave() {
-        guard let place else { return }
-        queue.remove(at: place)
-        self.place = nil
+        guard let index else { return }
+        queue.remove(at: index)
+        self.index = nil
     }
 
     private func activated() {
@@ -173,13 +173,13 @@ final class TimerQueue {
     }
 
     /// Removes a timer.
-    /// - Parameter place: from ``LoopTimer/place``, which the caller clears.
-    func remove(at place: Int) {
+    /// - Parameter index: from ``LoopTimer/index``, which the caller clears.
+    func remove(at index: Int) {
         let moved = entries.removeLast()
-        guard place < entries.count else { return }
-        put(moved, at: place)
-        moveDown(place)
-        moveUp(place)
+        guard index < entries.count else { return }
+        put(moved, at: index)
+        moveDown(index)
+        moveUp(index)
     }
 
     // MARK: - The kernel's timer
@@ -200,7 +200,7 @@ final class TimerQueue {
             // The timer is retained from here on, because its handler may release it.
             let timer = first.timer.takeUnretainedValue()
             remove(at: 0)
-            timer.place = nil
+            timer.index = nil
             timer.fired()
         }
         if let first = entries.first, first.deadline < setTo { set(first.deadline) }
@@ -208,33 +208,33 @@ final class TimerQueue {
 
     // MARK: - The heap
 
-    private func put(_ entry: Entry, at place: Int) {
-        entries[place] = entry
-        entry.timer._withUnsafeGuaranteedRef { $0.place = place }
+    private func put(_ entry: Entry, at index: Int) {
+        entries[index] = entry
+        entry.timer._withUnsafeGuaranteedRef { $0.index = index }
     }
 
     private func moveUp(_ start: Int) {
         let entry = entries[start]
-        var place = start
-        while place > 0, entry.isBefore(entries[(place - 1) / 2]) {
-            put(entries[(place - 1) / 2], at: place)
-            place = (place - 1) / 2
+        var index = start
+        while index > 0, entry.isBefore(entries[(index - 1) / 2]) {
+            put(entries[(index - 1) / 2], at: index)
+            index = (index - 1) / 2
         }
-        put(entry, at: place)
+        put(entry, at: index)
     }
 
     private func moveDown(_ start: Int) {
         let entry = entries[start]
-        var place = start
+        var index = start
         while true {
-            var child = 2 * place + 1
+            var child = 2 * index + 1
             guard child < entries.count else { break }
             if child + 1 < entries.count, entries[child + 1].isBefore(entries[child]) { child += 1 }
             guard entries[child].isBefore(entry) else { break }
-            put(entries[child], at: place)
-            place = child
+            put(entries[child], at: index)
+            index = child
         }
-        put(entry, at: place)
+        put(entry, at: index)
     }
 }
 

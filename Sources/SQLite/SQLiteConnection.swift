@@ -253,8 +253,8 @@ package struct SQLiteError: Error, Sendable, Equatable, CustomStringConvertible 
     package var reason: String {
         let extended = extendedCode == code.rawValue ? "" : " (extended \(extendedCode))"
         let statement = sql.map { $0.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
-        let place = statement.map { " - while executing `\($0)`" } ?? ""
-        return "SQLite error \(code.rawValue)\(extended): \(message)\(place)"
+        let context = statement.map { " - while executing `\($0)`" } ?? ""
+        return "SQLite error \(code.rawValue)\(extended): \(message)\(context)"
     }
 
     package var description: String { "\(path): \(reason)" }

@@ -136,36 +136,36 @@ package struct SQLiteRow: ~Copyable {
         columnCount = sqlite3_column_count(statement)
     }
 
-    package func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, place(column)) == SQLITE_NULL }
+    package func isNull(_ column: Int) -> Bool { sqlite3_column_type(statement, index(column)) == SQLITE_NULL }
 
     /// The integer in a column; 0 for NULL.
-    package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, place(column)) }
+    package func integer(_ column: Int) -> Int64 { sqlite3_column_int64(statement, index(column)) }
 
     /// The number in a column; 0 for NULL.
-    package func real(_ column: Int) -> Double { sqlite3_column_double(statement, place(column)) }
+    package func real(_ column: Int) -> Double { sqlite3_column_double(statement, index(column)) }
 
     /// The text in a column; nil for NULL. Bytes that are not UTF-8 are repaired.
     package func text(_ column: Int) -> String? {
-        let place = place(column)
+        let index = index(column)
         // SQLite owns the bytes until the next call for this column, before which they are copied; the order of the two
         // calls matters.
-        guard let bytes = sqlite3_column_text(statement, place) else { return nil }
-        let count = Int(sqlite3_column_bytes(statement, place))
+        guard let bytes = sqlite3_column_text(statement, index) else { return nil }
+        let count = Int(sqlite3_column_bytes(statement, index))
         return String(decoding: UnsafeBufferPointer(start: bytes, count: count), as: UTF8.self)
     }
 
     /// The bytes of a column; nil for NULL.
     package func blob(_ column: Int) -> [UInt8]? {
         if isNull(column) { return nil }
-        let place = place(column)
+        let index = index(column)
         // SQLite owns these bytes, too; the pointer is null if there are none.
-        let bytes = sqlite3_column_blob(statement, place)
-        let count = Int(sqlite3_column_bytes(statement, place))
+        let bytes = sqlite3_column_blob(statement, index)
+        let count = Int(sqlite3_column_bytes(statement, index))
         return Array(UnsafeRawBufferPointer(start: bytes, count: bytes == nil ? 0 : count))
     }
 
     /// Checks that the row has the column, since SQLite does not detect a column beyond the last.
-    private func place(_ column: Int) -> Int32 {
+    private func index(_ column: Int) -> Int32 {
         precondition(column >= 0 && column < Int(columnCount), "no such column")
         return Int32(truncatingIfNeeded: column)
     }

@@ -1,4 +1,4 @@
-// Builds the tree of the only document of a text from the events of libyaml's parser, each with its place.
+// Builds the tree of the only document of a text from the events of libyaml's parser, each with its position.
 
 import CLibyaml
 
@@ -222,7 +222,7 @@ struct EventParser: ~Copyable {
         }
     }
 
-    /// The place of a byte: libyaml reports no line for a character that it does not accept.
+    /// The position of a byte: libyaml reports no line for a character that it does not accept.
     private func mark(at offset: Int) -> Mark {
         var (line, column) = (1, 1)
         var last: Unicode.Scalar?

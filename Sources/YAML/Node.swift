@@ -1,7 +1,7 @@
 // A YAML document as a tree in which every node has its line and column, and the mistakes that keep a text from being
 // one.
 
-/// A place in a text: line and column count from 1, columns in Unicode scalars, and lines end as in YAML 1.1 (LF, CR,
+/// A position in a text: line and column count from 1, columns in Unicode scalars, and lines end as in YAML 1.1 (LF, CR,
 /// CRLF, U+0085, U+2028, U+2029). A byte order mark at the beginning is not counted.
 package struct Mark: Sendable, Hashable, CustomStringConvertible {
     package let line: Int
@@ -12,7 +12,7 @@ package struct Mark: Sendable, Hashable, CustomStringConvertible {
         self.column = column
     }
 
-    /// The place as `LINE:COLUMN`.
+    /// The position as `LINE:COLUMN`.
     package var description: String { "\(line):\(column)" }
 }
 
@@ -35,11 +35,11 @@ package struct Node: Sendable {
         case sequence([Node])
         /// The pairs in the order of the text. A key may occur twice, and `<<` is a key like any other.
         case mapping([(key: Node, value: Node)])
-        /// An alias of the node with the anchor, which keeps its own place and is shared rather than copied.
+        /// An alias of the node with the anchor, which keeps its own position and is shared rather than copied.
         indirect case alias(of: Node)
     }
 
-    /// The place where the node begins; one with an anchor or a tag begins there, an alias at its `*`.
+    /// The position where the node begins; one with an anchor or a tag begins there, an alias at its `*`.
     package let mark: Mark
     package let content: Content
 }
@@ -81,7 +81,7 @@ package struct YAMLError: Error, Sendable, Equatable, CustomStringConvertible {
         case memory
     }
 
-    /// The part that was being parsed, and the place where it began.
+    /// The part that was being parsed, and the position where it began.
     package struct Context: Sendable, Equatable {
         package let text: String
         package let mark: Mark
@@ -90,7 +90,7 @@ package struct YAMLError: Error, Sendable, Equatable, CustomStringConvertible {
     package let kind: Kind
     /// The mistake, in libyaml's words.
     package let problem: String
-    /// The place of the mistake. At the end of a text without a final line end, this can be the line after it.
+    /// The position of the mistake. At the end of a text without a final line end, this can be the line after it.
     package let mark: Mark
     package let context: Context?
 

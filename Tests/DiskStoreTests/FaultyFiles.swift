@@ -1,4 +1,4 @@
-// A file layer that fails as it is told: by call, by place, by errno, after so many calls.
+// A file layer that fails as it is told: by call, by path, by errno, after so many calls.
 
 import Glibc
 import Synchronization
@@ -14,7 +14,7 @@ struct Fault: Sendable, CustomTestStringConvertible {
     var call: Call
     var code: Int32
     /// A part of the path; for two names, of either of them.
-    var place: String
+    var path: String
     /// Calls that go well before the first that fails.
     var after = 0
     /// The call does so many bytes before the next one fails.
@@ -22,7 +22,7 @@ struct Fault: Sendable, CustomTestStringConvertible {
     /// Calls that fail, or do a part; then all goes well again.
     var times = Int.max
 
-    var testDescription: String { "\(call) in \(place): errno \(code)\(after > 0 ? " after \(after)" : "")" }
+    var testDescription: String { "\(call) in \(path): errno \(code)\(after > 0 ? " after \(after)" : "")" }
 }
 
 /// Sendable: what fails, and what has been opened, is under a mutex.
@@ -154,7 +154,7 @@ final class FaultyFiles: Sendable {
     /// Nil where the call goes well; a count of bytes where a part of it does; -1, and `errno`, where it fails.
     private func check(_ call: Fault.Call, _ path: String) -> Int? {
         let (verdict, code): (Int?, Int32) = state.withLock { state in
-            guard let fault = state.fault, fault.call == call, path.contains(fault.place) else { return (nil, 0) }
+            guard let fault = state.fault, fault.call == call, path.contains(fault.path) else { return (nil, 0) }
             state.seen += 1
             guard state.seen > fault.after, state.seen - fault.after <= fault.times else { return (nil, 0) }
             state.failures += 1

@@ -1,4 +1,4 @@
-// What looks for repeated code finds a run of lines that two places share, however it is set, and no shorter one.
+// What looks for repeated code finds a run of lines that two files share, however it is set, and no shorter one.
 
 import Foundation
 import TestSupport

@@ -93,31 +93,31 @@ struct FuzzTests {
         for round in 0..<Self.rounds {
             let input = mutator.next()
             let method: HTTPWire.Method = round % 5 == 0 ? .head : .get
-            let place = "seed \(seed) round \(round): \(text(input).debugDescription)"
+            let label = "seed \(seed) round \(round): \(text(input).debugDescription)"
             let whole = parseResponse(input, ends: [input.count], method: method, with: &lenient)
             let cuts = mutator.cuts(input.count)
             let inParts = parseResponse(input, ends: cuts + [input.count], method: method, with: &lenient)
             let isSame = inParts == whole && feedResponse(input, method: method, with: &lenient) == whole
-            #expect(isSame, "\(place) cuts \(cuts)")
+            #expect(isSame, "\(label) cuts \(cuts)")
             let byStrict = parseResponse(input, ends: [input.count], method: method, with: &strict)
-            if case .taken = byStrict { #expect(whole == byStrict, "\(place)") }
+            if case .taken = byStrict { #expect(whole == byStrict, "\(label)") }
             guard case .taken(let seen) = whole else { continue }
             takenCount += 1
-            if seen.head.isOddlyFramed { #expect(!seen.keepAlive, "\(place)") }
+            if seen.head.isOddlyFramed { #expect(!seen.keepAlive, "\(label)") }
             var head = seen.head
             head.isOddlyFramed = false
             head.version = .http11
             if head.status > 599 { head.status = 500 }
             var written: [UInt8] = []
             Serializer.write(head, into: &written)
-            #expect(WellFormed.fault(lines: written, fieldsFrom: 1) == nil, "\(place)")
+            #expect(WellFormed.fault(lines: written, fieldsFrom: 1) == nil, "\(label)")
             let again = parseResponse(written, ends: [written.count], method: method, with: &strict)
             guard case .taken(let clean) = again else {
-                Issue.record("not taken again: \(place)")
+                Issue.record("not taken again: \(label)")
                 continue
             }
             let isBodiless = seen.head.status > 599 || clean.framing == seen.framing
-            #expect(clean.head == head && isBodiless, "\(place)")
+            #expect(clean.head == head && isBodiless, "\(label)")
         }
         #expect((Self.rounds / 50..<Self.rounds * 9 / 10).contains(takenCount))
     }

@@ -49,16 +49,16 @@ struct Mutator {
     }
 
     private mutating func change(_ input: inout [UInt8]) {
-        let place = Int.random(in: 0...input.count, using: &random)
-        let end = min(input.count, place + Int.random(in: 1...12, using: &random))
+        let index = Int.random(in: 0...input.count, using: &random)
+        let end = min(input.count, index + Int.random(in: 1...12, using: &random))
         switch Int.random(in: 0..<7, using: &random) {
-        case 0 where place < input.count: input[place] = pick(Self.bytesOfInterest)
-        case 1 where place < input.count: input[place] = UInt8.random(in: 0...255, using: &random)
-        case 2: input.insert(pick(Self.bytesOfInterest), at: place)
-        case 3: input.removeSubrange(place..<end)
-        case 4: input.insert(contentsOf: Array(input[place..<end]), at: place)
-        case 5: input.insert(contentsOf: pick(Self.phrases), at: place)
-        default: input = Array(input[..<place]) + pick(corpus).suffix(Int.random(in: 0...80, using: &random))
+        case 0 where index < input.count: input[index] = pick(Self.bytesOfInterest)
+        case 1 where index < input.count: input[index] = UInt8.random(in: 0...255, using: &random)
+        case 2: input.insert(pick(Self.bytesOfInterest), at: index)
+        case 3: input.removeSubrange(index..<end)
+        case 4: input.insert(contentsOf: Array(input[index..<end]), at: index)
+        case 5: input.insert(contentsOf: pick(Self.phrases), at: index)
+        default: input = Array(input[..<index]) + pick(corpus).suffix(Int.random(in: 0...80, using: &random))
         }
     }
 

@@ -8,17 +8,17 @@ import Testing
 
 @Suite struct FileTests {
     /// Of the test, which outlives its connections.
-    private let place: Place
+    private let database: DatabaseFile
 
-    init() throws { place = try Place() }
+    init() throws { database = try DatabaseFile() }
 
     @Test func `it is opened as it is asked for`() throws {
-        let connection = try place.open()
+        let connection = try database.open()
         // SQLITE_OPEN_READWRITE with a log, and a commit without fsync.
         #expect(try connection.integer("PRAGMA synchronous") == 1)
         #expect(try connection.integer("SELECT journal_mode = 'wal' FROM pragma_journal_mode") == 1)
         #expect(try connection.integer("PRAGMA busy_timeout") == 0)
-        #expect(try place.open(busyMilliseconds: 70).integer("PRAGMA busy_timeout") == 70)
+        #expect(try database.open(busyMilliseconds: 70).integer("PRAGMA busy_timeout") == 70)
     }
 
     @Test func `a database in memory has no log`() throws {
@@ -29,11 +29,11 @@ import Testing
     }
 
     @Test func `a file that is none is refused, and let go of`() throws {
-        try place.folder.write("a.sqlite", [UInt8](repeating: 0x2f, count: 10_000))
-        let error = #expect(throws: SQLiteError.self) { _ = try place.open() }
+        try database.folder.write("a.sqlite", [UInt8](repeating: 0x2f, count: 10_000))
+        let error = #expect(throws: SQLiteError.self) { _ = try database.open() }
         #expect(error?.code == .notADatabase)
-        #expect(error?.path == place.path)
-        #expect(place.openFiles == [])
+        #expect(error?.path == database.path)
+        #expect(database.openFiles == [])
     }
 
     @Test func `where no file can be made it is refused`() throws {
@@ -46,18 +46,18 @@ import Testing
     }
 
     @Test func `a damaged page is told, and what the others hold is read`() throws {
-        let connection = try place.openWithTable()
+        let connection = try database.openWithTable()
         try connection.write { session throws(SQLiteError) in
             for number in Int64(1)...500 {
                 try session.execute("INSERT INTO t VALUES (?, zeroblob(400))", [.integer(number)])
             }
         }
         try connection.close()
-        let file = open(place.path, O_RDWR)
+        let file = open(database.path, O_RDWR)
         defer { close(file) }
         // The kind of the last page, which is a leaf of the table.
         #expect(pwrite(file, [0xEE], 1, lseek(file, 0, SEEK_END) - 4096) == 1)
-        let damaged = try place.open()
+        let damaged = try database.open()
         let error = #expect(throws: SQLiteError.self) {
             try damaged.read { session throws(SQLiteError) in try session.query("SELECT * FROM t") { _ in } }
         }
@@ -66,37 +66,37 @@ import Testing
     }
 
     @Test func `closing takes the log away and lets go of every file`() throws {
-        let connection = try place.openWithTable()
+        let connection = try database.openWithTable()
         try connection.execute("INSERT INTO t VALUES (?, ?)", [.integer(1), .text("x")])
         #expect(try connection.count() == 1)
-        #expect(place.exists("-wal") && place.exists("-shm") && place.openFiles.count >= 2)
+        #expect(database.exists("-wal") && database.exists("-shm") && database.openFiles.count >= 2)
         try connection.close()
-        #expect(!place.exists("-wal") && !place.exists("-shm") && place.openFiles == [])
+        #expect(!database.exists("-wal") && !database.exists("-shm") && database.openFiles == [])
         try connection.close()
         let error = #expect(throws: SQLiteError.self) { try connection.execute("INSERT INTO t VALUES (2, 2)") }
         #expect(error?.code == .misuse)
         #expect(error?.reason == "SQLite error 21: the database is closed")
-        #expect(try place.open().count() == 1)
+        #expect(try database.open().count() == 1)
     }
 
     @Test func `a connection that nobody holds is closed`() throws {
         do {
-            let connection = try place.openWithTable()
+            let connection = try database.openWithTable()
             #expect(try connection.count() == 0)
-            #expect(place.openFiles.count >= 2)
+            #expect(database.openFiles.count >= 2)
         }
-        #expect(place.openFiles == [] && !place.exists("-wal"))
+        #expect(database.openFiles == [] && !database.exists("-wal"))
     }
 
     @Test func `settings that fail let go of the file`() throws {
         let own = SQLiteError(.error, "own", path: "p")
         #expect(throws: own) {
-            _ = try SQLiteConnection(path: place.path) { session throws(SQLiteError) in
+            _ = try SQLiteConnection(path: database.path) { session throws(SQLiteError) in
                 try session.useWriteAheadLog()
                 throw own
             }
         }
-        #expect(place.openFiles == [])
+        #expect(database.openFiles == [])
     }
 
     @Test func `the code of an error is its primary one`() {

@@ -23,8 +23,8 @@ import Testing
     @Test func `an error has SQLite's text, the SQL without its values, and the path`() throws {
         let error = try #require(try thrown("SELECT no\n  FROM sqlite_master WHERE name = ?", [.text("secret")]))
         #expect(error.code == .error)
-        let place = "while executing `SELECT no FROM sqlite_master WHERE name = ?`"
-        #expect(error.reason == "SQLite error 1: no such column: no - \(place)")
+        let context = "while executing `SELECT no FROM sqlite_master WHERE name = ?`"
+        #expect(error.reason == "SQLite error 1: no such column: no - \(context)")
         #expect(error.description == ":memory:: \(error.reason)")
         #expect(try thrown("SELECT 1; SELEC 2")?.message.contains("syntax error") == true)
     }

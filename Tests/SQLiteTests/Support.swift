@@ -6,7 +6,7 @@ import TestSupport
 @testable import SQLite
 
 /// A folder with a database in it, as the index has one.
-struct Place {
+struct DatabaseFile {
     let folder: TemporaryFolder
     var path: String { folder.file("a.sqlite") }
 

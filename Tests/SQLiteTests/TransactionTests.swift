@@ -7,12 +7,12 @@ import Testing
 
 @Suite struct TransactionTests {
     /// Of the test, which outlives its connections.
-    private let place: Place
+    private let database: DatabaseFile
 
-    init() throws { place = try Place() }
+    init() throws { database = try DatabaseFile() }
 
     @Test func `what throws leaves nothing behind, and the connection usable`() throws {
-        let connection = try place.openWithTable()
+        let connection = try database.openWithTable()
         let own = SQLiteError(.corrupt, "own", path: "p")
         #expect(throws: own) {
             try connection.write { session throws(SQLiteError) in
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func `one that reads refuses to write`() throws {
-        let connection = try place.openWithTable()
+        let connection = try database.openWithTable()
         for sql in ["INSERT INTO t VALUES (1, 1)", "DELETE FROM t", "CREATE TABLE u (x)"] {
             // The same SQL where it may write, so that the statement is a kept one for the second time.
             for _ in 0..<2 {
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func `while one connection writes, another cannot, and reads what was there before`() throws {
-        let (first, second) = (try place.openWithTable(), try place.open())
+        let (first, second) = (try database.openWithTable(), try database.open())
         try first.write { session throws(SQLiteError) in
             // It is the only writer from its beginning, before it has written anything.
             let error = #expect(throws: SQLiteError.self) { try second.execute("INSERT INTO t VALUES (2, 2)") }
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func `one that reads sees one state, whatever others write meanwhile`() throws {
-        let (first, second) = (try place.openWithTable(), try place.open())
+        let (first, second) = (try database.openWithTable(), try database.open())
         try second.read { session throws(SQLiteError) in
             let before = try session.integer("SELECT count(*) FROM t")
             try first.execute("INSERT INTO t VALUES (1, 1)")
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test func `with a patience it waits for the other one`() throws {
-        let (first, second) = (try place.openWithTable(), try place.open(busyMilliseconds: 100))
+        let (first, second) = (try database.openWithTable(), try database.open(busyMilliseconds: 100))
         try first.write { _ in
             let start = seconds()
             let error = #expect(throws: SQLiteError.self) { try second.execute("INSERT INTO t VALUES (2, 2)") }
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test func `a full database loses the transaction alone`() throws {
-        let connection = try place.openWithTable()
+        let connection = try database.openWithTable()
         try connection.execute("INSERT INTO t VALUES (1, 1)")
         let limit = try #require(try connection.integer("PRAGMA page_count"))
         try connection.execute("PRAGMA max_page_count = \(limit)")
@@ -96,8 +96,8 @@ import Testing
             }
         }
         #expect(error?.code == .full)
-        let place = "while executing `INSERT INTO t VALUES (?, zeroblob(500))`"
-        #expect(error?.reason == "SQLite error 13: database or disk is full - \(place)")
+        let context = "while executing `INSERT INTO t VALUES (?, zeroblob(500))`"
+        #expect(error?.reason == "SQLite error 13: database or disk is full - \(context)")
         #expect(try connection.count() == 1)
         try connection.execute("PRAGMA max_page_count = 100000")
         try connection.execute("INSERT INTO t VALUES (2, zeroblob(9000))")
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test func `threads share a connection, one transaction at a time`() async throws {
-        let connection = try place.openWithTable()
+        let connection = try database.openWithTable()
         try connection.execute("INSERT INTO t VALUES (1, 0)")
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {

@@ -6,7 +6,7 @@ import Glibc
 /// queue of nine tenths, as many ghosts as the main queue has room for, two uses to move on, counters up to three.
 /// While the room fills, what the small queue has no room for goes to the main queue.
 package struct ReferenceOrder {
-    private enum Place { case small, main, ghost }
+    private enum Residence { case small, main, ghost }
     private struct Queue {
         var things: [Int] = []
         var first = 0
@@ -24,7 +24,7 @@ package struct ReferenceOrder {
     private var ghosts = Queue()
     private var ghostCount = 0
     private var ghostNumbers: [Int: Int] = [:]
-    private var places: [Int: Place] = [:]
+    private var residences: [Int: Residence] = [:]
     private var uses: [Int: Int] = [:]
     private var hasEvicted = false
 
@@ -34,23 +34,23 @@ package struct ReferenceOrder {
 
     /// Whether it was there.
     package mutating func ask(_ thing: Int) -> Bool {
-        let place = places[thing]
-        if place == .small || place == .main {
+        let residence = residences[thing]
+        if residence == .small || residence == .main {
             uses[thing, default: 0] += 1
             return true
         }
-        if place == .ghost {
+        if residence == .ghost {
             ghostNumbers[thing] = nil
             ghostCount -= 1
         }
         while small.count + main.count >= room { evict() }
         uses[thing] = 0
-        if place == .ghost || !hasEvicted && small.count >= smallRoom {
+        if residence == .ghost || !hasEvicted && small.count >= smallRoom {
             main.things.append(thing)
-            places[thing] = .main
+            residences[thing] = .main
         } else {
             small.things.append(thing)
-            places[thing] = .small
+            residences[thing] = .small
         }
         return false
     }
@@ -62,7 +62,7 @@ package struct ReferenceOrder {
                 let thing = main.popFirst()
                 let counted = min(uses[thing] ?? 0, 3)
                 if counted == 0 {
-                    places[thing] = nil
+                    residences[thing] = nil
                     uses[thing] = nil
                     return
                 }
@@ -74,7 +74,7 @@ package struct ReferenceOrder {
             let thing = small.popFirst()
             if uses[thing] ?? 0 >= 2 {
                 uses[thing] = 0
-                places[thing] = .main
+                residences[thing] = .main
                 main.things.append(thing)
             } else {
                 uses[thing] = nil
@@ -85,7 +85,7 @@ package struct ReferenceOrder {
     }
 
     private mutating func haunt(_ thing: Int) {
-        places[thing] = .ghost
+        residences[thing] = .ghost
         ghostNumbers[thing] = ghosts.things.count
         ghosts.things.append(thing)
         ghostCount += 1
@@ -94,7 +94,7 @@ package struct ReferenceOrder {
             let oldest = ghosts.popFirst()
             guard ghostNumbers[oldest] == number else { continue }
             ghostNumbers[oldest] = nil
-            places[oldest] = nil
+            residences[oldest] = nil
             ghostCount -= 1
         }
     }

@@ -149,7 +149,7 @@ private func write(_ transport: TLSTransport, _ parts: [[UInt8]]) -> IOResult {
             var (rest, received, turns) = (sent[...], [UInt8](), 0)
             while !rest.isEmpty, turns < 10_000 {
                 turns += 1
-                // The same bytes come again, cut in other places.
+                // The same bytes come again, cut in other positions.
                 var parts: [[UInt8]] = []
                 var left = rest
                 for _ in 0..<Int.random(in: 1...4, using: &random) where !left.isEmpty {

@@ -1,4 +1,4 @@
-// Texts that are YAML: every kind of node, with its place.
+// Texts that are YAML: every kind of node, with its position.
 
 import Testing
 import YAML

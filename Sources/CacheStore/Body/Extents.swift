@@ -130,8 +130,8 @@ package final class Extents: Sendable {
 
     private func insert(_ part: Part) {
         parts.withLock { parts in
-            let place = parts.firstIndex { $0.range.lowerBound > part.range.lowerBound } ?? parts.endIndex
-            parts.insert(part, at: place)
+            let index = parts.firstIndex { $0.range.lowerBound > part.range.lowerBound } ?? parts.endIndex
+            parts.insert(part, at: index)
         }
     }
 
@@ -346,8 +346,8 @@ package final class SparseFile: Sendable {
             let file = try open()
             for (position, chunk) in extra {
                 try chunk.withBytes { bytes throws(BodyError) in
-                    let place = FileLayout.bodyOffset + position
-                    try SpillFile.write(bytes, to: file.descriptor, at: place, file.calls)
+                    let offset = FileLayout.bodyOffset + position
+                    try SpillFile.write(bytes, to: file.descriptor, at: offset, file.calls)
                 }
             }
             return file

@@ -180,8 +180,8 @@ struct RuleSet: Sendable {
     mutating func markSwept(_ rule: PurgeRule, _ number: UInt64) {
         if let name = rule.name {
             markSwept(name, number)
-        } else if let place = patterns.firstIndex(where: { $0.mark.number == number && $0.rule == rule }) {
-            patterns[place].isSwept = true
+        } else if let index = patterns.firstIndex(where: { $0.mark.number == number && $0.rule == rule }) {
+            patterns[index].isSwept = true
         }
     }
 

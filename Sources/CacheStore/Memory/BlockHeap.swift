@@ -248,35 +248,35 @@ struct FreeSpans {
     private var filled: [UInt32] = Array(repeating: 0, count: powers)
 
     mutating func add(_ span: Span) {
-        let place = Self.place(span.size)
+        let list = Self.list(span.size)
         span.newer = nil
-        span.older = newest[place]
-        newest[place]?.newer = span
-        newest[place] = span
-        filled[place / Self.steps] |= 1 << UInt32(place % Self.steps)
+        span.older = newest[list]
+        newest[list]?.newer = span
+        newest[list] = span
+        filled[list / Self.steps] |= 1 << UInt32(list % Self.steps)
     }
 
     mutating func remove(_ span: Span) {
-        let place = Self.place(span.size)
+        let list = Self.list(span.size)
         span.older?.newer = span.newer
-        if let newer = span.newer { newer.older = span.older } else { newest[place] = span.older }
-        if newest[place] == nil { filled[place / Self.steps] &= ~(1 << UInt32(place % Self.steps)) }
+        if let newer = span.newer { newer.older = span.older } else { newest[list] = span.older }
+        if newest[list] == nil { filled[list / Self.steps] &= ~(1 << UInt32(list % Self.steps)) }
     }
 
     /// A span of at least this size, one of the smallest; it stays in its list until ``remove(_:)``.
     func find(_ size: Int) -> Span? {
-        let place = Self.place(size)
+        let list = Self.list(size)
         var best: Span?
-        var next = newest[place]
+        var next = newest[list]
         for _ in 0..<Self.looks {
             guard let span = next else { break }
             if span.size >= size, span.size < best?.size ?? .max { best = span }
             next = span.older
         }
         if let best { return best }
-        let power = place / Self.steps
+        let power = list / Self.steps
         // The higher steps of the same power; a shift by 32 gives no bits.
-        let above = filled[power] & (UInt32.max << UInt32(place % Self.steps + 1))
+        let above = filled[power] & (UInt32.max << UInt32(list % Self.steps + 1))
         if above != 0 { return newest[power * Self.steps + above.trailingZeroBitCount] }
         for power in power + 1..<max(power + 1, Self.powers) where filled[power] != 0 {
             return newest[power * Self.steps + filled[power].trailingZeroBitCount]
@@ -285,7 +285,7 @@ struct FreeSpans {
     }
 
     /// The lists whose spans all have at least this size.
-    static func lists(from size: Int) -> Range<Int> { place(size)..<powers * steps }
+    static func lists(from size: Int) -> Range<Int> { list(size)..<powers * steps }
 
     func forEach(in list: Int, _ body: (Span) -> Void) {
         var next = newest[list]
@@ -296,7 +296,7 @@ struct FreeSpans {
     }
 
     /// The list for a size from 32 bytes to 4 MiB.
-    private static func place(_ size: Int) -> Int {
+    private static func list(_ size: Int) -> Int {
         let power = Int.bitWidth - 1 - size.leadingZeroBitCount
         return (power - minimumPower) * steps + (size >> (power - minimumPower)) & (steps - 1)
     }

@@ -199,9 +199,9 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
     }
 
     @inlinable
-    mutating func link(_ slot: Int, _ place: EvictionNode.Queue) {
-        var queue = place == .small ? small : main
-        nodes[slot].queue = place
+    mutating func link(_ slot: Int, _ kind: EvictionNode.Queue) {
+        var queue = kind == .small ? small : main
+        nodes[slot].queue = kind
         nodes[slot].newer = EvictionNode.none
         nodes[slot].older = queue.newest
         if queue.newest == EvictionNode.none {
@@ -212,7 +212,7 @@ public struct EvictionOrder<Nodes: EvictionNodes>: Sendable {
         queue.newest = Int32(slot)
         queue.cost += Int(nodes[slot].cost)
         queue.count += 1
-        if place == .small { small = queue } else { main = queue }
+        if kind == .small { small = queue } else { main = queue }
     }
 
     @inlinable
@@ -273,7 +273,7 @@ public struct EvictionStanding: Sendable, Equatable {
 struct GhostTable: Sendable {
     /// A bucket of the size of a cache line.
     private struct Bucket {
-        /// The halves of hashes; zero is a free place.
+        /// The halves of hashes; zero is a free lane.
         var marks = SIMD8<UInt32>(repeating: 0)
         /// The numbers of the evictions.
         var numbers = SIMD8<UInt32>(repeating: 0)
@@ -309,17 +309,17 @@ struct GhostTable: Sendable {
     mutating func remove(_ hash: UInt64) -> Bool {
         guard buckets.count > 0 else { return false }
         let mark = Self.mark(hash)
-        let place = place(mark)
-        for lane in 0..<8 where buckets[place].marks[lane] == mark {
-            buckets[place].marks[lane] = 0
-            return number &- buckets[place].numbers[lane] < limit
+        let index = index(mark)
+        for lane in 0..<8 where buckets[index].marks[lane] == mark {
+            buckets[index].marks[lane] = 0
+            return number &- buckets[index].numbers[lane] < limit
         }
         return false
     }
 
     private mutating func put(_ mark: UInt32, _ number: UInt32) {
-        let place = place(mark)
-        var bucket = buckets[place]
+        let index = index(mark)
+        var bucket = buckets[index]
         var (chosen, most) = (0, UInt32(0))
         for lane in 0..<8 {
             // The same hash is kept once.
@@ -332,7 +332,7 @@ struct GhostTable: Sendable {
         }
         bucket.marks[chosen] = mark
         bucket.numbers[chosen] = number
-        buckets[place] = bucket
+        buckets[index] = bucket
     }
 
     private mutating func grow() {
@@ -345,10 +345,10 @@ struct GhostTable: Sendable {
         for lane in 0..<8 where old.marks[lane] != 0 { put(old.marks[lane], old.numbers[lane]) }
     }
 
-    private func place(_ mark: UInt32) -> Int {
+    private func index(_ mark: UInt32) -> Int {
         let low = Self.power(max(1, buckets.count - 1))
-        let place = Int(mark) & (2 * low - 1)
-        return place < buckets.count ? place : place & (low - 1)
+        let index = Int(mark) & (2 * low - 1)
+        return index < buckets.count ? index : index & (low - 1)
     }
 
     /// The greatest power of two that is at most `count`.

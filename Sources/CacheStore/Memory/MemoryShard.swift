@@ -136,8 +136,8 @@ struct MemoryShard: ~Copyable {
                 !known.varies && !held.varies || known.isSameVariant(as: held)
             }
             variants.removeAll { known in replaced.contains { $0 === known } }
-            let place = variants.firstIndex { $0.responseTime <= response.head.responseTime }
-            variants.insert(held, at: place ?? variants.count)
+            let index = variants.firstIndex { $0.responseTime <= response.head.responseTime }
+            variants.insert(held, at: index ?? variants.count)
             let dropped = variants.dropFirst(max(1, maxVariants))
             variants.removeLast(dropped.count)
             return replaced + dropped

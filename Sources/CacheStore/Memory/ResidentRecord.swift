@@ -30,7 +30,7 @@ struct ResidentRecord {
     let fields: UnsafeRawBufferPointer
     let responseTime: Int64
     /// The ranges of the first values of these fields in the prepared head; empty for an absent field.
-    let etag, lastModified, date: Place
+    let etag, lastModified, date: ValueRange
     /// Whether one of them is not in the prepared head.
     let isElsewhere: Bool
     /// Whether the body is a mapped document; the origin's own properties are then at the end.
@@ -42,7 +42,7 @@ struct ResidentRecord {
     private let hasVariantKey: Bool
     private let rest: PackedReader
 
-    struct Place {
+    struct ValueRange {
         var start = 0
         var count = 0
     }
@@ -58,9 +58,9 @@ struct ResidentRecord {
         isMapped = about & 2 != 0
         isExpected = about & 4 != 0
         hasVariantKey = about & 8 != 0
-        etag = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
-        lastModified = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
-        date = Place(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
+        etag = ValueRange(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
+        lastModified = ValueRange(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
+        date = ValueRange(start: Int(clamping: reader.unsigned()), count: Int(clamping: reader.unsigned()))
         rest = reader
     }
 
@@ -87,14 +87,14 @@ struct ResidentRecord {
         Serializer.write(head.fields, into: &lines)
         record.appendCounted(ResidentLines.steps(to: lines, from: readyHead))
         record.append(signed: head.responseTime)
-        let places = [KnownField.etag, .lastModified, .date].map { place(of: $0, head.fields, readyHead) }
+        let ranges = [KnownField.etag, .lastModified, .date].map { range(of: $0, head.fields, readyHead) }
         let variantKey = Caching.variantKey(head)
         let kept: UInt8 =
             (head.mapped == nil ? 0 : 2) | (head.expectation == nil ? 0 : 4) | (variantKey.isEmpty ? 0 : 8)
-        record.append((places.contains { $0 == nil } ? 1 : 0) | kept)
-        for place in places {
-            record.append(unsigned: UInt64(place?.start ?? 0))
-            record.append(unsigned: UInt64(place?.count ?? 0))
+        record.append((ranges.contains { $0 == nil } ? 1 : 0) | kept)
+        for range in ranges {
+            record.append(unsigned: UInt64(range?.start ?? 0))
+            record.append(unsigned: UInt64(range?.count ?? 0))
         }
         if !variantKey.isEmpty { record.appendCounted(variantKey) }
         record.append(signed: Int64(bitPattern: head.number &- number))
@@ -192,21 +192,21 @@ struct ResidentRecord {
 
     /// The position of a field's first value in a prepared head; empty if the field is absent, nil
     /// if its value differs there.
-    private static func place(of field: KnownField, _ fields: Fields, _ readyHead: [UInt8]) -> Place? {
+    private static func range(of field: KnownField, _ fields: Fields, _ readyHead: [UInt8]) -> ValueRange? {
         var wanted: [UInt8]?
         fields.forEachLine { _, value, known in
             if known == field { wanted = wanted ?? Array(value) }
         }
-        return readyHead.withUnsafeBytes { head -> Place? in
-            var found: Place?
+        return readyHead.withUnsafeBytes { head -> ValueRange? in
+            var found: ValueRange?
             let start = head.firstIndex(of: 0x0A).map { $0 + 1 } ?? head.count
             head.part(start..<head.count).forEachFieldLine { _, value, known in
-                guard known == field, found == nil, let base = head.baseAddress, let place = value.baseAddress else {
+                guard known == field, found == nil, let base = head.baseAddress, let first = value.baseAddress else {
                     return
                 }
-                found = Place(start: place - base, count: value.count)
+                found = ValueRange(start: first - base, count: value.count)
             }
-            guard let wanted, !wanted.isEmpty else { return wanted == nil ? Place() : nil }
+            guard let wanted, !wanted.isEmpty else { return wanted == nil ? ValueRange() : nil }
             guard let found, head.part(found.start..<found.start + found.count).elementsEqual(wanted) else {
                 return nil
             }
@@ -313,16 +313,16 @@ package struct ResidentLines: FieldLines {
     ) {
         if isWhole { return readyHead.forEachFieldLine(body) }
         var reader = PackedReader(steps)
-        var place = 0
+        var start = 0
         while !reader.isAtEnd {
             let step = reader.unsigned()
             let count = Int(step >> 2)
             switch Kind(rawValue: step & 3) {
             case .copy:
-                readyHead.part(place..<place + count).forEachFieldLine(body)
-                place += count
+                readyHead.part(start..<start + count).forEachFieldLine(body)
+                start += count
             case .own: reader.take(count).forEachFieldLine(body)
-            case .skip, nil: place += count
+            case .skip, nil: start += count
             }
         }
     }

@@ -13,7 +13,7 @@ package struct ResidentResponse: Sendable {
     /// The size from which bodies are not copied into the block, and may be in memory files of their own.
     static let inlineLimit = Chunk.memfdThreshold
     /// The bytes of an entry in the tables of its shard: a reference to the block, a node of the order, and up to three
-    /// places of the index.
+    /// slots of the index.
     static let tableCost = 48
 
     let holder: BlockHolder
@@ -177,7 +177,7 @@ package struct ResidentResponse: Sendable {
     /// The number of the head, as ``StoredHead/number``.
     var headNumber: UInt64 { record.headNumber(number) }
 
-    /// The bytes of everything that the response takes, with its places in the tables.
+    /// The bytes of everything that the response takes, with its entries in the tables.
     package var cost: Int { block.cost + Self.tableCost }
 
     /// The number of the latest rule that the response was checked against.
@@ -199,8 +199,8 @@ extension ResidentResponse {
     /// The validators for conditional requests, read in place; valid while the response is held.
     package var validators: BorrowedValidators {
         let (record, head) = (record, readyHead)
-        func value(_ place: ResidentRecord.Place) -> UnsafeRawBufferPointer? {
-            place.count == 0 ? nil : head.part(place.start..<place.start + place.count)
+        func value(_ range: ResidentRecord.ValueRange) -> UnsafeRawBufferPointer? {
+            range.count == 0 ? nil : head.part(range.start..<range.start + range.count)
         }
         if record.isElsewhere { return scannedValidators(record) }
         return BorrowedValidators(
@@ -383,7 +383,7 @@ struct ResidentBlock: @unchecked Sendable {
         nonmutating set { header.pointee.rulesSeen.store(newValue, ordering: .relaxed) }
     }
 
-    /// The bytes of everything that the response takes, without its places in the tables.
+    /// The bytes of everything that the response takes, without its entries in the tables.
     var cost: Int { BlockHeap.cost(byteCount) + (chunk == nil ? 0 : body.count + 64) }
 }
 

@@ -22,9 +22,9 @@ public struct Slab<Element> {
 
     // Always inlined: other modules would call the generic accessor, which asks for the type of the chunks each time.
     @inlinable
-    public subscript(place: Int) -> Element {
-        @inline(__always) get { chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
-        @inline(__always) _modify { yield &chunks[place >> Self.shift][place & (Self.chunkSize - 1)] }
+    public subscript(slot: Int) -> Element {
+        @inline(__always) get { chunks[slot >> Self.shift][slot & (Self.chunkSize - 1)] }
+        @inline(__always) _modify { yield &chunks[slot >> Self.shift][slot & (Self.chunkSize - 1)] }
     }
 
     @inlinable
@@ -57,40 +57,40 @@ extension Slab: Sendable where Element: Sendable {}
 /// the caller's `matches` decides. All that a hit uses can be inlined, because tables of other modules are made of it.
 public struct HashIndex: Sendable {
     @usableFromInline
-    struct Place: Sendable {
+    struct Entry: Sendable {
         /// The two halves of the hash, combined.
         @usableFromInline var hash: UInt32
-        /// The slot plus one; zero for a free place.
+        /// The slot plus one; zero for a free entry.
         @usableFromInline var slot: UInt32
 
         @inlinable
         init(hash: UInt32 = 0, slot: UInt32 = 0) { (self.hash, self.slot) = (hash, slot) }
     }
 
-    /// The most sixteenths of the places that are in use: a successful search then examines three places, mostly in one
+    /// The most sixteenths of the entries that are in use: a successful search then examines three entries, mostly in one
     /// cache line, and an unsuccessful one fifteen.
     private static let fullness = 13
 
-    @usableFromInline var places: [Place]
+    @usableFromInline var entries: [Entry]
     private(set) var count = 0
-    /// The bytes that the places take.
-    public var capacityBytes: Int { places.count * MemoryLayout<Place>.stride }
+    /// The bytes that the entries take.
+    public var capacityBytes: Int { entries.count * MemoryLayout<Entry>.stride }
 
     public init(minimumCapacity: Int = 16) {
         var capacity = 16
         while capacity * Self.fullness < minimumCapacity * 16 { capacity *= 2 }
-        places = Array(repeating: Place(), count: capacity)
+        entries = Array(repeating: Entry(), count: capacity)
     }
 
     /// The slot with this hash for which `matches` is true.
     @inlinable
     public func find(_ hash: UInt64, matches: (Int) -> Bool) -> Int? {
-        let mask = places.count - 1
+        let mask = entries.count - 1
         let hash = Self.folded(hash)
         var position = Int(hash) & mask
-        while places[position].slot != 0 {
-            if places[position].hash == hash {
-                let slot = Int(places[position].slot) - 1
+        while entries[position].slot != 0 {
+            if entries[position].hash == hash {
+                let slot = Int(entries[position].slot) - 1
                 if matches(slot) { return slot }
             }
             position = (position + 1) & mask
@@ -99,44 +99,44 @@ public struct HashIndex: Sendable {
     }
 
     public mutating func insert(_ hash: UInt64, slot: Int) {
-        if (count + 1) * 16 > places.count * Self.fullness { grow() }
-        put(Place(hash: Self.folded(hash), slot: UInt32(slot + 1)))
+        if (count + 1) * 16 > entries.count * Self.fullness { grow() }
+        put(Entry(hash: Self.folded(hash), slot: UInt32(slot + 1)))
         count += 1
     }
 
     public mutating func remove(_ hash: UInt64, slot: Int) {
-        let mask = places.count - 1
+        let mask = entries.count - 1
         let hash = Self.folded(hash)
         var hole = Int(hash) & mask
-        while places[hole].slot != UInt32(slot + 1) || places[hole].hash != hash {
-            if places[hole].slot == 0 { return }
+        while entries[hole].slot != UInt32(slot + 1) || entries[hole].hash != hash {
+            if entries[hole].slot == 0 { return }
             hole = (hole + 1) & mask
         }
         count -= 1
-        // The following places are moved up, so that no search stops too early.
+        // The following entries are moved up, so that no search stops too early.
         var next = (hole + 1) & mask
-        while places[next].slot != 0 {
-            let home = Int(places[next].hash) & mask
+        while entries[next].slot != 0 {
+            let home = Int(entries[next].hash) & mask
             if ((next - home) & mask) >= ((next - hole) & mask) {
-                places[hole] = places[next]
+                entries[hole] = entries[next]
                 hole = next
             }
             next = (next + 1) & mask
         }
-        places[hole].slot = 0
+        entries[hole].slot = 0
     }
 
-    private mutating func put(_ place: Place) {
-        let mask = places.count - 1
-        var position = Int(place.hash) & mask
-        while places[position].slot != 0 { position = (position + 1) & mask }
-        places[position] = place
+    private mutating func put(_ entry: Entry) {
+        let mask = entries.count - 1
+        var position = Int(entry.hash) & mask
+        while entries[position].slot != 0 { position = (position + 1) & mask }
+        entries[position] = entry
     }
 
     private mutating func grow() {
-        let old = places
-        places = Array(repeating: Place(), count: old.count * 2)
-        for place in old where place.slot != 0 { put(place) }
+        let old = entries
+        entries = Array(repeating: Entry(), count: old.count * 2)
+        for entry in old where entry.slot != 0 { put(entry) }
     }
 
     @inlinable

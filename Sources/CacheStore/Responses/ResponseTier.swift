@@ -5,7 +5,7 @@ package import EventLoop
 package import HTTPCaching
 import Synchronization
 
-/// A place for stored responses behind memory: the disk of this machine, or a server that several stores share.
+/// A tier of stored responses behind memory: the disk of this machine, or a server that several stores share.
 ///
 /// A store asks its tiers in order, behind memory. A tier that fails costs a miss, and one that is slow costs its time;
 /// neither costs a wrong answer. Whatever says "without waiting" is called on loops and under locks: it takes no longer

@@ -260,8 +260,8 @@ struct SeedFiles: Sendable {
         var found: Set<String> = []
         var pending: [(path: String, depth: Int)] = [("", 0)]
         while let (folder, depth) = pending.popLast() {
-            let place = folder.isEmpty ? root : "\(root)/\(folder)"
-            guard let stream = opendir(place) else { throw .folder(SystemError("open \(place)")) }
+            let directory = folder.isEmpty ? root : "\(root)/\(folder)"
+            guard let stream = opendir(directory) else { throw .folder(SystemError("open \(directory)")) }
             defer { closedir(stream) }
             while let entry = readdir(stream) {
                 let bytes = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }

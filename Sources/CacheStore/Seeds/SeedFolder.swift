@@ -172,8 +172,8 @@ package final class SeedFolder: Sendable, Equatable {
         _ file: SharedFile,
         _ expectation: SeedExpectation
     ) throws -> String? {
-        let place = "\(name) \(expectation.name)"
-        if let known = memory.withLock({ $0.verdicts[place] }), known.stamp == stamp, known.head == head {
+        let key = "\(name) \(expectation.name)"
+        if let known = memory.withLock({ $0.verdicts[key] }), known.stamp == stamp, known.head == head {
             return known.found
         }
         var offset: Int64 = 0
@@ -185,7 +185,7 @@ package final class SeedFolder: Sendable, Equatable {
         }
         memory.withLock { memory in
             if memory.verdicts.count >= Self.longestMemory { memory.verdicts = [:] }
-            memory.verdicts[place] = SeedVerdict(stamp: stamp, head: head, found: found)
+            memory.verdicts[key] = SeedVerdict(stamp: stamp, head: head, found: found)
         }
         return found
     }

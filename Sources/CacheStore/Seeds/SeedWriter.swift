@@ -51,10 +51,10 @@ package final class SeedWriter: Sendable {
         }
         let length = try BodyFile.write(response.body, to: temporary)
         _ = try BodyFile.write(.complete(head), to: temporaryHead)
-        let place = "\(files.root)/\(try name(url))"
+        let target = "\(files.root)/\(try name(url))"
         // The head is written first, because a body without one would answer every URL with that name.
-        try Self.move(temporaryHead, to: place + SeedNames.headSuffix)
-        try Self.move(temporary, to: place)
+        try Self.move(temporaryHead, to: target + SeedNames.headSuffix)
+        try Self.move(temporary, to: target)
         state.withLock { state in
             state.tally.written += 1
             state.tally.bytes += length
@@ -109,7 +109,7 @@ package final class SeedWriter: Sendable {
         return makeFolder(String(path[..<slash])) && (mkdir(path, 0o755) == 0 || errno == EEXIST)
     }
 
-    private static func move(_ temporary: String, to place: String) throws(SystemError) {
-        guard rename(temporary, place) == 0 else { throw SystemError("rename to \(place)") }
+    private static func move(_ temporary: String, to target: String) throws(SystemError) {
+        guard rename(temporary, target) == 0 else { throw SystemError("rename to \(target)") }
     }
 }

@@ -12,15 +12,15 @@ import Synchronization
 ///
 /// Sendable: the names that are being written are under a mutex.
 package final class BatchFiles: Sendable {
-    /// The place that names of files lead to.
-    fileprivate enum Place: Sendable {
+    /// Where names of files may lead.
+    fileprivate enum Scope: Sendable {
         /// Relative paths lead below `folder`; unfinished files have random names in `drafts`.
         case below(folder: String, drafts: String)
-        /// Absolute paths lead anywhere; an unfinished file is beside its final place.
+        /// Absolute paths lead anywhere; an unfinished file is beside its final path.
         case anywhere
     }
 
-    fileprivate let place: Place
+    fileprivate let scope: Scope
     /// Makes missing folders before files are made in them.
     fileprivate let prepare: @Sendable () throws -> Void
     private let pool: IOPool
@@ -43,19 +43,19 @@ package final class BatchFiles: Sendable {
         pool: IOPool,
         prepare: @escaping @Sendable () throws -> Void = {}
     ) {
-        place = .below(folder: folder, drafts: drafts)
+        scope = .below(folder: folder, drafts: drafts)
         self.prepare = prepare
         self.pool = pool
         isDecoded = { _ in false }
     }
 
-    /// Makes the files of absolute paths; an unfinished file is beside its final place under a name that begins with a
+    /// Makes the files of absolute paths; an unfinished file is beside its final path under a name that begins with a
     /// dot.
     /// - Parameters:
     ///   - pool: the threads of blocking calls.
     ///   - isDecoded: whether the content codings of an item's body are removed before it is written.
     package init(anywhereWith pool: IOPool, isDecoded: @escaping @Sendable (BatchItem) -> Bool) {
-        place = .anywhere
+        scope = .anywhere
         prepare = {}
         self.pool = pool
         self.isDecoded = isDecoded
@@ -63,7 +63,7 @@ package final class BatchFiles: Sendable {
 
     /// The reason why a name is not valid for a file; nil if it is valid.
     func refusal(of name: String) -> String? {
-        switch place {
+        switch scope {
         case .below: Self.refusal(below: name)
         case .anywhere:
             name.hasPrefix("/") && !name.hasSuffix("/") && !name.utf8.contains(0)
@@ -116,7 +116,7 @@ package final class BatchFiles: Sendable {
 struct BatchFile: Sendable {
     private let files: BatchFiles
     private let name: String
-    private let place: String
+    private let target: String
     private let temporary: String
     private let descriptor: Int32
     private let decoding: FileDecoding?
@@ -130,17 +130,17 @@ struct BatchFile: Sendable {
         let (parent, drafts): (String, String)
         // The umask decides about the files of a program; the files of a daemon are not writable for others.
         let modes: (folder: mode_t, file: mode_t)
-        switch files.place {
+        switch files.scope {
         case .below(let folder, let others):
-            (place, drafts, modes) = ("\(folder)/\(name)", others, (0o755, 0o644))
-            parent = Self.parent(place)
+            (target, drafts, modes) = ("\(folder)/\(name)", others, (0o755, 0o644))
+            parent = Self.parent(target)
             var path = folder
             for part in [""] + name.split(separator: "/").dropLast().map({ "/\($0)" }) {
                 path += part
                 if mkdir(path, modes.folder) != 0, errno != EEXIST { throw SystemError("mkdir \(path)") }
             }
         case .anywhere:
-            (place, modes) = (name, (0o777, 0o666))
+            (target, modes) = (name, (0o777, 0o666))
             parent = Self.parent(name)
             drafts = parent
             try Folders.make(parent, mode: modes.folder)
@@ -186,15 +186,15 @@ struct BatchFile: Sendable {
         }
     }
 
-    /// Moves the file to its place as soon as all of it has reached the disk.
-    /// - Parameter isStored: whether the store has the bytes, too. If not, a file that cannot be moved to its place
+    /// Moves the file to its path as soon as all of it has reached the disk.
+    /// - Parameter isStored: whether the store has the bytes, too. If not, a file that cannot be moved to its path
     ///   stays where
     ///   it was written, and the refusal names it.
     func finish(isStored: Bool) async throws(BatchRefusal) {
         defer { files.end(name) }
-        let (descriptor, temporary, place, decoding) = (descriptor, temporary, place, decoding)
+        let (descriptor, temporary, target, decoding) = (descriptor, temporary, target, decoding)
         var keeps = false
-        if case .anywhere = files.place { keeps = !isStored }
+        if case .anywhere = files.scope { keeps = !isStored }
         let mayStay = keeps
         try await files.blocking(name) {
             var isLost = true
@@ -207,16 +207,19 @@ struct BatchFile: Sendable {
             let code = errno
             close(descriptor)
             guard isSynced else { throw SystemError("sync \(temporary)", code: code) }
-            guard rename(temporary, place) == 0 else {
-                let error = SystemError("rename to \(place)")
+            guard rename(temporary, target) == 0 else {
+                let error = SystemError("rename to \(target)")
                 guard mayStay else { throw error }
                 isLost = false
-                throw SystemError("the bytes are in \(temporary), and could not be moved to \(place)", code: error.code)
+                throw SystemError(
+                    "the bytes are in \(temporary), and could not be moved to \(target)",
+                    code: error.code
+                )
             }
         }
     }
 
-    /// Removes the unfinished file; a file at its final place stays as it is.
+    /// Removes the unfinished file; a file at its final path stays as it is.
     func abandon() async {
         defer { files.end(name) }
         let (descriptor, temporary) = (descriptor, temporary)

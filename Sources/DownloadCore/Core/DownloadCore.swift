@@ -1,4 +1,4 @@
-// Answers for a resource by key: found in memory or on disk, checked with the origin, or fetched. This is the one place
+// Answers for a resource by key: found in memory or on disk, checked with the origin, or fetched. This is the one type
 // that puts these steps in order.
 
 package import CacheStore

@@ -293,7 +293,7 @@ final class OtherVariants: Sendable {
             failed: failure?.check
         )
         guard let other else { return nil }
-        let response = variants[other.place].usable(under: ask.policy)
+        let response = variants[other.index].usable(under: ask.policy)
         var status = failure?.status ?? CacheStatus(cacheName: answers.cacheName)
         // A request that was not forwarded is a hit (RFC 9211 section 2.1).
         (status.hit, status.stored, status.detail) = (status.forward == nil, false, Self.detail)

@@ -9,7 +9,7 @@ package import HTTPWire
 /// The explanation of one request by what is known about its key.
 package struct StoredExplanation: Sendable {
     /// One stored response, in the order of ``Explanation/variants``.
-    package struct Place: Sendable, Equatable {
+    package struct Location: Sendable, Equatable {
         /// The tiers that have the response, the fastest first.
         package var tiers: [StoreTier]
         /// Whether a rule has invalidated the response: it will never be used, and is removed when it is found.
@@ -50,7 +50,7 @@ package struct StoredExplanation: Sendable {
     package var key: CacheKey
     /// The explanation by the rules; its variants are all that is stored, with the invalidated ones last.
     package var rules: Explanation
-    package var places: [Place]
+    package var locations: [Location]
     /// The reply from the store; nil if the answer would come from the origin, or there is none.
     package var reply: Reply?
     /// The effect of stored parts, or of the request's own range, on the decision; nil if they have none.
@@ -123,8 +123,8 @@ extension Lookup {
                 now: now
             ) : nil
         if let other {
-            (rules.chosen, rules.decision) = (other.place, other.decision)
-            rules.variants[other.place].isChosen = true
+            (rules.chosen, rules.decision) = (other.index, other.decision)
+            rules.variants[other.index].isChosen = true
         }
         let partials = context.partials.peek(ask.key).filter { context.invalidations.isUnchanged($0.token) }
         let isChosenGood = rules.chosen.map { rules.variants[$0].ifError.isAllowed } ?? false
@@ -150,9 +150,9 @@ extension Lookup {
         var explanation = StoredExplanation(
             key: ask.key,
             rules: rules,
-            places: usable.map { StoredExplanation.Place(tiers: $0.tiers, isInvalidated: false) }
-                + partials.map { StoredExplanation.Place($0) }
-                + invalid.map { StoredExplanation.Place(tiers: $0.tiers, isInvalidated: true) },
+            locations: usable.map { StoredExplanation.Location(tiers: $0.tiers, isInvalidated: false) }
+                + partials.map { StoredExplanation.Location($0) }
+                + invalid.map { StoredExplanation.Location(tiers: $0.tiers, isInvalidated: true) },
             reply: reply,
             part: part,
             fills: context.inFlight.count(of: ask.key),
@@ -160,7 +160,7 @@ extension Lookup {
             capabilities: context.notes.capabilities[ask.key, now]
         )
         explanation.isOtherVariant = other != nil
-        explanation.otherVariantOnFailure = isOpen ? onFailure?.place : nil
+        explanation.otherVariantOnFailure = isOpen ? onFailure?.index : nil
         explanation.unstored = unstored(ask)
         explanation.checkPause = context.notes.failedChecks.pause(ask.key, now: now)
         explanation.placeholder = ask.phases?.placeholder.map { file in
@@ -229,7 +229,7 @@ extension Lookup {
     }
 }
 
-extension StoredExplanation.Place {
+extension StoredExplanation.Location {
     fileprivate init(_ partial: IncompleteResponse) {
         self.init(tiers: [partial.extents.usesFile ? .disk : .memory], isInvalidated: false)
         parts = StoredExplanation.Parts(stored: partial.extents.stored, length: partial.extents.length)

@@ -54,7 +54,7 @@ package class FetchEntry: @unchecked Sendable {  // protected as the comment abo
 /// The fetches under way. Sendable: sharded, each shard under its own mutex.
 final class FetchTable: Sendable {
     /// The slot of an entry; it is valid as long as no other entry has got the slot.
-    fileprivate struct Place: Sendable {
+    fileprivate struct Address: Sendable {
         var shard = 0
         var slot = 0
     }
@@ -90,15 +90,15 @@ final class FetchTable: Sendable {
     private let shards = (0..<16).map { _ in Shard() }
     private let last = Atomic<Int>(0)
 
-    fileprivate func add(_ entry: FetchEntry) -> Place {
+    fileprivate func add(_ entry: FetchEntry) -> Address {
         let shard = last.wrappingAdd(1, ordering: .relaxed).newValue & 15
-        return Place(shard: shard, slot: shards[shard].slots.withLock { $0.add(entry) })
+        return Address(shard: shard, slot: shards[shard].slots.withLock { $0.add(entry) })
     }
 
     /// Removes an entry.
     /// - Returns: false if it is not in its place any more.
-    @discardableResult fileprivate func remove(_ entry: FetchEntry, at place: Place) -> Bool {
-        shards[place.shard].slots.withLock { $0.remove(entry, at: place.slot) }
+    @discardableResult fileprivate func remove(_ entry: FetchEntry, at address: Address) -> Bool {
+        shards[address.shard].slots.withLock { $0.remove(entry, at: address.slot) }
     }
 
     /// Ends the selected fetches. Any thread.
@@ -138,14 +138,14 @@ final class FetchTable: Sendable {
     /// Removes the selected fetches from the table, and returns them.
     private func take(_ isMeant: (CacheKey) -> Bool) -> [FetchEntry] {
         // `isMeant` is the caller's code, so it runs outside the mutex.
-        all().filter { isMeant($0.entry.key) && remove($0.entry, at: $0.place) }.map(\.entry)
+        all().filter { isMeant($0.entry.key) && remove($0.entry, at: $0.address) }.map(\.entry)
     }
 
-    private func all() -> [(place: Place, entry: FetchEntry)] {
+    private func all() -> [(address: Address, entry: FetchEntry)] {
         shards.enumerated().flatMap { number, shard in
             shard.slots.withLock { slots in
                 slots.entries.enumerated().compactMap { slot, entry in
-                    entry.map { (place: Place(shard: number, slot: slot), entry: $0) }
+                    entry.map { (address: Address(shard: number, slot: slot), entry: $0) }
                 }
             }
         }
@@ -162,14 +162,14 @@ package protocol ListedFetch: AnyObject {
 package struct FetchListing: ~Copyable {
     private let table: FetchTable
     private let entry: FetchEntry
-    private let place: FetchTable.Place
+    private let address: FetchTable.Address
 
     /// Registers a fetch.
     /// - Parameter fetch: not retained; it outlives the listing.
     init(in table: FetchTable, _ entry: FetchEntry, _ fetch: any ListedFetch) {
         self.table = table
         self.entry = entry
-        place = table.add(entry)
+        address = table.add(entry)
         assert(entry.loop.isCurrent)
         // Set after the registration, because it is read on this loop alone.
         entry.fetch = fetch
@@ -177,7 +177,7 @@ package struct FetchListing: ~Copyable {
 
     deinit {
         entry.fetch = nil
-        table.remove(entry, at: place)
+        table.remove(entry, at: address)
     }
 }
 

@@ -8,7 +8,7 @@ import HTTPCaching
 import HTTPWire
 import Policies
 
-/// An arriving part of a representation. Loop-bound. The bytes that arrived are stored at their place, even if the part
+/// An arriving part of a representation. Loop-bound. The bytes that arrived are stored at their offset, even if the part
 /// is cut short.
 final class IncomingRange {
     /// The length from which a part is written to the file of its representation, if there is one; a shorter part stays

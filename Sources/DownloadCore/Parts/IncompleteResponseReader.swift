@@ -114,11 +114,11 @@ struct IncompleteResponseReader {
         for case .present(let body, _) in partial.extents.segments(range) where body.end == .open { isArriving = true }
         var parts: [BodySequence.Part] = []
         if let arriving, arriving.range.overlaps(range), !arriving.reader.isNarrowed {
-            let (place, own) = (range.clamped(to: arriving.range), arriving.range.lowerBound)
-            arriving.reader.narrow(to: place.lowerBound - own..<place.upperBound - own)
-            parts = fetcher.found(range.lowerBound..<place.lowerBound, on: loop)
+            let (overlap, own) = (range.clamped(to: arriving.range), arriving.range.lowerBound)
+            arriving.reader.narrow(to: overlap.lowerBound - own..<overlap.upperBound - own)
+            parts = fetcher.found(range.lowerBound..<overlap.lowerBound, on: loop)
             parts.append(.reader(arriving.reader))
-            parts += fetcher.found(place.upperBound..<range.upperBound, on: loop)
+            parts += fetcher.found(overlap.upperBound..<range.upperBound, on: loop)
         } else {
             parts = fetcher.found(range, on: loop)
         }

@@ -168,7 +168,7 @@ extension StoredHead {
 /// mutex, says whether it may be joined.
 final class SharedFetchTable: Sendable {
     /// The result of joining a fetch.
-    enum Place {
+    enum Admission {
         /// The fetch is new, and the caller runs it.
         case leader(SharedFetch)
         /// The fetch is under way; the caller calls ``SharedFetchTable/leave(_:isReading:)`` when it has waited.
@@ -199,7 +199,7 @@ final class SharedFetchTable: Sendable {
 
     /// Finds a fetch whose answer may serve this request, or begins one.
     /// - Parameter known: a stored response of the same key, if there is one.
-    func join(_ ask: CacheRequest, known: StoredHead?) -> Place {
+    func join(_ ask: CacheRequest, known: StoredHead?) -> Admission {
         shard(ask.key).fetches.withLock { fetches in
             for fetch in fetches[ask.key] ?? [] where fetch.maySelect(ask.request, known: known) {
                 let actions = fetch.handle(.joined(limit: ask.collapse.waiters))

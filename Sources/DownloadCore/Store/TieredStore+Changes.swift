@@ -95,8 +95,8 @@ extension TieredStore {
         _ spill: SpillFile?
     ) async -> (failure: TierError?, isOvertaken: Bool) {
         var (isStored, first, isOvertaken) = (false, TierError?.none, false)
-        for place in tiers.indices {
-            let tier = tiers[place]
+        for index in tiers.indices {
+            let tier = tiers[index]
             let commit = TierCommit(
                 ask.key,
                 head,
@@ -105,14 +105,14 @@ extension TieredStore {
                 invalidations: invalidations,
                 token: token,
                 maxVariants: ask.policy.maxVariants,
-                moment: moment(before: token.number, in: place)
+                moment: moment(before: token.number, in: index)
             )
             do throws(TierError) {
                 try await tier.commit(commit)
                 isStored = true
             } catch {
                 // The response has been answered all the same; the stored one that it replaces is outdated.
-                tier.remove(reference(ask.key, head, token.number, in: place))
+                tier.remove(reference(ask.key, head, token.number, in: index))
                 first = first ?? error
                 if tier.isShared, [.outdated, .invalidated].contains(error) { isOvertaken = true }
             }
@@ -131,12 +131,12 @@ extension TieredStore {
     private func removeReplaced(by head: StoredHead, _ ask: CacheRequest, _ number: UInt64) async {
         guard head.varyNames.isEmpty else { return }
         let miss = TierQuestion(ask.key, besides: [head], policy: ask.policy, isUse: false, wantsBody: false)
-        for place in tiers.indices where tiers[place].mayHold(ask.key) {
-            guard let answer = try? await tiers[place].find(miss) else { continue }
+        for index in tiers.indices where tiers[index].mayHold(ask.key) {
+            guard let answer = try? await tiers[index].find(miss) else { continue }
             for other in answer.findings where isReplaced(other.head, by: head, ask) {
                 // A shared tier knows the order of responses itself, by their moments.
-                guard tiers[place].isShared || other.number < number else { continue }
-                tiers[place].remove(reference(ask.key, other.head, number, in: place))
+                guard tiers[index].isShared || other.number < number else { continue }
+                tiers[index].remove(reference(ask.key, other.head, number, in: index))
             }
         }
     }
@@ -242,7 +242,7 @@ extension TieredStore {
         _ ask: CacheRequest,
         _ token: InvalidationToken
     ) async {
-        for place in tiers.indices where isStored(response, in: tiers[place]) {
+        for index in tiers.indices where isStored(response, in: tiers[index]) {
             let commit = TierCommit(
                 ask.key,
                 head,
@@ -250,14 +250,14 @@ extension TieredStore {
                 invalidations: invalidations,
                 token: token,
                 maxVariants: ask.policy.maxVariants,
-                moment: moment(before: token.number, in: place)
+                moment: moment(before: token.number, in: index)
             )
             do throws(TierError) {
-                try await tiers[place].freshen(
-                    reference(response.key, response.head, response.number, in: place),
+                try await tiers[index].freshen(
+                    reference(response.key, response.head, response.number, in: index),
                     commit
                 )
-            } catch  where tiers[place].isShared && [.outdated, .invalidated].contains(error) {
+            } catch  where tiers[index].isShared && [.outdated, .invalidated].contains(error) {
                 memory.remove(ask.key) { $0.number == response.number && $0.head.isSameVariant(as: head) }
                 removeBehind(ask.key, head, response.number)
             } catch {}
@@ -318,7 +318,7 @@ extension TieredStore {
 
     /// Removes a variant from the tiers behind memory, if its number is at most this one.
     func removeBehind(_ key: CacheKey, _ head: StoredHead, _ number: UInt64) {
-        for place in tiers.indices { tiers[place].remove(reference(key, head, number, in: place)) }
+        for index in tiers.indices { tiers[index].remove(reference(key, head, number, in: index)) }
     }
 
     /// Removes every variant of a key. The caller has invalidated the key before.
@@ -329,13 +329,13 @@ extension TieredStore {
 
     // MARK: - The order of shared tiers
 
-    func reference(_ key: CacheKey, _ head: StoredHead, _ number: UInt64, in place: Int) -> TierReference {
-        TierReference(key, head, number: number, moment: moment(before: number, in: place))
+    func reference(_ key: CacheKey, _ head: StoredHead, _ number: UInt64, in index: Int) -> TierReference {
+        TierReference(key, head, number: number, moment: moment(before: number, in: index))
     }
 
     /// The last known moment of a tier before the fetch with this number began.
-    func moment(before number: UInt64, in place: Int) -> UInt64 {
-        tiers[place].isShared ? moments[place].last(before: number) : 0
+    func moment(before number: UInt64, in index: Int) -> UInt64 {
+        tiers[index].isShared ? moments[index].last(before: number) : 0
     }
 
     /// Applies an invalidation by another store: the responses leave memory, and those that are arriving are not

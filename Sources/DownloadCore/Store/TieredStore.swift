@@ -120,10 +120,10 @@ package final class TieredStore: Sendable {
         guard asksBehind(search) else { return }
         for number in tiers.indices {
             await look(number, search)
-            while let place = choose(search) {
-                guard let response = await open(place, number, search) else {
+            while let index = choose(search) {
+                guard let response = await open(index, number, search) else {
                     // The finding's file is damaged or missing, so that the other candidates are tried.
-                    search.behind.remove(at: place)
+                    search.behind.remove(at: index)
                     continue
                 }
                 return take(response, of: number, search)
@@ -136,8 +136,8 @@ package final class TieredStore: Sendable {
         note(await findings(number, search.question), search)
     }
 
-    @inline(never) private func open(_ place: Int, _ number: Int, _ search: Search) async -> StoredResponse? {
-        await open(search.behind[place], number, search.question)
+    @inline(never) private func open(_ index: Int, _ number: Int, _ search: Search) async -> StoredResponse? {
+        await open(search.behind[index], number, search.question)
     }
 
     @inline(never) private func asksBehind(_ search: Search) -> Bool { search.ask.policy.disk }

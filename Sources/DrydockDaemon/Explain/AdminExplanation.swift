@@ -310,7 +310,7 @@ extension AdminExplanation.Cache {
             url: found.key.description,
             keyLines: found.key.extras?.split(separator: "\n").map(String.init) ?? [],
             revalidate: stored.revalidate.rawValue,
-            variants: zip(found.rules.variants, found.places).map { AdminExplanation.Variant($0, $1) },
+            variants: zip(found.rules.variants, found.locations).map { AdminExplanation.Variant($0, $1) },
             outcome: outcome,
             decision: AdminExplanation.Ruling(found, outcome),
             reply: found.reply.map { reply in
@@ -416,7 +416,7 @@ extension AdminExplanation.Age {
 }
 
 extension AdminExplanation.Variant {
-    fileprivate init(_ variant: Explanation.Variant, _ found: StoredExplanation.Place) {
+    fileprivate init(_ variant: Explanation.Variant, _ found: StoredExplanation.Location) {
         let source = variant.lifetime.source
         self.init(
             status: variant.status,

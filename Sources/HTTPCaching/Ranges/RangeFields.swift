@@ -60,16 +60,16 @@ package struct ByteRanges: Sendable, Equatable {
         var result: [Range<Int64>] = []
         for spec in specs {
             guard var range = spec.resolved(length: length) else { continue }
-            var place = result.endIndex
+            var index = result.endIndex
             // The new range may close the gap between two others.
             while let other = result.firstIndex(where: {
                 $0.lowerBound <= range.upperBound && range.lowerBound <= $0.upperBound
             }) {
                 let joined = result.remove(at: other)
                 range = min(range.lowerBound, joined.lowerBound)..<max(range.upperBound, joined.upperBound)
-                place = min(place, other)
+                index = min(index, other)
             }
-            result.insert(range, at: min(place, result.endIndex))
+            result.insert(range, at: min(index, result.endIndex))
         }
         return result
     }

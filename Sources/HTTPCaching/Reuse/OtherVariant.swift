@@ -6,7 +6,7 @@ package import HTTPWire
 /// A stored variant for a request that does not select it.
 package struct OtherVariant: Sendable, Equatable {
     /// The index of the variant in the list that the caller gave.
-    package let place: Int
+    package let index: Int
     /// Whether its content coding has to be removed, since the request does not accept it.
     package let isDecoded: Bool
     /// The decision as if the request had selected the variant.
@@ -35,7 +35,7 @@ extension Caching {
         let wish = Negotiation(request.fields)
         let mayDecode = !CacheControl(request: request.fields).noTransform
         var best: (weight: Int, other: OtherVariant)?
-        for (place, variant) in variants.enumerated() {
+        for (index, variant) in variants.enumerated() {
             let names = variant.varyNames
             guard !names.isEmpty, !names.contains("*"),
                 let coding = wish.coding(of: variant.fields, mayDecode: mayDecode),
@@ -50,13 +50,13 @@ extension Caching {
             }
             let decision = lookup(request: twin, stored: variant, policy: policy, now: now, isOffline: failed == nil)
             guard mayAnswer(variant, decision, twin, policy: policy, failed: failed) else { continue }
-            let other = OtherVariant(place: place, isDecoded: coding == .takenOff, decision: decision)
+            let other = OtherVariant(index: index, isDecoded: coding == .takenOff, decision: decision)
             if let known = best {
                 let isBetter =
                     weight != known.weight
                     ? weight > known.weight
                     : other.isDecoded != known.other.isDecoded
-                        ? !other.isDecoded : isMoreRecent(variant, than: variants[known.other.place])
+                        ? !other.isDecoded : isMoreRecent(variant, than: variants[known.other.index])
                 guard isBetter else { continue }
             }
             best = (weight, other)

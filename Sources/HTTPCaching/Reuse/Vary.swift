@@ -337,9 +337,9 @@ enum Preferences {
     private static let known = ["*", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "zstd"]
 
     private static func mentions(_ member: ArraySlice<UInt8>, _ coding: String) -> Bool {
-        member.indices.contains { place in
-            member.endIndex - place >= coding.utf8.count
-                && zip(member[place...], coding.utf8).allSatisfy { ASCII.lower($0) == $1 }
+        member.indices.contains { start in
+            member.endIndex - start >= coding.utf8.count
+                && zip(member[start...], coding.utf8).allSatisfy { ASCII.lower($0) == $1 }
         }
     }
 

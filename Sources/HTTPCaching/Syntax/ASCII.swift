@@ -139,23 +139,23 @@ package enum StarPattern {
     /// Whether the pattern matches: `*` stands for any bytes or none, every other byte for itself. The time grows with
     /// the product of the lengths at worst.
     package static func matches(_ pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool {
-        var (place, position) = (pattern.startIndex, text.startIndex)
-        // The place of the last star, and the position in the text at which the bytes after its match begin.
-        var star: (place: Int, position: Int)?
+        var (cursor, position) = (pattern.startIndex, text.startIndex)
+        // The cursor of the last star, and the position in the text at which the bytes after its match begin.
+        var star: (cursor: Int, position: Int)?
         while position < text.endIndex {
-            if place < pattern.endIndex, pattern[place] == UInt8(ascii: "*") {
-                star = (place, position)
-                place += 1
-            } else if place < pattern.endIndex, pattern[place] == text[position] {
-                place += 1
+            if cursor < pattern.endIndex, pattern[cursor] == UInt8(ascii: "*") {
+                star = (cursor, position)
+                cursor += 1
+            } else if cursor < pattern.endIndex, pattern[cursor] == text[position] {
+                cursor += 1
                 position += 1
             } else if let last = star {
-                star = (last.place, last.position + 1)
-                (place, position) = (last.place + 1, last.position + 1)
+                star = (last.cursor, last.position + 1)
+                (cursor, position) = (last.cursor + 1, last.position + 1)
             } else {
                 return false
             }
         }
-        return pattern[place...].allSatisfy { $0 == UInt8(ascii: "*") }
+        return pattern[cursor...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
 }

@@ -220,14 +220,14 @@ public struct ChunkedDecoder: Sendable {
             taken &+= position &- start
             return step
         } catch {
-            let place = error.offset &+ taken &+ position &- start
-            let placed = WireError(status: error.status, reason: error.reason, offset: place)
+            let offset = error.offset &+ taken &+ position &- start
+            let placed = WireError(status: error.status, reason: error.reason, offset: offset)
             failure = placed
             throw placed
         }
     }
 
-    /// Errors thrown here have offset 0, to which `next` adds the place of `position`.
+    /// Errors thrown here have offset 0, to which `next` adds the offset of `position`.
     private mutating func advance(
         _ bytes: RawSpan,
         _ position: inout Int

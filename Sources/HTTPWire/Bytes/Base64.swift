@@ -11,8 +11,8 @@ public enum Base64 {
             let count = min(3, bytes.count - start)
             var bits: UInt32 = 0
             for offset in 0..<3 { bits = bits << 8 | (offset < count ? UInt32(bytes[start + offset]) : 0) }
-            for place in 0..<4 {
-                result.append(place > count ? UInt8(ascii: "=") : alphabet[Int(bits >> (18 - 6 * UInt32(place)) & 63)])
+            for index in 0..<4 {
+                result.append(index > count ? UInt8(ascii: "=") : alphabet[Int(bits >> (18 - 6 * UInt32(index)) & 63)])
             }
         }
         return String(decoding: result, as: UTF8.self)
@@ -29,15 +29,15 @@ public enum Base64 {
         for start in stride(from: 0, to: bytes.count, by: 4) {
             let isLast = start + 4 == bytes.count
             var bits: UInt32 = 0
-            for place in 0..<4 {
-                let isPadding = isLast && place >= 4 - padding
-                guard let value = isPadding ? 0 : value(bytes[start + place]) else { return nil }
+            for index in 0..<4 {
+                let isPadding = isLast && index >= 4 - padding
+                guard let value = isPadding ? 0 : value(bytes[start + index]) else { return nil }
                 bits = bits << 6 | value
             }
             let count = isLast ? 3 - padding : 3
             // Unused bits must be zero.
             guard bits & ((1 << (8 * UInt32(3 - count))) - 1) == 0 else { return nil }
-            for place in 0..<count { result.append(UInt8(truncatingIfNeeded: bits >> (16 - 8 * UInt32(place)))) }
+            for index in 0..<count { result.append(UInt8(truncatingIfNeeded: bits >> (16 - 8 * UInt32(index)))) }
         }
         return result
     }

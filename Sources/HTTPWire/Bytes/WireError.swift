@@ -1,4 +1,4 @@
-// The error of bytes on the wire that were refused: the reason, the status of the answer, and the place.
+// The error of bytes on the wire that were refused: the reason, the status of the answer, and the offset.
 
 /// The reason of a refusal. Logs and `Cache-Status` print the raw value.
 public enum WireReason: String, Sendable, CaseIterable {
@@ -117,7 +117,7 @@ public struct WireError: Error, Sendable, Equatable {
     /// The status of the answer: 400, 411, 414, 431, 501 or 505 for a request, 502 for a response.
     public var status: Int
     public var reason: WireReason
-    /// The place of the error in bytes from the start of the head, target or body.
+    /// The offset of the error in bytes from the start of the head, target or body.
     public var offset: Int
 
     public init(status: Int, reason: WireReason, offset: Int = 0) {
@@ -130,7 +130,7 @@ public struct WireError: Error, Sendable, Equatable {
         self.init(status: side == .request ? reason.requestStatus : 502, reason: reason, offset: offset)
     }
 
-    /// The reason, the place and the remedy.
+    /// The reason, the offset and the remedy.
     public var detail: String {
         "\(reason.rawValue) at byte \(offset): \(status == 502 ? reason.responseAdvice : reason.advice)"
     }

@@ -103,20 +103,20 @@ struct FieldScanner: Sendable {
         return position
     }
 
-    /// Moves the offsets, because the same lines have another place in the next buffer.
+    /// Moves the offsets, because the same lines have another offset in the next buffer.
     mutating func move(by offset: Int) {
         guard offset != 0 else { return }
-        for place in entries.indices {
+        for index in entries.indices {
             // The offsets fit there as they fit here.
-            entries[place].nameOffset &+= UInt32(truncatingIfNeeded: offset)
-            entries[place].valueOffset &+= UInt32(truncatingIfNeeded: offset)
+            entries[index].nameOffset &+= UInt32(truncatingIfNeeded: offset)
+            entries[index].valueOffset &+= UInt32(truncatingIfNeeded: offset)
         }
     }
 
     /// The first line of this name.
     func entry(_ field: KnownField) -> FieldEntry? {
         guard present.contains(field) else { return nil }
-        for place in 0..<entries.count where entries[place].known == field { return entries[place] }
+        for index in 0..<entries.count where entries[index].known == field { return entries[index] }
         return nil
     }
 
@@ -228,8 +228,8 @@ struct FieldSectionCache: Sendable {
         return read.withUnsafeBytes { read in
             bytes.withUnsafeBytes { known in
                 // At least as many bytes follow `position`, and a buffer that is not empty has a base.
-                guard let place = read.baseAddress, let start = known.baseAddress else { return false }
-                return memcmp(place + position, start, known.count) == 0
+                guard let base = read.baseAddress, let start = known.baseAddress else { return false }
+                return memcmp(base + position, start, known.count) == 0
             }
         }
     }
@@ -242,7 +242,7 @@ struct FieldSectionCache: Sendable {
         self.start = start
     }
 
-    /// Moves the section, because the same bytes have another place now.
+    /// Moves the section, because the same bytes have another offset now.
     mutating func move(to start: Int) { self.start = start }
 
     /// Forgets the section and keeps the capacity.

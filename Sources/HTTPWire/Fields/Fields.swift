@@ -6,7 +6,7 @@
 /// (`Latin1`), which loses nothing. Appended values are made safe: surrounding whitespace is trimmed, and a control
 /// character other than HTAB becomes SP (RFC 9110 section 5.5), so that no value can end its line.
 public struct Fields: Sendable {
-    /// The place of one line in `wire`, which has the name, `: `, the value and CRLF.
+    /// The range of one line in `wire`, which has the name, `: `, the value and CRLF.
     struct Line: Sendable {
         var start: UInt32
         var nameLength: UInt32
@@ -204,7 +204,7 @@ public struct Fields: Sendable {
         set(field, combined(field).map { "\($0), \(member)" } ?? member)
     }
 
-    /// Replaces all lines of this name by one, at the place of the first.
+    /// Replaces all lines of this name by one, at the position of the first.
     public mutating func set(_ field: KnownField, _ value: String) {
         guard field != .other else { return }
         guard present.contains(field) else { return append(field, value) }
@@ -212,7 +212,7 @@ public struct Fields: Sendable {
         replace(index.indices.filter { index[$0].known == field }) { $0.append(field, value) }
     }
 
-    /// Replaces all lines of this name by one, at the place of the first. A name that is not a token changes nothing.
+    /// Replaces all lines of this name by one, at the position of the first. A name that is not a token changes nothing.
     public mutating func set(_ name: String, _ value: String) {
         replace(positions(of: name)) { $0.append(name, value) }
     }
@@ -425,7 +425,7 @@ extension Fields {
 
     /// Whether both share their storage, so that they have the same lines; false decides nothing.
     public func sharesStorage(with other: Fields) -> Bool {
-        // Empty arrays share a place, too.
+        // Empty arrays share a buffer, too.
         present == other.present && index.count == other.index.count
             && wire.withUnsafeBytes { wire in
                 other.wire.withUnsafeBytes { $0.baseAddress == wire.baseAddress && $0.count == wire.count }

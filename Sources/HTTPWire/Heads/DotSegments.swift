@@ -3,7 +3,7 @@
 
 import Glibc
 
-/// The segments `.` and `..` (RFC 3986 section 3.3), by which a path leaves the place that its first bytes name.
+/// The segments `.` and `..` (RFC 3986 section 3.3), by which a path leaves the folder that its first bytes name.
 public enum DotSegments {
     private static let slash = UInt8(ascii: "/")
     private static let backslash = UInt8(ascii: "\\")
@@ -64,14 +64,14 @@ public enum DotSegments {
         let segments = path.split(omittingEmptySubsequences: false) { $0 == slash || $0 == backslash }.dropFirst()
         guard segments.contains(where: { depth($0) != nil }) else { return reference }
         var kept: [Substring.UTF8View] = []
-        for (place, segment) in zip(segments.indices, segments) {
+        for (index, segment) in zip(segments.indices, segments) {
             guard let depth = depth(segment) else {
                 kept.append(segment)
                 continue
             }
             if depth == 2 { _ = kept.popLast() }
             // A path that ends in a dot segment names a folder.
-            if place == segments.endIndex - 1 { kept.append(Substring().utf8) }
+            if index == segments.endIndex - 1 { kept.append(Substring().utf8) }
         }
         return "/" + kept.map { String(Substring($0)) }.joined(separator: "/")
             + reference[(end ?? reference.endIndex)...]
@@ -101,7 +101,7 @@ public enum DotSegments {
 
 /// The decoding of percent-encodings for every rule that no spelling may bypass.
 ///
-/// An encoding is decoded at any place, also if only another decoding completes it: `%2e`, `%252e`, `%25%32%65`,
+/// An encoding is decoded at any position, also if only another decoding completes it: `%2e`, `%252e`, `%25%32%65`,
 /// `%%32%65` and `%2%65` all become a dot. A percent sign that two hexadecimal digits never follow stays. The order of
 /// the steps does not matter, since no two encodings overlap and each step makes the text shorter: there is one result,
 /// and it is reached in linear time.

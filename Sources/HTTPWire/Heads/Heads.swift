@@ -119,7 +119,7 @@ public enum ParseProgress: Equatable, Sendable {
     case complete(headLength: Int)
 }
 
-/// The place of one field line in the buffer it was parsed from.
+/// The range of one field line in the buffer it was parsed from.
 public struct FieldEntry: Sendable, Equatable {
     public var nameOffset: UInt32
     public var nameLength: UInt32

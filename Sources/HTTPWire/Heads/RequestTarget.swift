@@ -62,7 +62,7 @@ public struct RequestTarget: Sendable, Equatable {
         return authority
     }
 
-    /// The form of a target and the places of its parts; it allocates nothing, so that the parser can use it for every
+    /// The form of a target and the ranges of its parts; it allocates nothing, so that the parser can use it for every
     /// request.
     struct Parts {
         enum Kind { case origin, absolute, authority, asterisk }

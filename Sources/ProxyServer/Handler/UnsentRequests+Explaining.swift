@@ -59,7 +59,7 @@ extension UnsentRequests {
         on loop: isolated EventLoop
     ) async -> RequestExplanation? {
         func hasSomething(_ explanation: RequestExplanation) -> Bool {
-            !(explanation.stored?.explanation.places.isEmpty ?? true)
+            !(explanation.stored?.explanation.locations.isEmpty ?? true)
         }
         guard forwarded.route.kind == .forward, !hasSomething(forwarded) else { return nil }
         var first: RequestExplanation?

@@ -71,7 +71,7 @@ package final class CallsUnderWay {
 @available(*, unavailable) extension CallsUnderWay: Sendable {}
 
 /// A call that is a single fetch, and has no record while there is no listener: a request that is passed on pays for
-/// its place in a list, and for no allocation. Loop-bound.
+/// its entry in a list, and for no allocation. Loop-bound.
 package class DirectCall {
     // All of these are unchecked: no other code runs while they change, and a check would cost instructions with every
     // request.

@@ -154,7 +154,7 @@ package struct ParkingState: Sendable {
         probeAt = now &+ probeWait
     }
 
-    /// In its place by age: who came back is older than who came since.
+    /// In the order of age: who came back is older than who came since.
     private mutating func hold(_ id: UInt64) { held.insert(id, at: index(of: id)) }
 
     /// The first index that is not before this identifier.

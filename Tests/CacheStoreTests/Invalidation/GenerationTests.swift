@@ -186,7 +186,7 @@ extension Invalidations {
     }
 }
 
-@Suite struct ReaderPlaceTests {
+@Suite struct ReaderSlotTests {
     @Test func `a cancellation that comes late does not stop the reader that has the place by then`() {
         var state = GrowingBodyState(window: 1024, spills: false, keepsStart: true)
         let first = state.join()

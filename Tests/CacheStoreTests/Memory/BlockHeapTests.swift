@@ -76,7 +76,7 @@ import Testing
             // What comes before and behind stays, so that the three have to be joined.
             let (before, blocks) = (try Block(heap, 100, 1), try (0..<3).map { try Block(heap, size, UInt8($0)) })
             let behind = try Block(heap, 100, 2)
-            for place in order { heap.free(blocks[place].bytes, size) }
+            for index in order { heap.free(blocks[index].bytes, size) }
             #expect(heap.isSound)
             #expect(before.isWhole && behind.isWhole)
             // Small ones fill the very room again.
@@ -92,8 +92,8 @@ import Testing
         #expect(heap.mappedBytes <= 10_000 * 1370 + (2 << 20))
         let before = heap.mappedBytes
         var (kept, count) = ([Block](), 0)
-        for (place, block) in blocks.enumerated() {
-            if place % 2 == 0 {
+        for (index, block) in blocks.enumerated() {
+            if index % 2 == 0 {
                 heap.free(block.bytes, block.count)
                 count += 1
             } else {
@@ -108,7 +108,7 @@ import Testing
     @Test func `free pages go back, and what is beside them stays`() throws {
         let heap = BlockHeap()
         let blocks = try (0..<7).map { try Block(heap, BlockHeap.largest, UInt8($0 + 1)) }
-        for place in [1, 3, 5] { heap.free(blocks[place].bytes, blocks[place].count) }
+        for index in [1, 3, 5] { heap.free(blocks[index].bytes, blocks[index].count) }
         heap.giveBack()
         #expect(heap.isSound)
         #expect([0, 2, 4, 6].filter { blocks[$0].isWhole }.count == 4)

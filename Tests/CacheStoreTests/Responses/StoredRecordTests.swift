@@ -86,11 +86,11 @@ struct StoredRecordTests {
     @Test("damage anywhere, a part of a record, and more than one are none")
     func damage() throws {
         let bytes = StoredRecord(key, full, number: 11, body: Chunk(Array("hello".utf8))).encode()
-        for place in bytes.indices {
+        for index in bytes.indices {
             var damaged = bytes
-            damaged[place] ^= 1
-            #expect(StoredRecord(decoding: damaged) == nil, "at \(place)")
-            #expect(StoredRecord(decoding: Array(bytes[..<place])) == nil, "up to \(place)")
+            damaged[index] ^= 1
+            #expect(StoredRecord(decoding: damaged) == nil, "at \(index)")
+            #expect(StoredRecord(decoding: Array(bytes[..<index])) == nil, "up to \(index)")
         }
         #expect(StoredRecord(decoding: bytes + bytes) == nil)
         let read = try #require(StoredRecord(decoding: bytes))

@@ -104,10 +104,10 @@ import Testing
         let rig = try SeedRig()
         let whole = try list(format)
         var refused = 0
-        for place in whole.indices {
+        for index in whole.indices {
             for bit in [0x01, 0x10, 0x80] as [UInt8] {
                 var damaged = whole
-                damaged[place] ^= bit
+                damaged[index] ^= bit
                 try rig.write("ResourceInfos.plist", damaged)
                 do throws(SeedError) {
                     _ = try SeedDates(SeedFiles(rig.folder.path))

@@ -111,7 +111,7 @@ import Testing
             }
             for number in 0..<5 {
                 let entry = try #require(tier.lookup(key(number)).first)
-                unlink(tier.parts.folder.place(of: entry.name))
+                unlink(tier.parts.folder.path(of: entry.name))
             }
             try await tend(tier)
             #expect(told.kinds == [.removed])
@@ -279,17 +279,17 @@ import Testing
 
     enum Thing: CaseIterable { case pipe, link, danglingLink, emptyFolder, fullFolder }
 
-    private func put(_ thing: Thing, at place: String) {
-        unlink(place)
+    private func put(_ thing: Thing, at file: String) {
+        unlink(file)
         switch thing {
-        case .pipe: #expect(mkfifo(place, 0o600) == 0)
+        case .pipe: #expect(mkfifo(file, 0o600) == 0)
         case .link, .danglingLink:
             let target = "\(folder.path)/elsewhere"
             if thing == .link { overwrite(target, pattern(6000)) }
-            #expect(symlink(target, place) == 0)
+            #expect(symlink(target, file) == 0)
         case .emptyFolder, .fullFolder:
-            #expect(mkdir(place, 0o700) == 0)
-            if thing == .fullFolder { overwrite("\(place)/letter", pattern(5)) }
+            #expect(mkdir(file, 0o700) == 0)
+            if thing == .fullFolder { overwrite("\(file)/letter", pattern(5)) }
         }
     }
 
@@ -301,22 +301,22 @@ import Testing
             var tier = try await open(pool)
             try await tier.store(pattern(1000), key(1))
             try await tier.store(pattern(1000), key(2))
-            let place = tier.parts.folder.place(of: try #require(tier.lookup(key(1)).first).name)
+            let file = tier.parts.folder.path(of: try #require(tier.lookup(key(1)).first).name)
             if when != "known" {
                 tier.close()
                 DiskIndex.remove("\(path)/index.sqlite")
             }
-            put(thing, at: place)
+            put(thing, at: file)
             if when != "known" { tier = try await open(pool) }
             if when == "walked" { await tier.settle() }
             for _ in 0..<2 { #expect(await tier.bytes(key(1)) == nil) }
             await tier.settle()
             #expect(await tier.bytes(key(1)) == nil && tier.lookup(key(1)).isEmpty)
             #expect(await tier.bytes(key(2)) == pattern(1000))
-            // What is somebody's stays, and is in the way; everything else makes place.
+            // What is somebody's stays, and is in the way; everything else makes room.
             if thing == .fullFolder {
                 await #expect(throws: DiskTierError.self) { try await tier.store(pattern(1100), key(1)) }
-                #expect(contents("\(place)/letter") == pattern(5) && tier.room.isFailing)
+                #expect(contents("\(file)/letter") == pattern(5) && tier.room.isFailing)
             } else {
                 try await tier.store(pattern(1100), key(1))
                 #expect(await tier.bytes(key(1)) == pattern(1100))
@@ -330,10 +330,10 @@ import Testing
         try await withPool { pool, _ in
             let tier = try await open(pool)
             let entry = try await tier.store(pattern(1000), key(1))
-            let place = tier.parts.folder.place(of: entry.name)
-            #expect(rename(place, "\(folder.path)/elsewhere") == 0)
+            let file = tier.parts.folder.path(of: entry.name)
+            #expect(rename(file, "\(folder.path)/elsewhere") == 0)
             let before = contents("\(folder.path)/elsewhere")
-            #expect(symlink("\(folder.path)/elsewhere", place) == 0)
+            #expect(symlink("\(folder.path)/elsewhere", file) == 0)
             #expect(await !tier.writer.freshen(entry, head: storedHead([("ETag", "\"2\"")])))
             #expect(contents("\(folder.path)/elsewhere") == before)
             #expect(await tier.bytes(key(1)) == nil)

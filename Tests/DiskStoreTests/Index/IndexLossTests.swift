@@ -20,17 +20,17 @@ import Testing
     @Test func `the last of 200,000 failures is told the same way as the first`() async throws {
         let folder = Folder()
         let index = try DiskIndex.open("\(folder.path)/index.sqlite", stamp: 1).index
-        let places = Mutex<[Int]>([])
+        let addresses = Mutex<[Int]>([])
         index.observe { _ in
             var mark = 0
-            let place = withUnsafeMutablePointer(to: &mark) { Int(bitPattern: $0) }
-            places.withLock { $0.append(place) }
+            let address = withUnsafeMutablePointer(to: &mark) { Int(bitPattern: $0) }
+            addresses.withLock { $0.append(address) }
         }
         for _ in 0..<200_000 { index.fail(SQLiteError(.full, "no room", path: index.path)) }
-        #expect(places.withLock { $0.count } == 200_000)
-        // AddressSanitizer has places of its own for such variables.
+        #expect(addresses.withLock { $0.count } == 200_000)
+        // AddressSanitizer has addresses of its own for such variables.
         #if !DRYDOCK_SANITIZED
-            #expect(Set(places.withLock { $0 }).count == 1, "a failure goes deeper than the one before")
+            #expect(Set(addresses.withLock { $0 }).count == 1, "a failure goes deeper than the one before")
         #endif
         index.close(count: 0)
     }

@@ -52,23 +52,23 @@ import Testing
             try tier.invalidations.persist(rules, number: number, now: 5)
             await tier.parts.index.pass()
             #expect(told.all.isEmpty)
-            var place = path
+            var root = path
             if isKilled {
                 // As a killed process leaves it.
-                place = "\(folder.path)/copy"
-                copyTree(path, place)
+                root = "\(folder.path)/copy"
+                copyTree(path, root)
             }
             tier.close()
-            damage("\(place)/rules", loss)
-            tier = try await open(place)
+            damage("\(root)/rules", loss)
+            tier = try await open(root)
             await tier.settle()
             for number in 0..<4 { #expect(try await isStale(tier, number) == (number == 1 || loss != .none)) }
             #expect(told.kinds == (loss == .none ? [] : [.rules]), "\(told.all)")
-            #expect(told.all.allSatisfy { $0.text.contains("\(place)/rules") }, "\(told.all)")
+            #expect(told.all.allSatisfy { $0.text.contains("\(root)/rules") }, "\(told.all)")
             // What comes from now on is fresh, after another start, too, and it is told once.
             try await tier.store(pattern(100), key(3))
             tier.close()
-            tier = try await open(place)
+            tier = try await open(root)
             await tier.settle()
             // Nothing can be put in the place of a folder.
             if loss != .folder {

@@ -48,7 +48,7 @@ import Testing
             #expect(tier.finder.loaded(entry, isUse: false) != nil && tier.statistics.hits == hits + 2)
             let read = try #require(await readAll(first.body, on: loop))
             #expect(read.count == size && read.wrongAt == nil && read.error == nil && read.filePieces > 0)
-            // Readers at the same time have places of their own.
+            // Readers at the same time have positions of their own.
             let readers = await onLoop(loop) { loop in
                 let readers = [first.body, second.body].compactMap { $0.makeReader(on: loop) }
                 return readers.map { reader -> Int in

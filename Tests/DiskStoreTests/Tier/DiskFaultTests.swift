@@ -43,22 +43,22 @@ import Testing
     // MARK: - Writing
 
     static let writing: [Fault] = [
-        Fault(call: .open, code: ENOSPC, place: "cache/tmp/"),
-        Fault(call: .open, code: EROFS, place: "cache/tmp/"),
-        Fault(call: .open, code: EACCES, place: "cache/tmp/"),
-        Fault(call: .open, code: EMFILE, place: "cache/tmp/"),
-        Fault(call: .write, code: ENOSPC, place: "cache/tmp/"),
-        Fault(call: .write, code: ENOSPC, place: "cache/tmp/", after: 3),
-        Fault(call: .write, code: ENOSPC, place: "cache/tmp/", after: 3, partly: 100),
-        Fault(call: .write, code: EDQUOT, place: "cache/tmp/", after: 20),
-        Fault(call: .write, code: EIO, place: "cache/tmp/"),
-        Fault(call: .write, code: EIO, place: "cache/tmp/", after: 5),
-        Fault(call: .write, code: EROFS, place: "cache/tmp/", after: 1),
-        Fault(call: .rename, code: EIO, place: "/objects/"),
-        Fault(call: .rename, code: EROFS, place: "/objects/"),
-        Fault(call: .rename, code: ENOSPC, place: "/objects/"),
-        Fault(call: .makeFolder, code: ENOSPC, place: "/objects/"),
-        Fault(call: .makeFolder, code: EROFS, place: "/objects/"),
+        Fault(call: .open, code: ENOSPC, path: "cache/tmp/"),
+        Fault(call: .open, code: EROFS, path: "cache/tmp/"),
+        Fault(call: .open, code: EACCES, path: "cache/tmp/"),
+        Fault(call: .open, code: EMFILE, path: "cache/tmp/"),
+        Fault(call: .write, code: ENOSPC, path: "cache/tmp/"),
+        Fault(call: .write, code: ENOSPC, path: "cache/tmp/", after: 3),
+        Fault(call: .write, code: ENOSPC, path: "cache/tmp/", after: 3, partly: 100),
+        Fault(call: .write, code: EDQUOT, path: "cache/tmp/", after: 20),
+        Fault(call: .write, code: EIO, path: "cache/tmp/"),
+        Fault(call: .write, code: EIO, path: "cache/tmp/", after: 5),
+        Fault(call: .write, code: EROFS, path: "cache/tmp/", after: 1),
+        Fault(call: .rename, code: EIO, path: "/objects/"),
+        Fault(call: .rename, code: EROFS, path: "/objects/"),
+        Fault(call: .rename, code: ENOSPC, path: "/objects/"),
+        Fault(call: .makeFolder, code: ENOSPC, path: "/objects/"),
+        Fault(call: .makeFolder, code: EROFS, path: "/objects/"),
     ]
 
     @Test(arguments: writing)
@@ -106,10 +106,10 @@ import Testing
     }
 
     @Test(arguments: [
-        Fault(call: .open, code: EROFS, place: "/objects/"),
-        Fault(call: .write, code: ENOSPC, place: "/objects/"),
-        Fault(call: .write, code: ENOSPC, place: "/objects/", partly: 40),
-        Fault(call: .write, code: EIO, place: "/objects/"),
+        Fault(call: .open, code: EROFS, path: "/objects/"),
+        Fault(call: .write, code: ENOSPC, path: "/objects/"),
+        Fault(call: .write, code: ENOSPC, path: "/objects/", partly: 40),
+        Fault(call: .write, code: EIO, path: "/objects/"),
     ])
     func `a head that cannot be freshened stays as it was`(fault: Fault) async throws {
         try await withPool { pool, _ in
@@ -136,12 +136,12 @@ import Testing
     // MARK: - Reading
 
     @Test(arguments: [
-        Fault(call: .open, code: EIO, place: "/objects/"),
-        Fault(call: .open, code: EACCES, place: "/objects/"),
-        Fault(call: .read, code: EIO, place: "/objects/"),
-        Fault(call: .read, code: EIO, place: "/objects/", after: 1),
-        Fault(call: .read, code: EIO, place: "/objects/", after: 2),
-        Fault(call: .read, code: EIO, place: "/objects/", after: 2, partly: 17),
+        Fault(call: .open, code: EIO, path: "/objects/"),
+        Fault(call: .open, code: EACCES, path: "/objects/"),
+        Fault(call: .read, code: EIO, path: "/objects/"),
+        Fault(call: .read, code: EIO, path: "/objects/", after: 1),
+        Fault(call: .read, code: EIO, path: "/objects/", after: 2),
+        Fault(call: .read, code: EIO, path: "/objects/", after: 2, partly: 17),
     ])
     func `a file that cannot be read is a miss, and goes`(fault: Fault) async throws {
         try await withPool { pool, _ in
@@ -167,7 +167,7 @@ import Testing
             let tier = try await open(pool)
             try await tier.store(pattern(600_000), key(1))
             let response = try #require(try await tier.load(key(1), verifiedUpTo: 0))
-            files.fail(Fault(call: .read, code: EIO, place: "/objects/"))
+            files.fail(Fault(call: .read, code: EIO, path: "/objects/"))
             let result = try #require(await onLoop(loop) { loop in await Self.pieces(response.body, on: loop) })
             #expect(result.count == 262_144)
             #expect(result.error == .file(SystemError("read a stored body", code: EIO)))
@@ -194,7 +194,7 @@ import Testing
         try await withPool { pool, _ in
             let tier = try await open(pool)
             try await tier.store(pattern(1000), key(1))
-            files.fail(Fault(call: .open, code: code, place: "/objects/"))
+            files.fail(Fault(call: .open, code: code, path: "/objects/"))
             for _ in 0..<3 { #expect(await tier.bytes(key(1)) == nil) }
             #expect(told.kinds == [.unreadable])
             files.fail(nil)
@@ -239,7 +239,7 @@ import Testing
         try await withPool { pool, _ in
             let tier = try await open(pool)
             for number in 0..<3 { try await tier.store(pattern(10), key(number)) }
-            files.fail(Fault(call: .unlink, code: EROFS, place: "/objects/"))
+            files.fail(Fault(call: .unlink, code: EROFS, path: "/objects/"))
             for number in 0..<3 { tier.remove(key(number)) }
             await tier.remover.flush()
             #expect(tier.statistics.objects == 0 && tier.statistics.bytes == 0)
@@ -269,9 +269,9 @@ import Testing
     // MARK: - The folder
 
     @Test(arguments: [
-        (Fault(call: .open, code: EROFS, place: "/lock"), "make the folder writable"),
-        (Fault(call: .open, code: EACCES, place: "/secret"), "make the folder writable"),
-        (Fault(call: .makeFolder, code: ENOSPC, place: "/objects"), "make room"),
+        (Fault(call: .open, code: EROFS, path: "/lock"), "make the folder writable"),
+        (Fault(call: .open, code: EACCES, path: "/secret"), "make the folder writable"),
+        (Fault(call: .makeFolder, code: ENOSPC, path: "/objects"), "make room"),
     ])
     func `a folder that cannot be used is named at the start, with what to do`(fault: Fault, advice: String)
         async throws
@@ -319,7 +319,7 @@ import Testing
             for (number, isSpilled) in [(50, false), (51, true)] {
                 let before = tier.statistics.objects
                 // A part of the bytes goes, then none, until something was removed.
-                files.fail(Fault(call: .write, code: code, place: "cache/tmp/", after: 0, partly: 1000, times: 2))
+                files.fail(Fault(call: .write, code: code, path: "cache/tmp/", after: 0, partly: 1000, times: 2))
                 if isSpilled {
                     let (read, stored) = await transfer(tier, number, on: loop)
                     #expect(read.count == 1_000_000 && read.wrongAt == nil && stored)
@@ -340,7 +340,7 @@ import Testing
             let tier = try await open(pool)
             for number in 0..<100 { try await tier.store(pattern(4000), key(number)) }
             #expect(!tier.room.isFailing)
-            files.fail(Fault(call: .open, code: ENOSPC, place: "cache/tmp/"))
+            files.fail(Fault(call: .open, code: ENOSPC, path: "cache/tmp/"))
             await #expect(throws: DiskTierError.self) { try await tier.store(pattern(4000), key(200)) }
             #expect(tier.statistics.objects == 88 && tier.room.isFailing)
             #expect(told.kinds == [.full, .unwritable])

@@ -135,7 +135,7 @@ import Testing
             let files = FaultyFiles()
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool, calls: files.calls)
             try await tier.store(pattern(10), key(1))
-            files.fail(Fault(call: .rename, code: EROFS, place: "/trash/"))
+            files.fail(Fault(call: .rename, code: EROFS, path: "/trash/"))
             await #expect(throws: DiskTierError.self) { try await tier.emptier.removeAll() }
             #expect(await tier.bytes(key(1)) == pattern(10))
             files.fail(nil)
@@ -213,16 +213,16 @@ import Testing
             var random = SeededRandom(state: 11)
             for _ in 0..<60 {
                 var bytes = index
-                let place = Int.random(in: 0..<bytes.count, using: &random)
-                bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+                let offset = Int.random(in: 0..<bytes.count, using: &random)
+                bytes[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
                 DiskIndex.remove(first.parts.folder.index)
                 overwrite(first.parts.folder.index, bytes)
                 let tier = try await open(pool)
                 await tier.settle()
                 for number in 0..<40 {
-                    #expect(await tier.bytes(key(number)) == pattern(100 + number), "byte \(place) number \(number)")
+                    #expect(await tier.bytes(key(number)) == pattern(100 + number), "byte \(offset) number \(number)")
                 }
-                #expect(tier.statistics.objects == 40, "byte \(place)")
+                #expect(tier.statistics.objects == 40, "byte \(offset)")
                 tier.close()
             }
         }
@@ -236,8 +236,8 @@ import Testing
             first.close()
             var bytes = contents(first.parts.folder.index)
             let number = withUnsafeBytes(of: fileID.bigEndian) { Array($0) }
-            let place = try #require((0..<bytes.count - 8).first { Array(bytes[$0..<$0 + 8]) == number })
-            bytes[place + 7] ^= 1
+            let offset = try #require((0..<bytes.count - 8).first { Array(bytes[$0..<$0 + 8]) == number })
+            bytes[offset + 7] ^= 1
             overwrite(first.parts.folder.index, bytes)
             let tier = try await open(pool)
             await tier.settle()
@@ -261,7 +261,7 @@ import Testing
             first.close()
             var bytes = contents(first.parts.folder.index)
             // Pages of 4 KiB: the second half of the file, but not its beginning, where the first rows may be.
-            for place in stride(from: bytes.count / 2, to: bytes.count - 4096, by: 1024) { bytes[place] ^= 0xFF }
+            for offset in stride(from: bytes.count / 2, to: bytes.count - 4096, by: 1024) { bytes[offset] ^= 0xFF }
             overwrite(first.parts.folder.index, bytes)
             let tier = try await open(pool)
             for number in 0..<50 { #expect(await tier.bytes(key(number)) == pattern(100 + number)) }

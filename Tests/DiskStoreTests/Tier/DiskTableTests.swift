@@ -93,15 +93,15 @@ import Testing
         for number in 0..<5000 { table.insert(slot(number)) }
         for number in 0..<5000 where number % 3 != 0 { _ = table.markSeen(slot(number).name) }
         var missing = Set((0..<5000).filter { $0 % 3 == 0 })
-        var place: Int?
+        var position: Int?
         var next = 5000
         repeat {
-            let (found, before) = table.unseen(before: place, count: 64)
+            let (found, before) = table.unseen(before: position, count: 64)
             for slot in found {
                 #expect(missing.remove(Int(slot.fileID)) != nil)
                 table.remove(slot.keyHash, slot.name)
             }
-            place = before
+            position = before
             // Meanwhile, some go and some come.
             for _ in 0..<10 {
                 let number = Int.random(in: 0..<5000, using: &random)
@@ -112,7 +112,7 @@ import Testing
                 table.insert(fresh)
                 next += 1
             }
-        } while place != nil
+        } while position != nil
         #expect(missing.isEmpty)
     }
 

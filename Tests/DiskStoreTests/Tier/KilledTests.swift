@@ -77,7 +77,7 @@ import Testing
             live.close()
             DiskIndex.remove("\(second)/index.sqlite")
             let files = FaultyFiles()
-            files.fail(Fault(call: .unlink, code: EROFS, place: "/objects/"))
+            files.fail(Fault(call: .unlink, code: EROFS, path: "/objects/"))
             let walking = try await DiskTier.open(path: second, limits: ample, pool: pool, calls: files.calls)
             let gate = DispatchSemaphore(value: 0)
             walking.parts.index.submit { gate.wait() }
@@ -110,7 +110,7 @@ import Testing
             let files = FaultyFiles()
             let tier = try await DiskTier.open(path: path, limits: ample, pool: pool, calls: files.calls)
             try await fill(tier, 300)
-            files.fail(Fault(call: .unlink, code: EROFS, place: "/objects/"))
+            files.fail(Fault(call: .unlink, code: EROFS, path: "/objects/"))
             for number in 0..<280 { await invalidate(tier, number) }
             await tier.settleSweep()
             #expect(tier.invalidations.unsweptCount == 560, "280 URLs and as many groups")
@@ -128,12 +128,12 @@ import Testing
         }
     }
 
-    enum Place: CaseIterable { case url, tag, service }
+    enum Column: CaseIterable { case url, tag, service }
 
     /// The words of the row stand in the table and in SQLite's indexes; a purge that looks for
     /// them must not pass it over.
-    @Test(arguments: Place.allCases)
-    func `a purge finds what it concerns, whatever word of the index is damaged`(place: Place) async throws {
+    @Test(arguments: Column.allCases)
+    func `a purge finds what it concerns, whatever word of the index is damaged`(column: Column) async throws {
         try await withPool { pool, _ in
             let live = try await DiskTier.open(path: path, limits: ample, pool: pool)
             let key = CacheKey(service: "catalogue", url: "http://a.test/purged")
@@ -141,24 +141,24 @@ import Testing
             for number in 0..<20 { try await live.store(pattern(10), page(number)) }
             live.close()
             let word =
-                switch place {
+                switch column {
                 case .url: "test/purged"
                 case .tag: "offer-17"
                 case .service: "catalogue"
                 }
             let index = contents("\(path)/index.sqlite")
-            let places = index.indices.dropLast(word.utf8.count).filter { index[$0...].starts(with: word.utf8) }
-            #expect(places.count >= (place == .url ? 2 : 1))
-            for position in places {
+            let positions = index.indices.dropLast(word.utf8.count).filter { index[$0...].starts(with: word.utf8) }
+            #expect(positions.count >= (column == .url ? 2 : 1))
+            for position in positions {
                 var damaged = index
                 damaged[position + 2] ^= 1
-                let copy = "\(folder.path)/\(place)-\(position)"
+                let copy = "\(folder.path)/\(column)-\(position)"
                 copyTree(path, copy)
                 overwrite("\(copy)/index.sqlite", damaged)
                 let told = Told()
                 let tier = try await DiskTier.open(path: copy, limits: ample, pool: pool) { told.note($0) }
                 let rule =
-                    switch place {
+                    switch column {
                     case .url: PurgeRule(.url("http://a.test/purged"))
                     case .tag: PurgeRule(.tag("offer-17"))
                     case .service: PurgeRule(.all, service: "catalogue")

@@ -13,21 +13,21 @@ private let fresh = ("Cache-Control", "max-age=6000")
 @Suite(.timeLimit(.minutes(5)))
 struct ExplainTests {
     @Test("nothing stored; stored in memory, on the disk, in both; and explaining asks nobody and moves nothing")
-    func places() async throws {
+    func locations() async throws {
         try await withRig(disk: true) { rig in
             let nothing = await rig.explain(rig.ask())
             #expect(nothing.rules.variants.isEmpty && nothing.rules.reason == "uri-miss" && nothing.fills == 0)
             #expect(nothing.key == rig.key())
             _ = await rig.get()
             #expect(await rig.settle())
-            #expect(await rig.explain(rig.ask()).places == [.init(tiers: [.memory, .disk], isInvalidated: false)])
+            #expect(await rig.explain(rig.ask()).locations == [.init(tiers: [.memory, .disk], isInvalidated: false)])
             rig.memory.removeAll()
             let onDisk = await rig.explain(rig.ask())
-            #expect(onDisk.places == [.init(tiers: [.disk], isInvalidated: false)])
+            #expect(onDisk.locations == [.init(tiers: [.disk], isInvalidated: false)])
             #expect(rig.memory.variants(rig.key()).isEmpty)
             #expect(onDisk.rules.variant?.lifetime == Lifetime(seconds: 6000, source: .maxAge))
             _ = await rig.get("/b", policy: CachePolicy(disk: false))
-            #expect(await rig.explain(rig.ask("/b")).places == [.init(tiers: [.memory], isInvalidated: false)])
+            #expect(await rig.explain(rig.ask("/b")).locations == [.init(tiers: [.memory], isInvalidated: false)])
             #expect(rig.origin.count == 2)
         }
     }
@@ -197,7 +197,7 @@ struct ExplainTests {
             #expect(await rig.settle())
             await rig.core.housekeeping.invalidate([], [.group("g", of: rig.key())])
             let explained = await rig.explain(rig.ask())
-            #expect(explained.places == [.init(tiers: [.memory, .disk], isInvalidated: true)])
+            #expect(explained.locations == [.init(tiers: [.memory, .disk], isInvalidated: true)])
             #expect(explained.rules.chosen == nil && explained.rules.variants.first?.groups == ["g"])
             #expect(explained.rules.decision == nil)
         }

@@ -123,7 +123,7 @@ struct PurgeTests {
             disk.parts.state.withLock { $0.phase = .loading }
             let policy = CachePolicy(disk: false)
             _ = await rig.get(policy: policy)
-            #expect(await rig.explain(rig.ask()).places == [.init(tiers: [.memory], isInvalidated: false)])
+            #expect(await rig.explain(rig.ask()).locations == [.init(tiers: [.memory], isInvalidated: false)])
             let count = try await rig.purge(.url(host + "/a"))
             #expect(count == 1)
             #expect(await rig.get(policy: policy).cache.hasPrefix("fwd=uri-miss"))

@@ -13,11 +13,11 @@ import Testing
     /// A folder with one seed for `/a`, whose head has validators.
     private func seed(_ rig: Rig) throws -> SeedFolder {
         let folder = rig.folder.file("seed")
-        let place = "\(folder)/origin.test"
-        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-        try Data("0123456789".utf8).write(to: URL(fileURLWithPath: "\(place)/a"))
+        let directory = "\(folder)/origin.test"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        try Data("0123456789".utf8).write(to: URL(fileURLWithPath: "\(directory)/a"))
         let head = "{ \"fields\": [[\"ETag\", \"\\\"e\\\"\"], [\"Cache-Control\", \"no-store, max-age=1\"]] }"
-        try Data(head.utf8).write(to: URL(fileURLWithPath: "\(place)/a.head.json"))
+        try Data(head.utf8).write(to: URL(fileURLWithPath: "\(directory)/a.head.json"))
         return try SeedFolder(path: folder, pool: rig.pool)
     }
 

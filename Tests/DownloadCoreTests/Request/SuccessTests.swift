@@ -179,11 +179,11 @@ struct SuccessTests {
         -> SeedFolder
     {
         let folder = rig.folder.file("seed")
-        let place = "\(folder)/origin.test"
-        try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
-        try Data(body).write(to: URL(fileURLWithPath: "\(place)/a"))
+        let directory = "\(folder)/origin.test"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        try Data(body).write(to: URL(fileURLWithPath: "\(directory)/a"))
         try Data(#"{"fields": [["Content-Type", "text/html"]]}"#.utf8)
-            .write(to: URL(fileURLWithPath: "\(place)/a.head.json"))
+            .write(to: URL(fileURLWithPath: "\(directory)/a.head.json"))
         return try SeedFolder(path: folder, mode: mode, pool: rig.pool) { text in told.update { $0.append(text) } }
     }
 

@@ -22,7 +22,7 @@ struct SharedFetchTableTests {
     }
 
     @Test("the first leads, as many wait as may, the next is turned away")
-    func places() async throws {
+    func admissions() async throws {
         try await withRig { rig in
             let underWay = UnderWay()
             let table = SharedFetchTable(underWay)

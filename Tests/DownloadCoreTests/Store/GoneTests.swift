@@ -55,7 +55,7 @@ struct GoneTests {
             #expect(await rig.settle())
             rig.origin.answers { _ in .down }
             #expect(await rig.get("/a", policy: policy).failure != nil)
-            #expect(await rig.explain(rig.ask(policy: policy)).places.isEmpty)
+            #expect(await rig.explain(rig.ask(policy: policy)).locations.isEmpty)
         }
     }
 
@@ -153,7 +153,7 @@ struct GoneTests {
             }
             #expect(await rig.get("/a", policy: policy).cache.hasSuffix("detail=no-store"))
             #expect(await rig.settle())
-            #expect(await rig.explain(rig.ask(policy: policy)).places.isEmpty)
+            #expect(await rig.explain(rig.ask(policy: policy)).locations.isEmpty)
         }
     }
 

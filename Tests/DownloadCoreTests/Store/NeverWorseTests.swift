@@ -58,7 +58,7 @@ struct ClientsHeadTests {
             #expect(head.cache == "fwd=request; fwd-status=200; detail=request-no-cache")
             rig.clock.advance(seconds: 100)
             let explained = await rig.explain(rig.ask(policy: policy))
-            #expect(explained.places.count == 1 && explained.rules.reason == "expired")
+            #expect(explained.locations.count == 1 && explained.rules.reason == "expired")
             let lifetime = try #require(explained.rules.variant?.lifetime)
             // The clock goes on while a test runs.
             #expect(lifetime.source == .head && (3000..<3100).contains(lifetime.seconds))
@@ -97,10 +97,10 @@ struct ClientsHeadTests {
         try await withCopy(tagged, policy) { rig in
             rig.origin.answers { $0.method == .head ? .headOnly(410, []) : .whole(410, [], Array("gone".utf8)) }
             #expect(await rig.get(rig.ask(method: .head, [reload], policy: policy)).status == 410)
-            #expect(await rig.explain(rig.ask(policy: policy)).places.count == 1)
+            #expect(await rig.explain(rig.ask(policy: policy)).locations.count == 1)
             #expect(await rig.get("/a", policy: policy).status == 410)
             #expect(await rig.settle())
-            #expect(await rig.explain(rig.ask(policy: policy)).places.isEmpty)
+            #expect(await rig.explain(rig.ask(policy: policy)).locations.isEmpty)
         }
     }
 

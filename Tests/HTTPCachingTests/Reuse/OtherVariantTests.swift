@@ -83,11 +83,11 @@ import Testing
             Self.variant([("Content-Language", "en")], age: 10),
             Self.variant([("Content-Language", "en")], age: 5),
         ]
-        func place(_ asked: [(String, String)]) -> Int? { Self.other(variants, asked)?.place }
-        #expect(place([("Accept-Language", "de, en;q=0.5")]) == 0)
-        #expect(place([("Accept-Language", "de;q=0.5, en")]) == 3, "not decoded, and the most recent")
-        #expect(place([("Accept-Language", "fr, de;q=0.1")]) == 0)
-        #expect(place([("Accept-Language", "en"), ("Accept-Encoding", "gzip, identity;q=0")]) == 1)
+        func index(_ asked: [(String, String)]) -> Int? { Self.other(variants, asked)?.index }
+        #expect(index([("Accept-Language", "de, en;q=0.5")]) == 0)
+        #expect(index([("Accept-Language", "de;q=0.5, en")]) == 3, "not decoded, and the most recent")
+        #expect(index([("Accept-Language", "fr, de;q=0.1")]) == 0)
+        #expect(index([("Accept-Language", "en"), ("Accept-Encoding", "gzip, identity;q=0")]) == 1)
     }
 
     @Test func everyOtherFieldStillSelects() {

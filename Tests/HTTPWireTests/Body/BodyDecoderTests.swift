@@ -78,7 +78,7 @@ struct BodyDecoderTests {
     }
 
     @Test("A refusal is final, and its place counts all reads")
-    func place() {
+    func offset() {
         let body = bytes("5\r\nhello\r\n0\r\nX: y\r\nZ\r\n\r\n")
         for cuts in [[], [4], [13, 15], Array(0..<body.count)] {
             #expect(

@@ -148,13 +148,13 @@ struct RequestParserTests {
     func storage() {
         var parser = RequestParser()
         let head = bytes(RequestCorpus.get("A: 1\r\nB: 2\r\nC: 3"))
-        var places: Set<UnsafeRawPointer?> = []
+        var addresses: Set<UnsafeRawPointer?> = []
         for _ in 0..<5 {
             _ = parseRequest(head, ends: [10, head.count], with: &parser)
             #expect(parser.entries.count == 4)
-            places.insert(parser.entries.withUnsafeBytes { $0.baseAddress })
+            addresses.insert(parser.entries.withUnsafeBytes { $0.baseAddress })
         }
-        #expect(places.count == 1)
+        #expect(addresses.count == 1)
     }
 
     @Test("A byte that was scanned is not scanned again")
