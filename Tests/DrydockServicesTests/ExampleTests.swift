@@ -170,12 +170,12 @@ import Testing
         let origin = try ScriptedOrigin { request in
             .answer(to: request, fields: [("Cache-Control", "max-age=600")], "[{\"name\": \"Ada\", \"city\": \"x\"}]")
         }
-        let place = cache == "FILE" ? folder.file("FILE") : cache
+        let store = cache == "FILE" ? folder.file("FILE") : cache
         let (lines, end) = try await run(
             "DrydockResources",
             [origin.url + "/a", origin.url + "/a"],
             in: folder,
-            cache: .some(place),
+            cache: .some(store),
             errors: "errors"
         )
         #expect(end == .exited(0))

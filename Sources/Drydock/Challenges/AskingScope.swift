@@ -6,7 +6,7 @@
 /// It is a task-local value: who makes a request in a detached task is outside of it.
 struct AskingScope: Sendable, Hashable {
     private struct Question: Sendable, Hashable {
-        /// Who asks: no other object is there at its place while the closure runs.
+        /// Who asks: no other object is there at its address while the closure runs.
         let asker: ObjectIdentifier
         let origin: String
     }
@@ -66,8 +66,8 @@ struct AwaitedQuestions: Sendable {
 
     mutating func forget(_ outer: [String], awaiting origin: String) {
         for name in outer {
-            guard let place = awaited[name]?.firstIndex(of: origin) else { continue }
-            awaited[name]?.remove(at: place)
+            guard let index = awaited[name]?.firstIndex(of: origin) else { continue }
+            awaited[name]?.remove(at: index)
             if awaited[name]?.isEmpty ?? false { awaited[name] = nil }
         }
     }

@@ -6,7 +6,7 @@ import FoundationEssentials
 import HTTPWire
 import Upstream
 
-/// Loop-bound; it keeps nothing of a request. While the program thinks, the request has no place among those under way,
+/// Loop-bound; it keeps nothing of a request. While the program thinks, the request has no slot among those under way,
 /// and no timeout runs.
 final class ChallengedSource: FetchSource {
     private let origin: String

@@ -97,7 +97,7 @@ extension FetchRequest {
 private final class CredentialedFetch: PassingFetch {
     private enum State { case asking, holding, refused, answered }
 
-    /// Bytes of the body of a 401 that are kept, so that the request gives its place free while the program thinks.
+    /// Bytes of the body of a 401 that are kept, so that the request gives its slot free while the program thinks.
     private static let longest = 64 * 1024
 
     var handle: (any FetchHandle)?

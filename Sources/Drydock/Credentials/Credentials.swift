@@ -85,7 +85,7 @@ public struct CredentialSource: Sendable, Hashable {
 
     /// Asks the program when the origin answers 401: once, however many downloads wait. Its answer is shown until the
     /// next 401; a request is repeated once, so that a second 401 is its result. No timeout runs while the program
-    /// thinks, and the request has no place among those under way.
+    /// thinks, and the request has no slot among those under way.
     ///
     /// The closure may use the same manager, for a token, say. What it asks of the same origin is sent without the
     /// manager's credentials, and a 401 is its result: nobody is asked about it. What it asks of another origin whose
@@ -186,13 +186,13 @@ struct OriginPattern: Sendable, Hashable {
             named = text[..<mark.lowerBound].lowercased()
             rest = text[mark.upperBound...]
         }
-        guard named == nil || named == "http" || named == "https", let place = Authority.parse(String(rest)) else {
+        guard named == nil || named == "http" || named == "https", let authority = Authority.parse(String(rest)) else {
             return nil
         }
         scheme = named ?? "https"
-        host = place.host
-        port = place.port
-        precision = (place.port == nil ? 0 : 2) + (named == nil ? 0 : 1)
+        host = authority.host
+        port = authority.port
+        precision = (authority.port == nil ? 0 : 2) + (named == nil ? 0 : 1)
     }
 
     func matches(_ origin: OriginAddress) -> Bool {

@@ -46,7 +46,7 @@ public final class Download: Sendable {
     public var progress: DownloadProgress? { run.progress }
 
     /// Stops reading. Once the head has come, the transfer pauses, unless other downloads want it: none of its timeouts
-    /// runs, and it keeps its place among ``DownloadConfiguration/maximumFetches``. Nothing happens where it has ended.
+    /// runs, and it keeps its slot among ``DownloadConfiguration/maximumFetches``. Nothing happens where it has ended.
     ///
     /// An origin may close a connection on which nothing moves. What has come by then is kept, and after ``resume()`` the
     /// rest is fetched by its range, or all of it where the origin sends no ranges.

@@ -35,7 +35,7 @@ public enum DownloadError: Error, Sendable, Hashable {
     /// that is a file: it could not be read.
     case file(String)
     /// The body has come whole, and could not be put in the place of the file that was asked for, as the text says.
-    /// It is in ``DownloadResult/file`` instead, beside that place: the program moves it where it wants it, or removes
+    /// It is in ``DownloadResult/file`` instead, beside that path: the program moves it where it wants it, or removes
     /// it.
     indirect case notInPlace(DownloadResult, String)
     /// The content of the request could not be had as a whole, or is needed again and can be had once: the text says
@@ -77,7 +77,7 @@ public struct OriginFailure: Sendable, Hashable {
 
     /// What kind of failure it is.
     public let kind: Kind
-    /// Names the host and the place, and says what to do.
+    /// Names the host and the path, and says what to do.
     public let detail: String
 
     /// Makes a failure, for a program's own tests.

@@ -220,9 +220,9 @@ struct DownloadEvents: AsyncSequence, Sendable {
             _ result: DownloadResult,
             isolation actor: isolated (any Actor)? = #isolation
         ) async throws(DownloadError) -> DownloadResult {
-            guard case .left(let place, let reason) = try await writer?.commit() else { return result }
+            guard case .left(let left, let reason) = try await writer?.commit() else { return result }
             var result = result
-            result.file = place
+            result.file = left
             throw .notInPlace(result, reason)
         }
 

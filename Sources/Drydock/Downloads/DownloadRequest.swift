@@ -179,7 +179,7 @@ package struct DownloadRequest: Sendable {
         configuration: DownloadConfiguration,
         options: DownloadOptions
     ) throws(DownloadError) {
-        let (origin, path) = try Self.place(text)
+        let (origin, path) = try Self.target(text)
         let isNoQuestion = content == nil && options.methods?.contains(.get) == false
         let types = try Self.types(options.acceptedContentTypes ?? configuration.acceptedContentTypes, text)
         var fields = Fields()
@@ -219,16 +219,16 @@ package struct DownloadRequest: Sendable {
 
     /// The origin of an absolute URL, and what follows it, byte for byte and without the fragment.
     /// - Throws: `DownloadError.invalidRequest`.
-    package static func place(_ text: String) throws(DownloadError) -> (OriginAddress, path: String) {
+    package static func target(_ text: String) throws(DownloadError) -> (OriginAddress, path: String) {
         var bytes = text
         switch bytes.withUTF8({ parts(of: UnsafeRawBufferPointer($0)) }) {
-        case .place(let origin, let path): return (origin, path)
+        case .target(let origin, let path): return (origin, path)
         case .refused(let advice): throw refuse(text, advice)
         }
     }
 
     private enum Parts {
-        case place(OriginAddress, path: String)
+        case target(OriginAddress, path: String)
         /// What to write instead.
         case refused(String)
     }
@@ -255,7 +255,7 @@ package struct DownloadRequest: Sendable {
         }
         let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
         let path = String(decoding: suffix, as: UTF8.self)
-        return .place(origin, path: suffix.first == UInt8(ascii: "/") ? path : "/" + path)
+        return .target(origin, path: suffix.first == UInt8(ascii: "/") ? path : "/" + path)
     }
 
     private static func types(_ names: [String], _ url: String) throws(DownloadError) -> ExpectedTypes? {

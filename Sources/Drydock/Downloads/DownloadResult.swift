@@ -53,7 +53,7 @@ public struct DownloadResult: Sendable, Hashable {
 
 /// How far a body has come, or the content of a request has gone.
 public struct DownloadProgress: Sendable, Hashable {
-    /// Bytes that this download has received, from whichever place they come: coded, where the body is. Of a request's
+    /// Bytes that this download has received, from whichever source they come: coded, where the body is. Of a request's
     /// content, bytes that have been sent.
     public var completed: Int64
     /// Bytes of the whole; nil if they are not known.

@@ -190,8 +190,8 @@ public struct ResponseStore: Sendable {
         }
         let writer = try await DownloadFile.open(file, session.engine.files)
         while let bytes = try await session.read() { try await writer.write(bytes) }
-        if case .left(let place, let reason) = try await writer.commit() {
-            result.file = place
+        if case .left(let left, let reason) = try await writer.commit() {
+            result.file = left
             throw .notInPlace(result, reason)
         }
         return result

@@ -159,8 +159,8 @@ enum FileContent {
         let reader = try await files.run { try Reader(file) }
         var offset: Int64 = 0
         while offset < reader.length {
-            let place = offset
-            let piece = try await files.run { try reader.read(at: place, atMost: portion) }
+            let position = offset
+            let piece = try await files.run { try reader.read(at: position, atMost: portion) }
             try await sink.put(piece)
             offset += Int64(piece.count)
         }
@@ -179,7 +179,7 @@ enum FileContent {
 
     /// An open file.
     ///
-    /// Sendable: nothing in it changes, and a read names its place.
+    /// Sendable: nothing in it changes, and a read names its position.
     private final class Reader: Sendable {
         private let file: URL
         private let descriptor: Int32

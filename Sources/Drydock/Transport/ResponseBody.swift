@@ -201,8 +201,8 @@ final class AsyncSemaphore: Sendable {
             }
         } onCancel: {
             let waiter = state.withLock { state -> Waiter? in
-                guard let place = state.waiters.firstIndex(where: { $0.number == number }) else { return nil }
-                return state.waiters.remove(at: place).waiter
+                guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return nil }
+                return state.waiters.remove(at: index).waiter
             }
             waiter?.resume(returning: false)
         }

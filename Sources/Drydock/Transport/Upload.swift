@@ -265,10 +265,10 @@ extension DownloadRequest {
             let location = head.response.headerFields[.location]
         else { return nil }
         let answer = ResponseHead(status: head.response.status.code, fields: Fields([("Location", location)]))
-        let place = RedirectTarget(origin, path: path)
+        let asked = RedirectTarget(origin, path: path)
         guard
             case .follow(let target, _, keepsContent: true) =
-                RedirectDecision.decide(answer, to: method, at: place, canRepeat: true)
+                RedirectDecision.decide(answer, to: method, at: asked, canRepeat: true)
         else { return nil }
         return .requestBody(
             "\(url) redirects to \(target.url), which needs the content again, and that can be sent once: ask there, "

@@ -22,7 +22,7 @@ import Synchronization
 /// ```
 ///
 /// Whoever asks through it gets demo answers as live ones: with the same status, fields and body, mapped by the same
-/// code, and repeated by the same retries. They take no place among `DownloadConfiguration.maximumFetches`, and
+/// code, and repeated by the same retries. They take no slot among `DownloadConfiguration.maximumFetches`, and
 /// nothing of them is stored.
 ///
 /// The *n*-th request for a target always has the same latency and the same outcome, on every machine; they are those
@@ -73,8 +73,8 @@ public final class DemoTransport: Transport {
             }
             let play = try DemoPlay(endpoint, folder: files, seed: seed)
             // Behind those that are as specific.
-            let place = plays.firstIndex { play.pattern.isMoreSpecific(than: $0.pattern) } ?? plays.endIndex
-            plays.insert(play, at: place)
+            let index = plays.firstIndex { play.pattern.isMoreSpecific(than: $0.pattern) } ?? plays.endIndex
+            plays.insert(play, at: index)
         }
         self.plays = plays
         self.base = try DemoBase(base)
@@ -188,27 +188,27 @@ public final class DemoTransport: Transport {
 /// The part of a URL that all endpoints have in common.
 private struct DemoBase: Sendable {
     /// The origin and the path that are meant; nil means every host.
-    private let place: (origin: OriginAddress, path: String)?
+    private let mount: (origin: OriginAddress, path: String)?
 
     /// - Throws: `DemoError.invalidBase`.
     init(_ base: URL?) throws(DemoError) {
         guard let base else {
-            place = nil
+            mount = nil
             return
         }
         // Whose credentials a request has is nothing that its URL says here.
         let text = base.absoluteString.withoutUser
-        do throws(DownloadError) { place = try DownloadRequest.place(text) } catch {
+        do throws(DownloadError) { mount = try DownloadRequest.target(text) } catch {
             throw .invalidBase(error.description)
         }
     }
 
     /// What follows the base in a request; nil for one that is not below it.
     func target(of request: HTTPRequest) -> String? {
-        guard let (origin, path) = try? DownloadRequest.place(request.text) else { return nil }
-        guard let place else { return path }
-        guard place.origin.root.lowercased() == origin.root.lowercased() else { return nil }
-        let prefix = place.path.hasSuffix("/") ? String(place.path.dropLast()) : place.path
+        guard let (origin, path) = try? DownloadRequest.target(request.text) else { return nil }
+        guard let mount else { return path }
+        guard mount.origin.root.lowercased() == origin.root.lowercased() else { return nil }
+        let prefix = mount.path.hasSuffix("/") ? String(mount.path.dropLast()) : mount.path
         guard path.hasPrefix(prefix) else { return nil }
         let rest = path.dropFirst(prefix.count)
         switch rest.first {

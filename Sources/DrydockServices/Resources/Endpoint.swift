@@ -274,16 +274,16 @@ struct EndpointTarget {
         if let fault = endpoint.fault { throw .invalidRequest(fault) }
         let location = endpoint.location.prefix { $0 != "#" }
         let own = location.prefix { $0 != "?" }
-        var place = try PathTemplate(own).filled(from: endpoint.pathParameters)
+        var address = try PathTemplate(own).filled(from: endpoint.pathParameters)
         var queries = [location.dropFirst(own.count).dropFirst()]
-        if !Self.isWhole(place) {
+        if !Self.isWhole(address) {
             guard let base else {
                 throw .invalidRequest("'\(endpoint.location)' is a path, and there is no base URL: set one")
             }
             let whole = base.absoluteString.prefix { $0 != "#" }
             let root = whole.prefix { $0 != "?" }
             queries.insert(whole.dropFirst(root.count).dropFirst(), at: 0)
-            place = Self.join(String(root), place)
+            address = Self.join(String(root), address)
         }
         let encoding = endpoint.queryEncoding
         let named = Set(
@@ -295,7 +295,7 @@ struct EndpointTarget {
             queries.map { String($0) } + [encoding.text(endpoint.query)]
             + [encoding.text(defaults.filter { !named.contains($0) })]
         let query = texts.filter { !$0.isEmpty }.joined(separator: "&")
-        let (open, user) = Self.withoutUser(place)
+        let (open, user) = Self.withoutUser(address)
         let written = query.isEmpty ? open : open + "?" + query
         guard let url = URL(string: written), url.scheme != nil else {
             throw .invalidRequest("'\(open.withoutUser)' is no URL: percent-encode it")
@@ -304,12 +304,12 @@ struct EndpointTarget {
         credentials = user
     }
 
-    /// Whether a place begins with a scheme (RFC 3986 section 3.1): a path may have `://` further behind.
-    private static func isWhole(_ place: String) -> Bool {
-        guard let mark = place.firstRange(of: "://"), let first = place.utf8.first, isLetter(first) else {
+    /// Whether an address begins with a scheme (RFC 3986 section 3.1): a path may have `://` further behind.
+    private static func isWhole(_ address: String) -> Bool {
+        guard let mark = address.firstRange(of: "://"), let first = address.utf8.first, isLetter(first) else {
             return false
         }
-        return place[..<mark.lowerBound].utf8.allSatisfy { byte in
+        return address[..<mark.lowerBound].utf8.allSatisfy { byte in
             isLetter(byte) || (0x30...0x39).contains(byte) || "+-.".utf8.contains(byte)
         }
     }
@@ -334,7 +334,7 @@ struct EndpointTarget {
     }
 }
 
-// MARK: - Paths with places for values
+// MARK: - Paths with parameters
 
 /// A location up to its query, such as `/users/:id`.
 struct PathTemplate {

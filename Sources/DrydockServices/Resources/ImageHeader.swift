@@ -52,29 +52,29 @@ private struct ImageBytes {
         return brands.contains { has($0, at: 8) } ? (.heic, extents) : nil
     }
 
-    private func byte(_ place: Int) -> Int? {
-        place >= 0 && place < data.count ? Int(data[data.startIndex + place]) : nil
+    private func byte(_ position: Int) -> Int? {
+        position >= 0 && position < data.count ? Int(data[data.startIndex + position]) : nil
     }
 
-    private func has(_ bytes: [UInt8], at place: Int = 0) -> Bool {
-        place + bytes.count <= data.count && data.dropFirst(place).starts(with: bytes)
+    private func has(_ bytes: [UInt8], at position: Int = 0) -> Bool {
+        position + bytes.count <= data.count && data.dropFirst(position).starts(with: bytes)
     }
 
-    private func has(_ text: String, at place: Int = 0) -> Bool { has(Array(text.utf8), at: place) }
+    private func has(_ text: String, at position: Int = 0) -> Bool { has(Array(text.utf8), at: position) }
 
-    private func big(_ place: Int, bytes: Int) -> Int? {
+    private func big(_ position: Int, bytes: Int) -> Int? {
         var value = 0
         for offset in 0..<bytes {
-            guard let byte = byte(place + offset) else { return nil }
+            guard let byte = byte(position + offset) else { return nil }
             value = value << 8 | byte
         }
         return value
     }
 
-    private func little(_ place: Int, bytes: Int) -> Int? {
+    private func little(_ position: Int, bytes: Int) -> Int? {
         var value = 0
         for offset in (0..<bytes).reversed() {
-            guard let byte = byte(place + offset) else { return nil }
+            guard let byte = byte(position + offset) else { return nil }
             value = value << 8 | byte
         }
         return value
@@ -92,19 +92,21 @@ private struct ImageBytes {
 
     /// The size in the first frame header of a JPEG (ITU T.81 section B.2.2), behind other segments.
     private var jpeg: Size? {
-        var place = 2
-        while byte(place) == 0xFF, let marker = byte(place + 1) {
+        var position = 2
+        while byte(position) == 0xFF, let marker = byte(position + 1) {
             switch marker {
-            case 0xFF: place += 1
+            case 0xFF: position += 1
             case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF:
-                guard let height = big(place + 5, bytes: 2), let width = big(place + 7, bytes: 2) else { return nil }
+                guard let height = big(position + 5, bytes: 2), let width = big(position + 7, bytes: 2) else {
+                    return nil
+                }
                 return (width, height)
-            case 0x01, 0xD0...0xD7: place += 2
+            case 0x01, 0xD0...0xD7: position += 2
             // The pixels, or the end: no frame header comes any more.
             case 0xD9, 0xDA: return nil
             default:
-                guard let length = big(place + 2, bytes: 2), length >= 2 else { return nil }
-                place += 2 + length
+                guard let length = big(position + 2, bytes: 2), length >= 2 else { return nil }
+                position += 2 + length
             }
         }
         return nil
@@ -145,20 +147,20 @@ private struct ImageBytes {
     /// The size in the first image file directory (TIFF 6.0 section 2), wherever it is: at most 65 535 entries of 12 bytes each.
     private var tiff: Size? {
         let isLittle = byte(0) == 0x49
-        func number(_ place: Int, bytes: Int) -> Int? {
-            isLittle ? little(place, bytes: bytes) : big(place, bytes: bytes)
+        func number(_ position: Int, bytes: Int) -> Int? {
+            isLittle ? little(position, bytes: bytes) : big(position, bytes: bytes)
         }
         guard let directory = number(4, bytes: 4), let count = number(directory, bytes: 2) else { return nil }
         var (width, height): (Int?, Int?) = (nil, nil)
         for entry in 0..<count {
-            let place = directory + 2 + entry * 12
-            guard let tag = number(place, bytes: 2) else { return nil }
-            guard tag == 256 || tag == 257, number(place + 4, bytes: 4) == 1 else { continue }
+            let position = directory + 2 + entry * 12
+            guard let tag = number(position, bytes: 2) else { return nil }
+            guard tag == 256 || tag == 257, number(position + 4, bytes: 4) == 1 else { continue }
             // A SHORT or a LONG, on the left of its four bytes.
             let value: Int? =
-                switch number(place + 2, bytes: 2) {
-                case 3: number(place + 8, bytes: 2)
-                case 4: number(place + 8, bytes: 4)
+                switch number(position + 2, bytes: 2) {
+                case 3: number(position + 8, bytes: 2)
+                case 4: number(position + 8, bytes: 4)
                 default: nil
                 }
             if tag == 256 { width = width ?? value } else { height = height ?? value }
@@ -171,9 +173,9 @@ private struct ImageBytes {
     private var extents: Size? {
         let mark = Array("ispe".utf8)
         var found: Size?
-        for place in 12..<max(12, min(data.count - 15, 64 << 10))
-        where byte(place) == Int(mark[0]) && has(mark, at: place) {
-            guard let size = size(big: place + 8, place + 12, bytes: 4) else { break }
+        for position in 12..<max(12, min(data.count - 15, 64 << 10))
+        where byte(position) == Int(mark[0]) && has(mark, at: position) {
+            guard let size = size(big: position + 8, position + 12, bytes: 4) else { break }
             // Of 32 bits each: the product needs all 64.
             let pixels = UInt64(size.width) * UInt64(size.height)
             if pixels > UInt64(found?.width ?? 0) * UInt64(found?.height ?? 0) { found = size }

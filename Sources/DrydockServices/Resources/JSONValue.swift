@@ -41,12 +41,12 @@ public struct JSONValue: Sendable, Hashable {
     /// An object. Of members with one name the last one counts.
     public init(_ members: [(name: String, value: JSONValue)]) {
         var result: [ContentTree.Member] = []
-        var places: [MemberName: Int] = [:]
+        var indices: [MemberName: Int] = [:]
         for member in members {
-            if let place = places[MemberName(member.name)] {
-                result[place].value = member.value.tree
+            if let index = indices[MemberName(member.name)] {
+                result[index].value = member.value.tree
             } else {
-                places[MemberName(member.name)] = result.count
+                indices[MemberName(member.name)] = result.count
                 result.append(ContentTree.Member(member.name, member.value.tree))
             }
         }
@@ -101,7 +101,7 @@ public struct JSONValue: Sendable, Hashable {
     /// The member of this name; nil where there is none.
     public subscript(name: String) -> JSONValue? { tree[name].map { JSONValue($0) } }
 
-    /// The element at this place, counted from 0; nil where there is none.
+    /// The element at this index, counted from 0; nil where there is none.
     public subscript(index: Int) -> JSONValue? {
         guard case .array(let values) = tree, values.indices.contains(index) else { return nil }
         return JSONValue(values[index])

@@ -43,10 +43,10 @@ public struct Parameters: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     public subscript(name: String) -> JSONValue? {
         get { members.last { $0.name.isSameName(as: name) }?.value }
         set {
-            let place = members.firstIndex { $0.name.isSameName(as: name) }
+            let index = members.firstIndex { $0.name.isSameName(as: name) }
             members.removeAll { $0.name.isSameName(as: name) }
             guard let newValue else { return }
-            members.insert(ParameterMember(name, newValue), at: place ?? members.count)
+            members.insert(ParameterMember(name, newValue), at: index ?? members.count)
         }
     }
 
@@ -322,12 +322,12 @@ extension ParameterStyle {
         case .object(let members):
             return .object(
                 members.compactMap { member in
-                    let place = path.isEmpty ? member.name : "\(path).\(member.name)"
-                    if ignored.contains(place) || ignored.contains("*") { return nil }
-                    guard let transform else { return ContentTree.Member(member.name, shaped(member.value, place)) }
+                    let keyPath = path.isEmpty ? member.name : "\(path).\(member.name)"
+                    if ignored.contains(keyPath) || ignored.contains("*") { return nil }
+                    guard let transform else { return ContentTree.Member(member.name, shaped(member.value, keyPath)) }
                     let before = JSONValue(member.value)
-                    guard let after = transform(place, before) else { return nil }
-                    return ContentTree.Member(member.name, after == before ? shaped(member.value, place) : after.tree)
+                    guard let after = transform(keyPath, before) else { return nil }
+                    return ContentTree.Member(member.name, after == before ? shaped(member.value, keyPath) : after.tree)
                 }
             )
         default: return tree

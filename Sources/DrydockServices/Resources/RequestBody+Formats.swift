@@ -51,7 +51,7 @@ extension RequestBody {
         style: ParameterStyle = ParameterStyle()
     ) throws(ServiceError) -> Self {
         let tree = try style.pack(value)
-        if let name = tree.placeOfNull("the root") { throw .encoding(ParameterFault.null(name)) }
+        if let name = tree.nameOfNull("the root") { throw .encoding(ParameterFault.null(name)) }
         do throws(TreeError) {
             return .data(Data(try PropertyListWriter.bytes(tree)), contentType: "application/x-plist")
         } catch {
@@ -73,13 +73,13 @@ extension MultipartForm {
 
 extension ContentTree {
     /// Where the first null is; nil where there is none.
-    fileprivate func placeOfNull(_ name: String) -> String? {
+    fileprivate func nameOfNull(_ name: String) -> String? {
         switch self {
         case .null: return name
         case .array(let values):
-            for value in values { if let place = value.placeOfNull(name) { return place } }
+            for value in values { if let found = value.nameOfNull(name) { return found } }
         case .object(let members):
-            for member in members { if let place = member.value.placeOfNull(member.name) { return place } }
+            for member in members { if let found = member.value.nameOfNull(member.name) { return found } }
         default: break
         }
         return nil

@@ -255,14 +255,14 @@ private struct DecodedPart<Value: Decodable>: DecodableWithConfiguration {
         var decoder = decoder
         for (depth, key) in keys.enumerated() {
             let isLast = depth == keys.count - 1
-            let place = keys[...depth].joined(separator: ".")
+            let keyPath = keys[...depth].joined(separator: ".")
             if let number = Int(key), var list = try? decoder.unkeyedContainer() {
                 var passed = 0
                 while passed < number, !list.isAtEnd {
                     _ = try list.superDecoder()
                     passed += 1
                 }
-                guard number >= 0, !list.isAtEnd else { throw MappingError.missingValue(place) }
+                guard number >= 0, !list.isAtEnd else { throw MappingError.missingValue(keyPath) }
                 if isLast {
                     value = try list.decode(Value.self)
                     return
@@ -271,7 +271,7 @@ private struct DecodedPart<Value: Decodable>: DecodableWithConfiguration {
                 continue
             }
             guard let object = try? decoder.container(keyedBy: AnyKey.self), object.contains(AnyKey(key)) else {
-                throw MappingError.missingValue(place)
+                throw MappingError.missingValue(keyPath)
             }
             if isLast {
                 value = try object.decode(Value.self, forKey: AnyKey(key))

@@ -8,7 +8,7 @@ import HTTPTypes
 public enum ServiceError: Error, Sendable {
     /// The request cannot be made: the text says why, and what to write instead. Nothing was sent.
     case invalidRequest(String)
-    /// Nothing is there to fill a place of the path with: its name, and the path. Nothing was sent.
+    /// Nothing is there to fill a parameter of the path with: its name, and the path. Nothing was sent.
     case missingParameter(String, path: String)
     /// What the request was to contain cannot be encoded. Nothing was sent.
     case encoding(any Error)

@@ -62,7 +62,7 @@ final class CallTable: Sendable {
     // MARK: - Parking
 
     /// - Returns: false where there is no room.
-    func takeParkingPlace(_ limit: Int) -> Bool {
+    func takeParkingSlot(_ limit: Int) -> Bool {
         state.withLock { state in
             guard !state.isParkingClosed, state.parked < limit else { return false }
             state.parked += 1
@@ -74,7 +74,7 @@ final class CallTable: Sendable {
 
     func closeParking() { state.withLock { $0.isParkingClosed = true } }
 
-    func leaveParkingPlace() { state.withLock { $0.parked -= 1 } }
+    func leaveParkingSlot() { state.withLock { $0.parked -= 1 } }
 
     // MARK: - Retries
 

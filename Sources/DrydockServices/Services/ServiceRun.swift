@@ -220,9 +220,9 @@ final class ServiceRun<R: Resource>: Sendable {
         let methods = (resource.options.retry ?? configuration.retry).methods
         guard resource.parksWithoutResponse, error.cameWithoutResponse, request.body?.isRepeatable != false,
             error.allowsRepetition(of: request.head.method, methods),
-            table.takeParkingPlace(configuration.maximumParked)
+            table.takeParkingSlot(configuration.maximumParked)
         else { throw error }
-        defer { table.leaveParkingPlace() }
+        defer { table.leaveParkingSlot() }
         let isRepeated = await control.park {
             hooks.onPark?(info, error)
             mailbox.add(.parked(error))

@@ -11,11 +11,11 @@ struct GroupMachine {
         case finish
     }
 
-    private enum Place { case waiting, submitted, ended }
+    private enum Stage { case waiting, submitted, ended }
 
     private let isInOrder: Bool
     private let stopsOnFailure: Bool
-    private var places: [Place] = []
+    private var stages: [Stage] = []
     private var submitted = 0
     /// Members before this one do not wait.
     private var next = 0
@@ -30,26 +30,26 @@ struct GroupMachine {
         (self.isInOrder, self.stopsOnFailure) = (isInOrder, stopsOnFailure)
     }
 
-    var count: Int { places.count }
+    var count: Int { stages.count }
 
     /// The group begins with so many members.
     mutating func begin(_ count: Int) -> [Action] {
-        places = Array(repeating: .waiting, count: count)
+        stages = Array(repeating: .waiting, count: count)
         return advance()
     }
 
     /// Another member comes; nil where the group takes none any more.
     mutating func add() -> [Action]? {
         guard !isEnding, !isOver else { return nil }
-        places.append(.waiting)
+        stages.append(.waiting)
         return advance()
     }
 
     /// A member has ended.
     /// - Parameter hasFailed: it has no value; one that was cancelled has none either.
     mutating func ended(_ member: Int, hasFailed: Bool) -> [Action] {
-        guard places[member] == .submitted else { return [] }
-        places[member] = .ended
+        guard stages[member] == .submitted else { return [] }
+        stages[member] = .ended
         submitted -= 1
         guard hasFailed else { return advance() }
         if firstFailure == nil { firstFailure = member }
@@ -69,13 +69,13 @@ struct GroupMachine {
     /// Ends the group: no other member begins, and those in the queue are cancelled.
     private mutating func end() -> [Action] {
         isEnding = true
-        return places.indices.filter { places[$0] == .submitted }.map { .cancel($0) } + advance()
+        return stages.indices.filter { stages[$0] == .submitted }.map { .cancel($0) } + advance()
     }
 
     private mutating func advance() -> [Action] {
         var actions: [Action] = []
-        while !isEnding, next < places.count, !isInOrder || submitted == 0 {
-            places[next] = .submitted
+        while !isEnding, next < stages.count, !isInOrder || submitted == 0 {
+            stages[next] = .submitted
             submitted += 1
             actions.append(.submit(next))
             next += 1

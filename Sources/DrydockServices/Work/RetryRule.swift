@@ -1,5 +1,5 @@
 // Whether a failure in a program is one after which a request may be made again: the errors of the library, and those
-// to which the program gives a cause, for the one place that decides it.
+// to which the program gives a cause, for the one type that decides it.
 
 import DownloadCore
 import Drydock

@@ -10,7 +10,7 @@
 ///     .run(on: queue)
 /// ```
 ///
-/// Each step is a task of the queue, with its own place in it and its own retries; the first one that fails ends the
+/// Each step is a task of the queue, with its own position in it and its own retries; the first one that fails ends the
 /// chain. A chain is a description, and may be run as often as one likes. A queue whose only slot is taken by a closure
 /// that runs a chain on the same queue waits for ever.
 public struct WorkChain<Success: Sendable>: Sendable {

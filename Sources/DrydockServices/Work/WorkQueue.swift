@@ -296,7 +296,7 @@ protocol QueueMember: AnyObject, Sendable {
 struct QueueMachine {
     typealias ID = UInt64
 
-    private enum Place: Equatable {
+    private enum Phase: Equatable {
         /// - `ticket`: its number in the queue, which nobody has twice.
         case queued(ticket: UInt64)
         case running
@@ -304,7 +304,7 @@ struct QueueMachine {
     }
 
     private struct Entry {
-        var place: Place
+        var phase: Phase
         let priority: FetchPriority
     }
 
@@ -324,18 +324,18 @@ struct QueueMachine {
     var queued: Int { queue.count }
     var maximum: Int? { limit }
 
-    func isRunning(_ id: ID) -> Bool { entries[id]?.place == .running }
+    func isRunning(_ id: ID) -> Bool { entries[id]?.phase == .running }
 
     // MARK: - Events; each returns whom to start, in order.
 
     mutating func add(_ id: ID, _ priority: FetchPriority) -> [ID] {
-        entries[id] = Entry(place: .waiting, priority: priority)
+        entries[id] = Entry(phase: .waiting, priority: priority)
         return enqueue(id)
     }
 
     /// A task has ended, or was cancelled wherever it was.
     mutating func leave(_ id: ID) -> [ID] {
-        switch entries.removeValue(forKey: id)?.place {
+        switch entries.removeValue(forKey: id)?.phase {
         case .queued(let ticket): _ = queue.remove(ticket)
         case .running: running -= 1
         case .waiting, nil: break
@@ -345,15 +345,15 @@ struct QueueMachine {
 
     /// A task that ran has failed, and waits for its retry.
     mutating func wait(_ id: ID) -> [ID] {
-        guard entries[id]?.place == .running else { return [] }
-        entries[id]?.place = .waiting
+        guard entries[id]?.phase == .running else { return [] }
+        entries[id]?.phase = .waiting
         running -= 1
         return starts()
     }
 
     /// A task has waited long enough.
     mutating func due(_ id: ID) -> [ID] {
-        guard entries[id]?.place == .waiting else { return [] }
+        guard entries[id]?.phase == .waiting else { return [] }
         return enqueue(id)
     }
 
@@ -365,7 +365,7 @@ struct QueueMachine {
     private mutating func enqueue(_ id: ID) -> [ID] {
         guard let priority = entries[id]?.priority else { return [] }
         nextTicket += 1
-        entries[id]?.place = .queued(ticket: nextTicket)
+        entries[id]?.phase = .queued(ticket: nextTicket)
         queue.append(nextTicket, id, priority)
         return starts()
     }
@@ -373,7 +373,7 @@ struct QueueMachine {
     private mutating func starts() -> [ID] {
         var starts: [ID] = []
         while running < limit ?? .max, let id = queue.popFirst() {
-            entries[id]?.place = .running
+            entries[id]?.phase = .running
             running += 1
             starts.append(id)
         }

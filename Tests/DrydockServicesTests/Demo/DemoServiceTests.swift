@@ -88,7 +88,7 @@ private struct GetUser: Resource {
         }
     }
 
-    /// What the daemon draws, and no place among the fetches: a retry of the manager draws again.
+    /// What the daemon draws, and no slot among the fetches: a retry of the manager draws again.
     @Test func failuresCountForTheRetriesOfTheManager() async throws {
         let told = Told()
         var user = Self.user

@@ -269,7 +269,7 @@ private let aUser = HTTPResource<User>("/users/7", .json) { result in
         _ = folder
     }
 
-    @Test func itNeedsNoPlaceAmongTheFetchesOfAManager() async throws {
+    @Test func itNeedsNoSlotAmongTheFetchesOfAManager() async throws {
         let gate = Gate()
         defer { gate.open() }
         let (folder, files) = try demoFiles(["user.json": "{}"])

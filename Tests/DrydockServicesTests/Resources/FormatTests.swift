@@ -93,8 +93,8 @@ import Testing
         ("data.none", "data.none"), ("data.list.9223372036854775807", "data.list.9223372036854775807"),
         ("data.list.-1", "data.list.-1"), ("data.list.2", "data.list.2"), ("data.list.x", "data.list.x"), ("x.y", "x"),
     ])
-    func aPathThatLeadsNowhereIsNamed(path: String, place: String) throws {
-        #expect(throws: MappingError.missingValue(place)) {
+    func aPathThatLeadsNowhereIsNamed(path: String, keyPath: String) throws {
+        #expect(throws: MappingError.missingValue(keyPath)) {
             try read(ResponseFormat<User>.json(at: path), #"{"data": {"list": [1, 2]}}"#)
         }
     }
@@ -214,8 +214,8 @@ import Testing
             if word.hasPrefix("'") {
                 result += Data(word.dropFirst().dropLast().replacing("_", with: " ").utf8)
             } else {
-                for place in stride(from: 0, to: word.count, by: 2) {
-                    result.append(UInt8(word.dropFirst(place).prefix(2), radix: 16) ?? 0)
+                for index in stride(from: 0, to: word.count, by: 2) {
+                    result.append(UInt8(word.dropFirst(index).prefix(2), radix: 16) ?? 0)
                 }
             }
         }

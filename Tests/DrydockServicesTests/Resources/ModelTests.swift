@@ -13,13 +13,13 @@ import Testing
         let built = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
         let sources = URL(filePath: #filePath).appending(path: "../../../../Sources").standardizedFileURL
         // The C modules below: those of the system by the folders of their maps, and those that the build has made.
-        let places = Self.maps(in: sources).flatMap { ["-I", $0.deletingLastPathComponent().path] }
+        let includes = Self.maps(in: sources).flatMap { ["-I", $0.deletingLastPathComponent().path] }
         let maps = Self.maps(in: built).flatMap { ["-Xcc", "-fmodule-map-file=\($0.path)"] }
         let output = folder.file("output")
         let process = try ChildProcess(
             "/usr/bin/env",
             ["swiftc", "-typecheck", "-swift-version", "6", "-warnings-as-errors", "-I", "\(built.path)/Modules"]
-                + places + maps + ["program.swift"],
+                + includes + maps + ["program.swift"],
             environment: Shell.cleanEnvironment(adding: [:]),
             folder: folder.path,
             output: output,

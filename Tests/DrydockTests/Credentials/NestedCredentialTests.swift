@@ -38,11 +38,11 @@ import Testing
 
     @Test func aClosureMayAskItsOwnOriginForTheToken() async throws {
         let reach = Reach()
-        let place = Monitor<URL?>(nil)
+        let address = Monitor<URL?>(nil)
         try await withManager {
             $0.credentials = [
                 "http://127.0.0.1": .asking(first: .bearer("old")) { _ in
-                    guard let url = place.read({ $0 }) else { return nil }
+                    guard let url = address.read({ $0 }) else { return nil }
                     return .bearer(await reach.text(url))
                 }
             ]
@@ -51,7 +51,7 @@ import Testing
         } _: { manager, origin async throws in
             reach.manager = manager
             defer { reach.manager = nil }
-            place.update { $0 = origin.url("/token") }
+            address.update { $0 = origin.url("/token") }
             #expect(try await manager.download(origin.url()).text == "for Bearer good")
             let token = origin.server.log.first { $0.target == "/token" }
             #expect(token != nil && token?.field("Authorization") == nil, "what was refused is not shown again")
@@ -61,12 +61,12 @@ import Testing
     @Test("The 401 of a request within the closure is its result, also of the very download that waits")
     func refusalWithin() async throws {
         let (reach, asked) = (Reach(), Counter())
-        let (place, found) = (Monitor<URL?>(nil), Monitor<[String]>([]))
+        let (address, found) = (Monitor<URL?>(nil), Monitor<[String]>([]))
         try await withManager {
             $0.credentials = [
                 "http://127.0.0.1": .asking { _ in
                     asked.add()
-                    guard let url = place.read({ $0 }) else { return nil }
+                    guard let url = address.read({ $0 }) else { return nil }
                     // Tasks that the closure makes are within it, too.
                     async let one = reach.text(url)
                     let other = await Task { await reach.text(url) }.value
@@ -80,7 +80,7 @@ import Testing
         } _: { manager, origin async throws in
             reach.manager = manager
             defer { reach.manager = nil }
-            place.update { $0 = origin.url() }
+            address.update { $0 = origin.url() }
             #expect(try await manager.download(origin.url()).text == "for Bearer good")
             #expect(found.read { $0 } == ["401", "401"] && asked.value == 1)
             #expect(try await manager.download(origin.url("/b")).text == "for Bearer good")

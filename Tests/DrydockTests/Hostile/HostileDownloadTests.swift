@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func whatCannotBeWrittenToIsNoPlaceForADownload() async throws {
+    @Test func whatCannotBeWrittenToIsNoFileForADownload() async throws {
         let folder = try TemporaryFolder("drydock-hostile")
         #expect(mkdir(folder.file("folder"), 0o700) == 0)
         try folder.write("folder/own", "mine")

@@ -211,14 +211,14 @@ import Testing
         try await withManager {
             $0.redirectHosts = ["127.0.0.1:\(named.server.port)"]
         } _: { request in
-            let place =
+            let location =
                 switch request.target {
                 case "/named": named.server.url + "/"
                 case "/other": other.server.url + "/"
                 default: "/here"
                 }
             return request.target == "/here"
-                ? .answer(to: request, "here") : .answer(302, to: request, fields: [("Location", place)], "")
+                ? .answer(to: request, "here") : .answer(302, to: request, fields: [("Location", location)], "")
         } _: { manager, origin async throws in
             #expect(try await manager.download(origin.url("/named")).text == "there")
             #expect(try await manager.download(origin.url("/own")).text == "here")

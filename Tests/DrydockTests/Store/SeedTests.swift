@@ -138,15 +138,15 @@ import Testing
         let folder = try TemporaryFolder("drydock-seeds")
         try folder.write("a file", "")
         let manager = makeManager()
-        for place in [file(folder, "a file/b"), file(folder, "nowhere")] {
+        for source in [file(folder, "a file/b"), file(folder, "nowhere")] {
             let error = await #expect(throws: DownloadError.self) {
-                _ = try await manager.store.importSeeds(from: place)
+                _ = try await manager.store.importSeeds(from: source)
             }
             guard case .file(let text) = error else {
                 Issue.record("\(String(describing: error))")
                 continue
             }
-            #expect(text.contains(place.path(percentEncoded: false)), "\(text)")
+            #expect(text.contains(source.path(percentEncoded: false)), "\(text)")
         }
         let remote = try #require(URL(string: "http://127.0.0.1/"))
         for work in [

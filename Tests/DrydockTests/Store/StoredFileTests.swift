@@ -94,7 +94,7 @@ import Testing
         await manager.close()
     }
 
-    // MARK: - A place that cannot be taken
+    // MARK: - A path that cannot be taken
 
     @Test(
         "What has come whole and cannot be put in its place is handed over beside it",
@@ -103,7 +103,7 @@ import Testing
     func notInPlace(how: String) async throws {
         let folder = try TemporaryFolder("drydock-library")
         try folder.write("taken/by/another", "")
-        let place = URL(filePath: folder.file("taken"), directoryHint: .notDirectory)
+        let target = URL(filePath: folder.file("taken"), directoryHint: .notDirectory)
         try await withManager {
             .answer(to: $0, fields: [("ETag", "\"1\"")], "hello")
         } _: { manager, origin in
@@ -111,11 +111,11 @@ import Testing
             if how == "stale" { try await manager.expireAll() }
             let error = await #expect(throws: DownloadError.self) {
                 switch how {
-                case "copy": try await manager.store.copy(origin.url(), to: place)
+                case "copy": try await manager.store.copy(origin.url(), to: target)
                 case "stale":
                     let options = DownloadOptions(yieldsStaleFirst: true)
-                    for try await _ in manager.events(for: origin.url(), to: place, options: options) {}
-                default: try await manager.download(origin.url(), to: place)
+                    for try await _ in manager.events(for: origin.url(), to: target, options: options) {}
+                default: try await manager.download(origin.url(), to: target)
                 }
             }
             guard case .notInPlace(let result, let reason) = error, let file = result.file else {

@@ -12,15 +12,15 @@ actor Display {
 
     init(_ names: [String]) { lines = names.map { "\(Self.bar(0))  \($0)" } }
 
-    func show(_ progress: DownloadProgress, of name: String, at place: Int) {
+    func show(_ progress: DownloadProgress, of name: String, at line: Int) {
         let share = progress.fraction.map { Self.bar($0) } ?? Self.bar(0)
-        lines[place] = "\(share)  \(name)  \(progress.completed) bytes"
+        lines[line] = "\(share)  \(name)  \(progress.completed) bytes"
         // Ten times a second is as often as anybody can read it.
         if isTerminal, drawn.duration(to: .now) > .milliseconds(100) { draw() }
     }
 
-    func end(_ text: String, at place: Int) {
-        lines[place] = text
+    func end(_ text: String, at line: Int) {
+        lines[line] = text
         if isTerminal { draw() } else { write(text + "\n") }
     }
 
@@ -42,15 +42,15 @@ actor Display {
 }
 
 /// Downloads into a file, and tells of it.
-func download(_ url: URL, to name: String, _ display: Display, at place: Int) async -> Bool {
+func download(_ url: URL, to name: String, _ display: Display, at line: Int) async -> Bool {
     do {
         for try await event in DownloadManager.shared.events(for: url, to: URL(fileURLWithPath: name)) {
-            if case .progress(let progress) = event { await display.show(progress, of: name, at: place) }
-            if case .finished(let result) = event { await display.end("\(result.outcome)  \(name)", at: place) }
+            if case .progress(let progress) = event { await display.show(progress, of: name, at: line) }
+            if case .finished(let result) = event { await display.end("\(result.outcome)  \(name)", at: line) }
         }
         return true
     } catch {
-        await display.end("failed  \(name)  \(error)", at: place)
+        await display.end("failed  \(name)  \(error)", at: line)
         return false
     }
 }
@@ -70,8 +70,8 @@ for url in urls {
 }
 let display = Display(names)
 let failures = await withTaskGroup(of: Bool.self) { group in
-    for (place, (url, name)) in zip(urls, names).enumerated() {
-        group.addTask { await download(url, to: name, display, at: place) }
+    for (line, (url, name)) in zip(urls, names).enumerated() {
+        group.addTask { await download(url, to: name, display, at: line) }
     }
     var failures = 0
     for await isWhole in group where !isWhole { failures += 1 }
