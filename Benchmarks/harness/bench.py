@@ -24,12 +24,12 @@ class Bench:
     def __init__(self, folder, binary, rounds, seconds):
         self.folder, self.binary, self.rounds, self.seconds = folder, os.path.abspath(binary), rounds, seconds
         self.origin = None
-        self.places = 0
+        self.folders_made = 0
 
-    def place(self, name):
+    def scratch(self, name):
         """A new folder for one process."""
-        self.places += 1
-        path = os.path.join(self.folder, f"{self.places}-{name}")
+        self.folders_made += 1
+        path = os.path.join(self.folder, f"{self.folders_made}-{name}")
         os.makedirs(path)
         os.chmod(path, 0o755)
         return path
@@ -96,7 +96,7 @@ def bare_program():
 @contextlib.contextmanager
 def bare_loop(bench, size, keys=0, wrapper=(), loops=1, core=SERVER_CORE):
     """The limit: one answer of `size` bytes, or one for each of `keys` keys."""
-    port, log = free_port(), os.path.join(bench.place("bare-loop"), "log")
+    port, log = free_port(), os.path.join(bench.scratch("bare-loop"), "log")
     command = [*wrapper, bare_program(), str(port), str(size), str(keys), str(loops)]
     with process(command, log, core=core) as child:
         wait_for_port(port, child, log)

@@ -110,7 +110,7 @@ def warm(port, way):
 
 
 def allocations(bench, way):
-    counter, file = compile_c("malloc_count.so", "-shared", "-fPIC"), os.path.join(bench.place("count"), "count")
+    counter, file = compile_c("malloc_count.so", "-shared", "-fPIC"), os.path.join(bench.scratch("count"), "count")
 
     def count():
         with open(file, "rb") as data:
@@ -133,7 +133,7 @@ def instructions(bench, start, way):
     """All instructions of a server that `start` runs under callgrind, twice."""
     totals, seconds = [], 0
     for number in (2 * ASKED_UNDER_CALLGRIND, ASKED_UNDER_CALLGRIND):
-        folder = bench.place("callgrind")
+        folder = bench.scratch("callgrind")
         wrapper = ("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", "--quiet")
         with start(bench, wrapper=wrapper) as server:
             warm(server.port, way)
@@ -145,7 +145,7 @@ def instructions(bench, start, way):
 
 def without_symbols(bench, binary):
     """callgrind reads a binary's debug information at each start, which takes long."""
-    path = os.path.join(bench.place("binary"), "drydock")
+    path = os.path.join(bench.scratch("binary"), "drydock")
     subprocess.run(["objcopy", "--strip-debug", binary, path], check=True)
     return path
 

@@ -57,7 +57,7 @@ def configure(
 ):  # fmt: skip
     """A folder with a configuration; `demo` is the body of demo answers, `delays` are the words of `late_service`, `more` are further services,
     in which `ORIGIN` stands for the origin's port.  Gives the folder, the file and the port."""
-    folder, port = bench.place("drydock"), free_port()
+    folder, port = bench.scratch("drydock"), free_port()
     text = f"""listen: 127.0.0.1:{port}
 admin: unix:{folder}/admin.sock
 loops: {loops}

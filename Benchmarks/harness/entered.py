@@ -113,7 +113,7 @@ class Entered:
 
     def costs(self, bench, stripped, rounds):
         """Instructions by file of so many rounds of requests, and of what precedes them."""
-        folder = bench.place("callgrind")
+        folder = bench.scratch("callgrind")
         with drydock(bench, wrapper=callgrind(folder), binary=stripped, is_disk=True, more=SERVICE) as server:
             # What is made once is made before.
             asked(server.port, dataclasses.replace(self.walk, said=b"HTTP/1.1 200 "), range(3))

@@ -94,7 +94,7 @@ class Origin:
 
 @contextlib.contextmanager
 def origin(bench):
-    folder, ports = bench.place("origin"), free_ports(PORTS)
+    folder, ports = bench.scratch("origin"), free_ports(PORTS)
     log, file = os.path.join(folder, "log"), os.path.join(folder, "nginx.conf")
     write_files(os.path.join(folder, "files"))
     with open(file, "w") as text:

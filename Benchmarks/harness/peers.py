@@ -36,7 +36,7 @@ def write(folder, name, text):
 @contextlib.contextmanager
 def nginx(bench, logged=False):
     """proxy_cache: files, sent with sendfile from the page cache; open files are remembered."""
-    folder, port, origin = bench.place("nginx"), free_port(), next(bench.origin.ports)
+    folder, port, origin = bench.scratch("nginx"), free_port(), next(bench.origin.ports)
     user = f"user {os.environ.get('USER', 'root')};" if os.geteuid() == 0 else ""
     access = f"access_log {folder}/access.log combined buffer=64k flush=1s;" if logged else "access_log off;"
     temporary = "".join(
@@ -70,7 +70,7 @@ http {{
 @contextlib.contextmanager
 def haproxy(bench, logged=False):
     """Its cache is in memory, and made for small objects."""
-    folder, port, origin = bench.place("haproxy"), free_port(), next(bench.origin.ports)
+    folder, port, origin = bench.scratch("haproxy"), free_port(), next(bench.origin.ports)
     log = "log stdout format raw local0" if logged else ""
     option = "log global\n option httplog" if logged else ""
     file = write(folder, "haproxy.cfg", f"""global
@@ -106,7 +106,7 @@ backend b
 @contextlib.contextmanager
 def varnish(bench, logged=False):
     """Storage in memory.  Its own rules pass requests with cookies on, so these are left out."""
-    folder, port, origin = bench.place("varnish"), free_port(), next(bench.origin.ports)
+    folder, port, origin = bench.scratch("varnish"), free_port(), next(bench.origin.ports)
     work, log = os.path.join(folder, "work"), f"{folder}/log"
     file = write(folder, "drydock.vcl", f"""vcl 4.1;
 backend origin {{ .host = "127.0.0.1"; .port = "{origin}"; }}
@@ -127,7 +127,7 @@ sub vcl_recv {{ return (hash); }}
 @contextlib.contextmanager
 def squid(bench, logged=False):
     """Everything in cache_mem, no disk."""
-    folder, port, origin = bench.place("squid"), free_port(), next(bench.origin.ports)
+    folder, port, origin = bench.scratch("squid"), free_port(), next(bench.origin.ports)
     own(folder, "proxy")
     user = "cache_effective_user proxy" if os.geteuid() == 0 and exists("proxy") else ""
     log = f"access_log stdio:{folder}/access.log logformat=combined\nbuffered_logs on" if logged else "access_log none"
@@ -200,7 +200,7 @@ LOGGING = """logging:
 @contextlib.contextmanager
 def traffic_server(bench, logged=False):
     """One event thread; the RAM cache before a cache file, from a folder of its own."""
-    folder, port, origin = bench.place("trafficserver"), free_port(), next(bench.origin.ports)
+    folder, port, origin = bench.scratch("trafficserver"), free_port(), next(bench.origin.ports)
     for name in ("etc", "log", "run", "cache", "var"):
         os.makedirs(os.path.join(folder, name))
         own(os.path.join(folder, name), "trafficserver")

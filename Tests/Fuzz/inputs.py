@@ -74,19 +74,19 @@ def mutated(chance, corpus):
     """A message of the corpus after a few changes; sometimes none, so that what follows on a connection is reached, too."""
     data = bytearray(chance.choice(corpus))
     for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3, 5, 12))):
-        place = chance.randrange(len(data) + 1)
-        end = min(len(data), place + chance.choice((1, 1, 2, 4, 16, 64)))
+        position = chance.randrange(len(data) + 1)
+        end = min(len(data), position + chance.choice((1, 1, 2, 4, 16, 64)))
         act = chance.randrange(8)
         if act == 0 and data:
-            data[place - 1] ^= 1 << chance.randrange(8)
+            data[position - 1] ^= 1 << chance.randrange(8)
         elif act == 1:
-            del data[place:end]
+            del data[position:end]
         elif act == 2:
-            data[place:place] = data[place:end] * chance.choice((1, 1, 2, 200))
+            data[position:position] = data[position:end] * chance.choice((1, 1, 2, 200))
         elif act == 3:
-            data[place:end] = chance.choice(WORDS)
+            data[position:end] = chance.choice(WORDS)
         elif act in (4, 5):
-            data[place:place] = chance.choice(WORDS)
+            data[position:position] = chance.choice(WORDS)
         elif act == 6:
             # A whole field line, where a line ends.
             lines = data.split(b"\r\n")
@@ -94,7 +94,7 @@ def mutated(chance, corpus):
             data = bytearray(b"\r\n".join(lines))
         else:
             other = chance.choice(corpus)
-            data[place:] = other[chance.randrange(len(other)) :]
+            data[position:] = other[chance.randrange(len(other)) :]
     return bytes(data)
 
 

@@ -26,7 +26,7 @@ extension Scenarios {
             let daemon = try Daemon(services(service("api", origin.url)))
             _ = try daemon.exchange("/api/kept")
             _ = try daemon.exchange("/api/kept")
-            let admin = try RawClient(unix: daemon.place.adminSocket)
+            let admin = try RawClient(unix: daemon.home.adminSocket)
             #expect(try admin.exchange("/healthz").status == 200)
             #expect(try admin.exchange("/readyz").status == 200)
             let status = try json(admin.exchange("/v1/status"))
@@ -48,13 +48,13 @@ extension Scenarios {
             #expect(try admin.exchange("GET", "/v1/reload").status == 405)
             #expect(try admin.exchange("POST", "/v1/reload", body: []).status == 200)
             var information = stat()
-            #expect(stat(daemon.place.adminSocket, &information) == 0)
+            #expect(stat(daemon.home.adminSocket, &information) == 0)
             #expect(information.st_mode & 0o777 == 0o600)
         }
 
         @Test func readinessIsAnExitCode() throws {
-            let place = try DaemonPlace()
-            let address = "unix:\(place.adminSocket)"
+            let home = try DaemonHome()
+            let address = "unix:\(home.adminSocket)"
             func ready(_ arguments: String...) throws -> ShellResult {
                 try Shell.run(try Daemon.binary(), ["ready", "--admin", address] + arguments)
             }
@@ -70,7 +70,7 @@ extension Scenarios {
                 ["ready", "--admin", address, "--wait", "10m"],
                 environment: Shell.cleanEnvironment()
             )
-            let daemon = try Daemon(text: "listen: 127.0.0.1:\(place.port)\nadmin: \(address)\n", at: place)
+            let daemon = try Daemon(text: "listen: 127.0.0.1:\(home.port)\nadmin: \(address)\n", at: home)
             #expect(waiting.waitForEnd() == .exited(0))
             let now = try ready()
             #expect(now.succeeded && now.output == "ready\n", "\(now.report)")
@@ -90,10 +90,10 @@ extension Scenarios {
         }
 
         @Test func onTCPItChecksHostAndOrigin() throws {
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let port = try freePort()
-            let text = "listen: 127.0.0.1:\(place.port)\nadmin: 127.0.0.1:\(port)\nlog: { access: off }\nservices: []\n"
-            let daemon = try Daemon(text: text, at: place)
+            let text = "listen: 127.0.0.1:\(home.port)\nadmin: 127.0.0.1:\(port)\nlog: { access: off }\nservices: []\n"
+            let daemon = try Daemon(text: text, at: home)
             let local = "127.0.0.1:\(port)"
             #expect(try RawClient(port: port).exchange("GET", "/healthz", host: local).status == 200)
             for host in ["evil.example", "evil.example:\(port)"] {
@@ -128,15 +128,15 @@ extension Scenarios {
             let absent = try Shell.run(
                 Daemon.binary(),
                 ["status"],
-                environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.folder.file("absent.sock"))"]
+                environment: ["DRYDOCK_ADMIN": "unix:\(daemon.home.folder.file("absent.sock"))"]
             )
             #expect(absent.end == .exited(3))
             #expect(absent.errors.contains("absent.sock"), "\(absent.report)")
-            let unnamed = try Shell.run(Daemon.binary(), ["status"], folder: daemon.place.folder.path)
+            let unnamed = try Shell.run(Daemon.binary(), ["status"], folder: daemon.home.folder.path)
             #expect(unnamed.succeeded, "the configuration here names the socket: \(unnamed.report)")
             let wrong = try Shell.run(Daemon.binary(), ["status", "--admin", "nowhere"])
             #expect(wrong.end == .exited(2) && wrong.errors.contains("unix:PATH"), "\(wrong.report)")
-            let missing = try Shell.run(Daemon.binary(), ["check", "-c", daemon.place.folder.file("absent.yaml")])
+            let missing = try Shell.run(Daemon.binary(), ["check", "-c", daemon.home.folder.file("absent.yaml")])
             #expect(missing.end == .exited(1))
         }
 
@@ -147,7 +147,7 @@ extension Scenarios {
                 services(service("api", origin.url, "endpoints: [{ name: kept, path: /kept, \(longer) }]"))
             )
             _ = try daemon.exchange("/api/kept")
-            let entries = try json(RawClient(unix: daemon.place.adminSocket).exchange("/v1/entries"))
+            let entries = try json(RawClient(unix: daemon.home.adminSocket).exchange("/v1/entries"))
             let entry = try #require((entries["entries"] as? [[String: Any]])?.first)
             #expect((entry["ttl"] as? Int).map { (7000...7200).contains($0) } == true, "\(entry)")
         }

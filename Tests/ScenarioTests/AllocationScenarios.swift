@@ -62,18 +62,18 @@ extension Scenarios {
 
         @Test(arguments: ways) func aHitInMemoryAllocatesNothing(_ way: Way) throws {
             let origin = try ScriptedOrigin { _ in .pattern(way.size, fields: [("Cache-Control", "max-age=600")]) }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             var settings = DaemonSettings(
                 "forward: { enabled: true, allow: [\"127.0.0.1\"] }\nservices:\n" + service("api", origin.url)
             )
             settings.loops = "1"
             settings.logLevel = "warning"
             if way.log != "off" { settings.accessFormat = way.log }
-            var text = settings.text(at: place)
-            if way.log == "off" { text.replace("access: \"\(place.accessLog)\"", with: "access: off") }
-            let counts = place.folder.file("counts")
-            let environment = ["LD_PRELOAD": try counter(place.folder), "MALLOC_COUNT": counts]
-            let daemon = try Daemon(text: text, at: place, environment: environment)
+            var text = settings.text(at: home)
+            if way.log == "off" { text.replace("access: \"\(home.accessLog)\"", with: "access: off") }
+            let counts = home.folder.file("counts")
+            let environment = ["LD_PRELOAD": try counter(home.folder), "MALLOC_COUNT": counts]
+            let daemon = try Daemon(text: text, at: home, environment: environment)
 
             let target = way.isForward ? "\(origin.url)/thing" : "/api/thing"
             let host = way.isForward ? origin.authority : "127.0.0.1:\(daemon.port)"

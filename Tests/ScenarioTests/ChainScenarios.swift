@@ -5,10 +5,10 @@ import Testing
 
 extension Scenarios {
     @Suite(.timeLimit(.minutes(10))) struct Chain {
-        private static func daemon(_ rest: DaemonSettings, at place: DaemonPlace? = nil) throws -> Daemon {
+        private static func daemon(_ rest: DaemonSettings, at home: DaemonHome? = nil) throws -> Daemon {
             var settings = rest
             settings.name = "auto"
-            return try Daemon(settings, at: place)
+            return try Daemon(settings, at: home)
         }
 
         @Test func daemonsWithoutANameCanBeChained() throws {
@@ -29,9 +29,9 @@ extension Scenarios {
         }
 
         @Test func aCircleOfDaemonsIsA508() throws {
-            let place = try DaemonPlace()
-            let back = try Self.daemon(services(service("api", "\(place.url)/api")))
-            let front = try Self.daemon(services(service("api", "\(back.url)/api")), at: place)
+            let home = try DaemonHome()
+            let back = try Self.daemon(services(service("api", "\(home.url)/api")))
+            let front = try Self.daemon(services(service("api", "\(back.url)/api")), at: home)
             expectProblem(try front.exchange("/api/x"), 508)
             expectProblem(try back.exchange("/api/x"), 508)
         }

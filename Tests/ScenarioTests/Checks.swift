@@ -66,10 +66,10 @@ extension RawResponse {
 }
 
 /// Expects a problem document of this status that says what to do.
-func expectProblem(_ response: RawResponse, _ statuses: Int..., at place: SourceLocation = #_sourceLocation) {
-    #expect(statuses.contains(response.status), "\(response.head) \(response.text)", sourceLocation: place)
-    #expect((response.problem?["title"] as? String)?.isEmpty == false, "\(response.text)", sourceLocation: place)
-    #expect((response.problem?["detail"] as? String)?.isEmpty == false, "\(response.text)", sourceLocation: place)
+func expectProblem(_ response: RawResponse, _ statuses: Int..., at location: SourceLocation = #_sourceLocation) {
+    #expect(statuses.contains(response.status), "\(response.head) \(response.text)", sourceLocation: location)
+    #expect((response.problem?["title"] as? String)?.isEmpty == false, "\(response.text)", sourceLocation: location)
+    #expect((response.problem?["detail"] as? String)?.isEmpty == false, "\(response.text)", sourceLocation: location)
 }
 
 /// Raises the limit of open files as far as this process may, for scenarios with many connections.

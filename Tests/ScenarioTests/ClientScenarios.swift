@@ -121,17 +121,17 @@ extension Scenarios {
             let folder = try TemporaryFolder()
             var whole = [String]()
             for run in ["first", "second"] {
-                let place = try folder.folder(run)
+                let target = try folder.folder(run)
                 try Shell.must(
                     "python3",
                     [
                         "-m", "pip", "download", "-q", "--no-cache-dir", "--no-deps", "--disable-pip-version-check",
                         "--timeout", "120",
-                        "--index-url", "\(nginx.url)/simple/", "--dest", place, "tiny",
+                        "--index-url", "\(nginx.url)/simple/", "--dest", target, "tiny",
                     ],
-                    environment: Self.proxy(daemon).merging(["PIP_CONFIG_FILE": "/dev/null", "HOME": place]) { $1 }
+                    environment: Self.proxy(daemon).merging(["PIP_CONFIG_FILE": "/dev/null", "HOME": target]) { $1 }
                 )
-                #expect(try SHA256.file("\(place)/\(wheel)") == SHA256.file("\(nginx.root)/wheels/\(wheel)"))
+                #expect(try SHA256.file("\(target)/\(wheel)") == SHA256.file("\(nginx.root)/wheels/\(wheel)"))
                 let now = try Self.wholeAnswers(nginx)
                 if run == "second" { #expect(now == whole, "the second download fetched again") }
                 whole = now
@@ -141,22 +141,22 @@ extension Scenarios {
         }
 
         private func makeWheel(_ name: String, _ nginx: NginxOrigin) throws {
-            let place = nginx.place
-            try place.write("wheel/tiny/__init__.py", "answer = 42\n")
-            try place.write("wheel/tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
-            try place.write(
+            let folder = nginx.folder
+            try folder.write("wheel/tiny/__init__.py", "answer = 42\n")
+            try folder.write("wheel/tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")
+            try folder.write(
                 "wheel/tiny-1.0.dist-info/WHEEL",
                 "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
             )
-            try place.write(
+            try folder.write(
                 "wheel/tiny-1.0.dist-info/RECORD",
                 "tiny/__init__.py,,\ntiny-1.0.dist-info/METADATA,,\ntiny-1.0.dist-info/WHEEL,,\n"
             )
-            try place.folder("root/wheels")
+            try folder.folder("root/wheels")
             try Shell.must(
                 "python3",
-                ["-m", "zipfile", "-c", place.file("root/wheels/\(name)"), "tiny", "tiny-1.0.dist-info"],
-                folder: place.file("wheel")
+                ["-m", "zipfile", "-c", folder.file("root/wheels/\(name)"), "tiny", "tiny-1.0.dist-info"],
+                folder: folder.file("wheel")
             )
         }
     }

@@ -28,7 +28,7 @@ extension Scenarios {
             let result = try Shell.run(
                 Daemon.binary(),
                 ["explain", "--json"] + arguments,
-                environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                environment: ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"]
             )
             #expect(result.succeeded, "\(result.report)")
             return try #require(try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [String: Any])
@@ -225,12 +225,12 @@ extension Scenarios {
                 let result = try Shell.run(
                     Daemon.binary(),
                     ["explain"] + way.arguments,
-                    environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                    environment: ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"]
                 )
                 #expect(result.end == .exited(way.code), "\(result.report)")
                 #expect(result.errors.contains(way.words), "\(result.report)")
             }
-            let socket = try RawClient(unix: daemon.place.adminSocket)
+            let socket = try RawClient(unix: daemon.home.adminSocket)
             for query in [
                 "", "?url=", "?url=/a&url=/b", "?url=/a&x=1", "?url=/a&field=x", "?url=/a&field=a:b%0d%0ac:d",
             ] {

@@ -9,17 +9,17 @@ extension Scenarios {
     @Suite(.timeLimit(.minutes(10))) struct Faults {
         /// Every service is a demo service, whose body has 16 bytes.
         private static func daemon(_ services: [(name: String, faults: String)], more: String = "") throws -> Daemon {
-            let place = try DaemonPlace()
-            try place.folder.write("body.txt", "0123456789abcdef")
+            let home = try DaemonHome()
+            try home.folder.write("body.txt", "0123456789abcdef")
             let lines = services.map { service in
                 """
                   - name: \(service.name)
                     match: { prefix: /\(service.name) }
-                    demo: { enabled: on, file: \(place.folder.file("body.txt")) }
+                    demo: { enabled: on, file: \(home.folder.file("body.txt")) }
                     faults: \(service.faults)
                 """
             }
-            return try Daemon(DaemonSettings("\(more)\nservices:\n" + lines.joined(separator: "\n")), at: place)
+            return try Daemon(DaemonSettings("\(more)\nservices:\n" + lines.joined(separator: "\n")), at: home)
         }
 
         /// A fault, how curl ends, which exception Python's client has, and how the connection of a bare socket ends.

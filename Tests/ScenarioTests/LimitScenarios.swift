@@ -61,11 +61,11 @@ extension Scenarios {
         @Test func connectionsAreHeldAgainstTheOpenFiles() throws {
             allowManyFiles()
             let origin = try ScriptedOrigin { _ in .answer("fine", fields: [("Cache-Control", "no-store")]) }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let daemon = try Daemon(
                 text: DaemonSettings("services: [{ name: api, match: { prefix: /api }, base_url: \(origin.url) }]")
-                    .text(at: place),
-                at: place,
+                    .text(at: home),
+                at: home,
                 launcher: ["sh", "-c", "ulimit -Sn 100 && ulimit -Hn 256 && exec \"$@\"", "sh"]
             )
             #expect(
@@ -209,7 +209,7 @@ extension Scenarios {
             let daemon = try Self.daemon(origin, "max_concurrent: 2", "max_queue: { length: 3, wait: 10m }")
             let refused = Counter()
             Threads.start("conductor") {
-                // Whoever is not refused works then, or waits for a place.
+                // Whoever is not refused works then, or waits for a slot.
                 refused.wait(for: 3)
                 working.wait(for: 2)
                 gate.open()
@@ -224,9 +224,9 @@ extension Scenarios {
             #expect(most.read { $0 } <= 2)
         }
 
-        /// Nobody reads such an answer: it must end, and give its place back, however long it is.
+        /// Nobody reads such an answer: it must end, and give its slot back, however long it is.
         @Test(arguments: ["Cache-Control: no-store", "Content-Type: text/event-stream"])
-        func anAnswerWhoseClientLeftBeforeItsHeadHoldsNoPlace(_ field: String) throws {
+        func anAnswerWhoseClientLeftBeforeItsHeadHoldsNoSlot(_ field: String) throws {
             let gate = Gate()
             let origin = try ScriptedOrigin { request in
                 guard request.target == "/first" else { return .answer("fine") }

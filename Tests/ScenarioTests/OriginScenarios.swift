@@ -23,7 +23,7 @@ extension Scenarios {
                 try nginx.write("\(folder)/data.json", #"{"users": [1, 2, 3]}"#)
                 try nginx.write("\(folder)/pixel.png", pixel)
             }
-            try nginx.place.writePattern("root/fresh/big.bin", count: bigSize)
+            try nginx.folder.writePattern("root/fresh/big.bin", count: bigSize)
             return nginx
         }
 

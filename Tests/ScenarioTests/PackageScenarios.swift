@@ -13,13 +13,13 @@ extension Scenarios.RealClients {
             let folder = try TemporaryFolder()
             var whole = [String]()
             for run in ["first", "second"] {
-                let place = try folder.folder(run)
+                let target = try folder.folder(run)
                 try makeClient(folder, run, nginx, daemon)
-                let environment = ["APT_CONFIG": "\(place)/apt.conf"]
-                try Shell.must("apt-get", ["-q", "update"], environment: environment, folder: place)
-                try Shell.must("apt-get", ["-q", "download", "tiny"], environment: environment, folder: place)
+                let environment = ["APT_CONFIG": "\(target)/apt.conf"]
+                try Shell.must("apt-get", ["-q", "update"], environment: environment, folder: target)
+                try Shell.must("apt-get", ["-q", "download", "tiny"], environment: environment, folder: target)
                 let package = "tiny_1.0_all.deb"
-                #expect(try SHA256.file("\(place)/\(package)") == SHA256.file("\(nginx.root)/apt/\(package)"))
+                #expect(try SHA256.file("\(target)/\(package)") == SHA256.file("\(nginx.root)/apt/\(package)"))
                 let now = try Scenarios.RealClients.wholeAnswers(nginx)
                 if run == "second" { #expect(now == whole, "the second run fetched again") }
                 whole = now
@@ -29,8 +29,8 @@ extension Scenarios.RealClients {
         }
 
         private func makePackages(_ nginx: NginxOrigin) throws {
-            let place = nginx.place
-            try place.write(
+            let folder = nginx.folder
+            try folder.write(
                 "package/DEBIAN/control",
                 """
                 Package: tiny
@@ -41,11 +41,11 @@ extension Scenarios.RealClients {
 
                 """
             )
-            try place.writePattern("package/usr/share/tiny/data", count: 200_000)
-            try place.folder("root/apt")
+            try folder.writePattern("package/usr/share/tiny/data", count: 200_000)
+            try folder.folder("root/apt")
             try Shell.must(
                 "dpkg-deb",
-                ["--build", "--root-owner-group", place.file("package"), "\(nginx.root)/apt/tiny_1.0_all.deb"]
+                ["--build", "--root-owner-group", folder.file("package"), "\(nginx.root)/apt/tiny_1.0_all.deb"]
             )
             let index = try Shell.must("dpkg-scanpackages", ["-m", "."], folder: "\(nginx.root)/apt")
             try nginx.write("apt/Packages", index)

@@ -159,9 +159,9 @@ extension Scenarios {
         }
 
         @Test func addressesOfTheOriginAreRewrittenToThePrefix() throws {
-            let place = Monitor("")
+            let address = Monitor("")
             let origin = try ScriptedOrigin { _ in
-                let base = place.read { $0 }
+                let base = address.read { $0 }
                 return .answer(
                     302,
                     fields: [
@@ -171,7 +171,7 @@ extension Scenarios {
                     "moved"
                 )
             }
-            place.update { $0 = origin.url }
+            address.update { $0 = origin.url }
             let daemon = try Daemon(services(service("api", "\(origin.url)/v1")))
             let answer = try daemon.exchange("/api/x")
             #expect(origin.log.first?.target == "/v1/x")

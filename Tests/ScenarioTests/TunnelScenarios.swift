@@ -10,7 +10,7 @@ extension Scenarios {
             let folder = try TemporaryFolder()
             let files = try TLSFiles(in: folder)
             let nginx = try NginxOrigin(tls: files)
-            try nginx.place.writePattern("root/big.bin", count: 5 << 20)
+            try nginx.folder.writePattern("root/big.bin", count: 5 << 20)
             let daemon = try RealClients.forwarding("\"127.0.0.1:\(nginx.port)\"")
             let target = folder.file("out")
             let run = try Shell.run(
@@ -229,7 +229,7 @@ extension Scenarios {
                 }
                 #expect(origin.requests() == asked)
                 client.close()
-                // Its end gives the place back.
+                // Its end gives the slot back.
                 #expect(try eventually { try daemon.exchange("/ws/other").status == 400 })
             }
         }

@@ -85,7 +85,7 @@ extension Scenarios {
             #expect(words.removeFirst() == "/usr/bin/drydock" && words.last == "unix:/run/drydock/admin.sock")
             let rest = "services: [{ name: api, match: { prefix: /api }, base_url: http://127.0.0.1:9 }]"
             let daemon = try Daemon(rest)
-            words[words.count - 1] = "unix:" + daemon.place.adminSocket
+            words[words.count - 1] = "unix:" + daemon.home.adminSocket
             func reload() throws -> ShellResult {
                 // With nothing but what the unit has: no folder with a configuration, and no PATH.
                 try Shell.run(
@@ -97,11 +97,11 @@ extension Scenarios {
             }
             let good = try reload()
             #expect(good.succeeded && good.output.contains("1 service"), "\(good.report)")
-            try daemon.place.folder.write("drydock.yaml", DaemonSettings(rest + "\nnonsense: 1").text(at: daemon.place))
+            try daemon.home.folder.write("drydock.yaml", DaemonSettings(rest + "\nnonsense: 1").text(at: daemon.home))
             let bad = try reload()
             #expect(bad.end == .exited(1) && bad.errors.contains("nonsense"), "\(bad.report)")
             #expect(daemon.process.isRunning)
-            try daemon.place.folder.write("drydock.yaml", DaemonSettings(rest).text(at: daemon.place))
+            try daemon.home.folder.write("drydock.yaml", DaemonSettings(rest).text(at: daemon.home))
             #expect(try reload().succeeded)
         }
     }

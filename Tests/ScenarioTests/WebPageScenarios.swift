@@ -82,9 +82,9 @@ extension Scenarios {
             _ = try daemon.command("prefetch", "/api/z", "/api/moved", "/api/bad", "/gone/z")
             for command in [
                 ["list"], ["list", "--json"], ["explain", "/api/x"], ["explain", "/api/new", "--json"], ["jobs"],
-                ["jobs", "show", "1", "--json"], ["status"], ["config", "show", "-c", daemon.place.configuration],
+                ["jobs", "show", "1", "--json"], ["status"], ["config", "show", "-c", daemon.home.configuration],
             ] {
-                let admin = ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                let admin = ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"]
                 let result = try Shell.run(Daemon.binary(), command, environment: admin)
                 #expect(result.succeeded, "\(result.report)")
                 said.append("\(command) \(result.report)")
@@ -95,7 +95,7 @@ extension Scenarios {
             said += daemon.accessLog + [daemon.output, daemon.errors]
             for text in said { #expect(!text.contains("s3cret"), "\(text)") }
             // Nor is it on the disk, where keys are.
-            let found = try Shell.run("/bin/grep", ["-r", "-l", "s3cret", daemon.place.cache])
+            let found = try Shell.run("/bin/grep", ["-r", "-l", "s3cret", daemon.home.cache])
             #expect(found.output.split(separator: "\n").isEmpty, "\(found.output)")
         }
 

@@ -3,7 +3,7 @@
 import Foundation
 
 /// Where a daemon under test lives; known before its configuration is written.
-package struct DaemonPlace: Sendable {
+package struct DaemonHome: Sendable {
     package let folder: TemporaryFolder
     package let port: Int
 
@@ -29,7 +29,7 @@ package struct DaemonSettings: Sendable {
     package var loops = "2"
     /// The value of `name`.
     package var name = "drydock"
-    /// json | combined | text; written to `place.accessLog`.
+    /// json | combined | text; written to `home.accessLog`.
     package var accessFormat = "json"
     package var logLevel = "info"
     /// Every other top-level key, as YAML that begins in column 0.
@@ -39,26 +39,26 @@ package struct DaemonSettings: Sendable {
         self.rest = rest
     }
 
-    /// The text of the file for a daemon at `place`.
-    package func text(at place: DaemonPlace) -> String {
+    /// The text of the file for a daemon at `home`.
+    package func text(at home: DaemonHome) -> String {
         var text = """
-            listen: 127.0.0.1:\(place.port)
-            admin: { listen: "unix:\(place.adminSocket)", mode: "0600" }
+            listen: 127.0.0.1:\(home.port)
+            admin: { listen: "unix:\(home.adminSocket)", mode: "0600" }
             loops: \(loops)
             name: \(name)
-            log: { level: \(logLevel), access: "\(place.accessLog)", format: \(accessFormat) }
+            log: { level: \(logLevel), access: "\(home.accessLog)", format: \(accessFormat) }
             cache:
               memory: \(memory)
 
             """
-        if let disk { text += "  disk: { path: \"\(place.cache)\", size: \(disk), min_free: 1MiB }\n" }
+        if let disk { text += "  disk: { path: \"\(home.cache)\", size: \(disk), min_free: 1MiB }\n" }
         return text + rest + "\n"
     }
 }
 
 /// A running daemon; killed when nobody holds it any more.
 package final class Daemon: Sendable {
-    package let place: DaemonPlace
+    package let home: DaemonHome
     package let notify: NotifySocket
     private let child: Monitor<ChildProcess>
     private let environment: [String: String]
@@ -84,27 +84,27 @@ package final class Daemon: Sendable {
     /// - Throws: `TestSupportError.failed` with the daemon's own output when it ends or says nothing for two minutes.
     package convenience init(
         _ settings: DaemonSettings,
-        at place: DaemonPlace? = nil,
+        at home: DaemonHome? = nil,
         environment: [String: String] = [:]
     ) throws {
-        let place = try place ?? DaemonPlace()
-        try self.init(text: settings.text(at: place), at: place, environment: environment)
+        let home = try home ?? DaemonHome()
+        try self.init(text: settings.text(at: home), at: home, environment: environment)
     }
 
     /// As above, with the whole text of the file.
     /// - Parameter launcher: a program with its first arguments that becomes the daemon, such as `ip netns exec NAME`.
     package init(
         text: String,
-        at place: DaemonPlace,
+        at home: DaemonHome,
         environment: [String: String] = [:],
         launcher: [String] = []
     ) throws {
-        self.place = place
+        self.home = home
         self.environment = environment
         self.launcher = launcher
-        try place.folder.write("drydock.yaml", text)
-        notify = try NotifySocket(place.folder.file("notify.sock"))
-        child = Monitor(try Daemon.start(place, notify, environment, launcher))
+        try home.folder.write("drydock.yaml", text)
+        notify = try NotifySocket(home.folder.file("notify.sock"))
+        child = Monitor(try Daemon.start(home, notify, environment, launcher))
         try waitUntilReady()
     }
 
@@ -115,16 +115,16 @@ package final class Daemon: Sendable {
 
     deinit { process.signal(SIGKILL, group: true) }
 
-    package var port: Int { place.port }
-    package var url: String { place.url }
+    package var port: Int { home.port }
+    package var url: String { home.url }
     package var process: ChildProcess { child.read { $0 } }
     package var pid: Int32 { process.pid }
     /// Everything the process wrote to its standard output and standard error, over all its starts.
-    package var output: String { place.folder.text("stdout.log") }
-    package var errors: String { place.folder.text("stderr.log") }
+    package var output: String { home.folder.text("stdout.log") }
+    package var errors: String { home.folder.text("stderr.log") }
     /// The access log, a line per answer; without a line whose end is not written yet.
     package var accessLog: [String] {
-        let text = readText(place.accessLog)
+        let text = readText(home.accessLog)
         return text[..<(text.lastIndex(of: "\n") ?? text.startIndex)].split(separator: "\n").map(String.init)
     }
 
@@ -152,14 +152,14 @@ package final class Daemon: Sendable {
     package func command(_ arguments: String...) throws -> ShellResult { try command(arguments) }
 
     package func command(_ arguments: [String]) throws -> ShellResult {
-        let admin = ["DRYDOCK_ADMIN": "unix:\(place.adminSocket)"]
+        let admin = ["DRYDOCK_ADMIN": "unix:\(home.adminSocket)"]
         return try Shell.run(try Daemon.binary(), arguments, environment: admin)
     }
 
     /// The value of a metric, written as `/metrics` has it: `drydock_cache_total{outcome="hit"}`.
     /// - Throws: that there is no such metric.
     package func metric(_ name: String) throws -> Int {
-        let text = try RawClient(unix: place.adminSocket).exchange("/metrics").text
+        let text = try RawClient(unix: home.adminSocket).exchange("/metrics").text
         let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
         guard let value = line.flatMap({ Int($0.dropFirst(name.utf8.count + 1)) }) else {
             throw TestSupportError.failed("there is no metric \(name)")
@@ -169,7 +169,7 @@ package final class Daemon: Sendable {
 
     /// Replaces the configuration file; the daemon does not know until it reloads.
     package func rewrite(_ settings: DaemonSettings) throws {
-        try place.folder.write("drydock.yaml", settings.text(at: place))
+        try home.folder.write("drydock.yaml", settings.text(at: home))
     }
 
     package func signal(_ number: Int32) { process.signal(number) }
@@ -185,7 +185,7 @@ package final class Daemon: Sendable {
     package func restart(_ number: Int32 = SIGTERM) throws {
         guard end(number) != nil else { throw TestSupportError.timedOut("the daemon did not end: \(errors)") }
         let readies = notify.received.count { $0 == "READY=1" }
-        let fresh = try Daemon.start(place, notify, environment, launcher)
+        let fresh = try Daemon.start(home, notify, environment, launcher)
         child.update { $0 = fresh }
         try waitUntilReady(after: readies)
     }
@@ -199,21 +199,21 @@ package final class Daemon: Sendable {
     }
 
     private static func start(
-        _ place: DaemonPlace,
+        _ home: DaemonHome,
         _ notify: NotifySocket,
         _ environment: [String: String],
         _ launcher: [String]
     ) throws -> ChildProcess {
         var variables = Shell.cleanEnvironment(adding: environment)
         variables["NOTIFY_SOCKET"] = notify.path
-        let command = launcher + [try binary(), "serve", "-c", place.configuration]
+        let command = launcher + [try binary(), "serve", "-c", home.configuration]
         return try ChildProcess(
             command[0],
             Array(command.dropFirst()),
             environment: variables,
-            folder: place.folder.path,
-            output: place.folder.file("stdout.log"),
-            errors: place.folder.file("stderr.log")
+            folder: home.folder.path,
+            output: home.folder.file("stdout.log"),
+            errors: home.folder.file("stderr.log")
         )
     }
 }

@@ -7,7 +7,8 @@ package final class NginxOrigin: Sendable {
     package let port: Int
     /// Where the files it serves lie.
     package let root: String
-    private let folder: TemporaryFolder
+    /// The folder that holds `root`, and files beside it.
+    package let folder: TemporaryFolder
     private let child: Monitor<ChildProcess?>
     private let syncs = Counter()
     private let isTLS: Bool
@@ -41,9 +42,6 @@ package final class NginxOrigin: Sendable {
 
     package var url: String { "\(isTLS ? "https" : "http")://127.0.0.1:\(port)" }
     package var authority: String { "127.0.0.1:\(port)" }
-
-    /// The folder that holds `root`, for files beside it.
-    package var place: TemporaryFolder { folder }
 
     /// Writes a file under `root`.
     package func write(_ name: String, _ bytes: [UInt8]) throws { try folder.write("root/\(name)", bytes) }

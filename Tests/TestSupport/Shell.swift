@@ -41,23 +41,23 @@ package enum Shell {
         input: [UInt8] = [],
         seconds: Double = 120
     ) throws -> ShellResult {
-        let place = try TemporaryFolder("shell")
-        let inputPath = input.isEmpty ? "/dev/null" : try place.write("input", input)
+        let scratch = try TemporaryFolder("shell")
+        let inputPath = input.isEmpty ? "/dev/null" : try scratch.write("input", input)
         let child = try ChildProcess(
             program,
             arguments,
             environment: cleanEnvironment(adding: environment),
             folder: folder,
             input: inputPath,
-            output: place.file("output"),
-            errors: place.file("errors")
+            output: scratch.file("output"),
+            errors: scratch.file("errors")
         )
         let end = child.waitForEnd(seconds: seconds)
         if end == nil {
             child.signal(SIGKILL, group: true)
             _ = child.waitForEnd()
         }
-        return ShellResult(end: end, output: place.text("output"), errors: place.text("errors"))
+        return ShellResult(end: end, output: scratch.text("output"), errors: scratch.text("errors"))
     }
 
     /// Runs a program that has to succeed; returns what it printed.

@@ -135,10 +135,10 @@ enum Sockets {
         var from = 0
         while bytes.count - from >= mark.utf8CodeUnitCount, let base = bytes.baseAddress {
             guard let found = memchr(base + from, 13, bytes.count - from) else { return nil }
-            let place = UnsafeRawPointer(found) - base
-            guard bytes.count - place >= mark.utf8CodeUnitCount else { return nil }
-            if memcmp(found, mark.utf8Start, mark.utf8CodeUnitCount) == 0 { return place }
-            from = place + 1
+            let index = UnsafeRawPointer(found) - base
+            guard bytes.count - index >= mark.utf8CodeUnitCount else { return nil }
+            if memcmp(found, mark.utf8Start, mark.utf8CodeUnitCount) == 0 { return index }
+            from = index + 1
         }
         return nil
     }

@@ -54,7 +54,7 @@ extension Scenarios {
             #expect(!refused.text.contains("k1"))
             #expect(try daemon.exchange("GET", "/api/other", fields: [("X-Api-Key", "k1")]).status == 200)
             #expect(try daemon.exchange("/api/pub/../other").status == 400, "no path leaves what a rule allows")
-            #expect(try !daemon.command("config", "show", "-c", daemon.place.configuration).output.contains("k1"))
+            #expect(try !daemon.command("config", "show", "-c", daemon.home.configuration).output.contains("k1"))
         }
 
         @Test func rulesHoldForDemoAnswersServicesBehindAndAfterAReload() throws {

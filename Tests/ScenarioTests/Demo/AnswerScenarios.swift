@@ -7,21 +7,21 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(2))) struct DemoAnswers {
         static func daemon(_ endpoints: String, _ files: [String: String] = [:]) throws -> Daemon {
-            let place = try DaemonPlace()
-            for (name, text) in files { try place.folder.write("demo/\(name)", text) }
-            try place.folder.write("demo/none.json", "{}")
+            let home = try DaemonHome()
+            for (name, text) in files { try home.folder.write("demo/\(name)", text) }
+            try home.folder.write("demo/none.json", "{}")
             return try Daemon(
                 DaemonSettings(
                     """
                     services:
                       - name: shop
                         match: { prefix: /shop }
-                        demo: { enabled: true, files: "\(place.folder.file("demo"))", file: none.json, random_seed: 42 }
+                        demo: { enabled: true, files: "\(home.folder.file("demo"))", file: none.json, random_seed: 42 }
                         endpoints:
                     \(endpoints)
                     """
                 ),
-                at: place
+                at: home
             )
         }
 
@@ -87,17 +87,17 @@ extension Scenarios {
         }
 
         @Test func curlReadsAndChangesACollection() throws {
-            let place = try DaemonPlace()
-            try place.folder.write("db.json", #"{"posts":[{"id":1,"t":"a"},{"id":2,"t":"b"}],"profile":{"n":1}}"#)
+            let home = try DaemonHome()
+            try home.folder.write("db.json", #"{"posts":[{"id":1,"t":"a"},{"id":2,"t":"b"}],"profile":{"n":1}}"#)
             let settings = DaemonSettings(
                 """
                 services:
                   - name: api
                     match: { prefix: /api }
-                    demo: { enabled: true, crud: "\(place.folder.file("db.json"))", headers: { X-Mock: "yes" } }
+                    demo: { enabled: true, crud: "\(home.folder.file("db.json"))", headers: { X-Mock: "yes" } }
                 """
             )
-            let daemon = try Daemon(settings, at: place)
+            let daemon = try Daemon(settings, at: home)
             func curl(_ arguments: String...) throws -> String {
                 try Shell.must("curl", ["-sS", "--noproxy", "*"] + arguments).replacingOccurrences(of: "\r", with: "")
             }
@@ -132,7 +132,7 @@ extension Scenarios {
                 """,
                 ["a.json": "1", "t.txt.mustache": "one"]
             )
-            let folder = daemon.place.folder
+            let folder = daemon.home.folder
             let first = try daemon.exchange("/shop/a")
             #expect(first.text == "1")
             try folder.write("demo/a.json", "22")
@@ -167,9 +167,9 @@ extension Scenarios {
 
         @Test("bodies of faults change like demo files, and one that vanishes stays what it was")
         func editedFilesOfFaults() throws {
-            let place = try DaemonPlace()
-            let busy = try place.folder.write("busy.txt", "one")
-            let demo = try place.folder.write("a.txt", "a")
+            let home = try DaemonHome()
+            let busy = try home.folder.write("busy.txt", "one")
+            let demo = try home.folder.write("a.txt", "a")
             let faults = "faults: { status: 503, file: \"\(busy)\" }"
             let daemon = try Daemon(
                 DaemonSettings(
@@ -180,14 +180,14 @@ extension Scenarios {
                       - { name: good, match: { prefix: /good }, demo: { enabled: true, file: "\(demo)" } }
                     """
                 ),
-                at: place
+                at: home
             )
             #expect(try daemon.exchange("/bad/x").text == "one")
-            try place.folder.write("busy.txt", "two")
+            try home.folder.write("busy.txt", "two")
             #expect(try eventually { try daemon.exchange("/bad/x").text == "two" })
             #expect(unlink(busy) == 0)
             #expect(eventually { daemon.errors.contains("busy.txt does not exist") })
-            try place.folder.write("a.txt", "b")
+            try home.folder.write("a.txt", "b")
             #expect(try eventually { try daemon.exchange("/good/x").text == "b" }, "\(daemon.errors)")
             let last = try daemon.exchange("/bad/x")
             #expect((last.status, last.text) == (503, "two"))
@@ -195,18 +195,18 @@ extension Scenarios {
 
         @Test("with --watch, a change of the configuration is a reload; without it, it is not")
         func watchedConfiguration() throws {
-            func text(_ place: DaemonPlace, _ body: String) -> String {
+            func text(_ home: DaemonHome, _ body: String) -> String {
                 DaemonSettings(
                     "services: [{ name: s, match: { prefix: /s }, demo: { enabled: true, body: \"\(body)\" } }]"
-                ).text(at: place)
+                ).text(at: home)
             }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let watching = ["/bin/sh", "-c", "exec \"$@\" --watch", "sh"]
-            let daemon = try Daemon(text: text(place, "one"), at: place, launcher: watching)
+            let daemon = try Daemon(text: text(home, "one"), at: home, launcher: watching)
             #expect(try daemon.exchange("/s").text == "one")
-            try place.folder.write("drydock.yaml", text(place, "two"))
+            try home.folder.write("drydock.yaml", text(home, "two"))
             #expect(try eventually { try daemon.exchange("/s").text == "two" })
-            try place.folder.write("drydock.yaml", "services: 3\n")
+            try home.folder.write("drydock.yaml", "services: 3\n")
             #expect(eventually { daemon.errors.contains("reload refused") })
             #expect(try daemon.exchange("/s").text == "two")
             let url = try Shell.run(try Daemon.binary(), ["serve", "--watch", "http://127.0.0.1:9"])

@@ -10,7 +10,7 @@ extension Scenarios {
             let origin = try ScriptedOrigin { request in
                 .answer(to: request, fields: [("Cache-Control", "max-age=60")], "[]")
             }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let document = Imports.sample("pets.yaml")
             let daemon = try Daemon(
                 DaemonSettings(
@@ -35,7 +35,7 @@ extension Scenarios {
                         openapi: { file: \(document), validate: refuse }
                     """
                 ),
-                at: place
+                at: home
             )
             let right = try daemon.exchange("/lax/pets?limit=5")
             #expect((right.status, right.field("Drydock-OpenAPI")) == (200, nil))
@@ -109,8 +109,8 @@ extension Scenarios {
         }
 
         @Test func aDocumentIsReadAgain() throws {
-            let place = try DaemonPlace()
-            let document = try place.folder.write(
+            let home = try DaemonHome()
+            let document = try home.folder.write(
                 "shop.yaml",
                 #"{ "openapi": "3.0.0", "paths": { "/old": { "get": {} } } }"#
             )
@@ -124,7 +124,7 @@ extension Scenarios {
                         openapi: { file: \(document), validate: refuse }
                     """
                 ),
-                at: place
+                at: home
             )
             func statuses() throws -> [Int?] {
                 try ["/shop/old", "/shop/new"].map { try daemon.exchange($0).status }
@@ -132,16 +132,16 @@ extension Scenarios {
             #expect(try statuses() == [200, 400])
             let new =
                 "openapi: 3.1.0\npaths:\n  /new:\n    get: { parameters: [{ name: a, in: query, style: deepObject }] }\n"
-            try place.folder.write("shop.yaml", new)
+            try home.folder.write("shop.yaml", new)
             #expect(try daemon.command("reload").succeeded)
             #expect(try statuses() == [400, 200])
             let left = "left out: the style deepObject (\(document)#/paths/~1new/get/parameters/0/style)"
             #expect(eventually { daemon.errors.contains(left) })
             // A change is in force by itself.
-            try place.folder.write("shop.yaml", new.replacing("/new", with: "/old"))
+            try home.folder.write("shop.yaml", new.replacing("/new", with: "/old"))
             #expect(eventually { (try? statuses()) == [200, 400] })
             // One that is broken is told with its line, and the one before stays in force.
-            try place.folder.write("shop.yaml", "openapi: 3.1.0\npaths: { /a: [\n")
+            try home.folder.write("shop.yaml", "openapi: 3.1.0\npaths: { /a: [\n")
             let refused = try daemon.command("reload")
             #expect(!refused.succeeded && refused.errors.contains("at 3:1"), "\(refused.report)")
             #expect(try statuses() == [200, 400])

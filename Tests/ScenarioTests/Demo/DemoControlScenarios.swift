@@ -7,8 +7,8 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(2))) struct DemoControl {
         private static func daemon(_ origin: ScriptedOrigin) throws -> Daemon {
-            let place = try DaemonPlace()
-            try place.folder.write("demo/item.json", #"{"id": 1}"#)
+            let home = try DaemonHome()
+            try home.folder.write("demo/item.json", #"{"id": 1}"#)
             return try Daemon(
                 DaemonSettings(
                     """
@@ -17,12 +17,12 @@ extension Scenarios {
                         match: { prefix: /shop }
                         base_url: \(origin.url)
                         cache: { mode: none }
-                        demo: { files: \(place.folder.file("demo")), failure: { chance: 50% }, random_seed: 7 }
+                        demo: { files: \(home.folder.file("demo")), failure: { chance: 50% }, random_seed: 7 }
                         endpoints: [{ name: item, path: "/items/:id" }]
                       - { name: plain, match: { prefix: /plain }, base_url: "\(origin.url)" }
                     """
                 ),
-                at: place
+                at: home
             )
         }
 
@@ -92,7 +92,7 @@ extension Scenarios {
 
         @Test func faultsAreSwitchedOnAnyService() throws {
             let origin = try ScriptedOrigin { _ in .answer("live") }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let daemon = try Daemon(
                 DaemonSettings(
                     """
@@ -101,7 +101,7 @@ extension Scenarios {
                       - { name: plain, match: { prefix: /plain }, base_url: "\(origin.url)" }
                     """
                 ),
-                at: place
+                at: home
             )
             let client = try daemon.client()
             #expect(try client.exchange("/plain/a").text == "live")
@@ -120,23 +120,23 @@ extension Scenarios {
         /// A changed file is read again under the changes that hold, and a service that a change left alone keeps the
         /// bytes of a file that has vanished.
         @Test func changesHoldWhenAnswersAreReadAgain() throws {
-            let place = try DaemonPlace()
-            try place.folder.write("a.json", "one")
-            try place.folder.write("b.json", "kept")
+            let home = try DaemonHome()
+            try home.folder.write("a.json", "one")
+            try home.folder.write("b.json", "kept")
             let daemon = try Daemon(
                 DaemonSettings(
                     """
                     services:
-                      - { name: a, match: { prefix: /a }, demo: { enabled: true, file: \(place.folder.file("a.json")) } }
-                      - { name: b, match: { prefix: /b }, demo: { enabled: true, file: \(place.folder.file("b.json")) } }
+                      - { name: a, match: { prefix: /a }, demo: { enabled: true, file: \(home.folder.file("a.json")) } }
+                      - { name: b, match: { prefix: /b }, demo: { enabled: true, file: \(home.folder.file("b.json")) } }
                     """
                 ),
-                at: place
+                at: home
             )
             _ = try demo(daemon, "set", "a", "status=418")
             #expect(try daemon.exchange("/a").status == 418)
-            try FileManager.default.removeItem(atPath: place.folder.file("b.json"))
-            try place.folder.write("a.json", "two")
+            try FileManager.default.removeItem(atPath: home.folder.file("b.json"))
+            try home.folder.write("a.json", "two")
             let isRead = try eventually {
                 let answer = try daemon.exchange("/a")
                 #expect(answer.status == 418)
@@ -187,7 +187,7 @@ extension Scenarios {
         }
 
         @Test func aRequestChangesItsOwnAnswer() throws {
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let daemon = try Daemon(
                 DaemonSettings(
                     """
@@ -199,7 +199,7 @@ extension Scenarios {
                       - { name: closed, match: { prefix: /closed }, demo: { enabled: true, body: fine } }
                     """
                 ),
-                at: place
+                at: home
             )
             func ask(_ path: String, _ override: String) throws -> RawResponse {
                 try daemon.exchange(path, fields: [("Drydock-Override", override)])

@@ -9,8 +9,8 @@ extension Scenarios {
         static let targets = 200
         static let rounds = 5
 
-        static func settings(_ place: DaemonPlace) throws -> DaemonSettings {
-            try place.folder.write("demo/user.json", #"{"name": "Ada"}"#)
+        static func settings(_ home: DaemonHome) throws -> DaemonSettings {
+            try home.folder.write("demo/user.json", #"{"name": "Ada"}"#)
             return DaemonSettings(
                 """
                 limits: { connections: 500, per_client: 500 }
@@ -18,7 +18,7 @@ extension Scenarios {
                   - name: people
                     match: { prefix: /people }
                     base_url: http://127.0.0.1:9
-                    demo: { enabled: true, files: \(place.folder.file("demo")), random_seed: 42 }
+                    demo: { enabled: true, files: \(home.folder.file("demo")), random_seed: 42 }
                     endpoints:
                       - name: user
                         path: "/users/:id"
@@ -59,8 +59,8 @@ extension Scenarios {
         }
 
         @Test func outcomesHangOnTheRequestsAlone() throws {
-            let place = try DaemonPlace()
-            let daemon = try Daemon(Self.settings(place), at: place)
+            let home = try DaemonHome()
+            let daemon = try Daemon(Self.settings(home), at: home)
             let one = try Self.play(daemon, connections: 1, rounds: 0..<Self.rounds)
             try daemon.restart()
             // The second half comes behind a reload.
@@ -81,8 +81,8 @@ extension Scenarios {
         }
 
         @Test func explainSaysWhichRuleWouldAnswerAndWhyTheOthersDoNot() throws {
-            let place = try DaemonPlace()
-            let daemon = try Daemon(Self.settings(place), at: place)
+            let home = try DaemonHome()
+            let daemon = try Daemon(Self.settings(home), at: home)
             for _ in 0..<3 {
                 let said = try daemon.command("explain", "/people/users/2?job=x").output
                 for line in [

@@ -18,9 +18,9 @@ extension Scenarios {
             var isFailure: Bool { status == 503 }
         }
 
-        static func settings(_ place: DaemonPlace, chance: Int, seed: Int, latency: String) throws -> DaemonSettings {
-            try place.folder.write("demo/user.json", #"{"name": "Ada"}"#)
-            try place.folder.write("demo/error.json", #"{"error": "unavailable"}"#)
+        static func settings(_ home: DaemonHome, chance: Int, seed: Int, latency: String) throws -> DaemonSettings {
+            try home.folder.write("demo/user.json", #"{"name": "Ada"}"#)
+            try home.folder.write("demo/error.json", #"{"error": "unavailable"}"#)
             return DaemonSettings(
                 """
                 limits: { connections: 5000, per_client: 5000 }
@@ -30,7 +30,7 @@ extension Scenarios {
                     base_url: http://127.0.0.1:9
                     demo:
                       enabled: true
-                      files: \(place.folder.file("demo"))
+                      files: \(home.folder.file("demo"))
                       latency: \(latency)
                       failure: { chance: \(chance)%, status: 503, file: error.json }
                       random_seed: \(seed)
@@ -41,8 +41,8 @@ extension Scenarios {
         }
 
         static func daemon(chance: Int = 20, seed: Int = 42, latency: String = "0ms..2ms") throws -> Daemon {
-            let place = try DaemonPlace()
-            return try Daemon(settings(place, chance: chance, seed: seed, latency: latency), at: place)
+            let home = try DaemonHome()
+            return try Daemon(settings(home, chance: chance, seed: seed, latency: latency), at: home)
         }
 
         static func read(_ client: RawClient, since sent: ContinuousClock.Instant) throws -> Outcome {
@@ -140,8 +140,8 @@ extension Scenarios {
 
         @Test func oneEndpointMayBeDemoOverALiveService() throws {
             let origin = try ScriptedOrigin { _ in .answer("live") }
-            let place = try DaemonPlace()
-            try place.folder.write("demo/user.json", "{}")
+            let home = try DaemonHome()
+            try home.folder.write("demo/user.json", "{}")
             let daemon = try Daemon(
                 DaemonSettings(
                     """
@@ -149,14 +149,14 @@ extension Scenarios {
                       - name: api
                         match: { prefix: /api }
                         base_url: \(origin.url)
-                        demo: { files: \(place.folder.file("demo")) }
+                        demo: { files: \(home.folder.file("demo")) }
                         endpoints:
                           - name: user
                             path: "/users/:id"
                             demo: { enabled: true, status: 201, headers: { X-Mock: "yes" } }
                     """
                 ),
-                at: place
+                at: home
             )
             let demo = try daemon.exchange("/api/users/7")
             #expect(demo.status == 201)
@@ -177,8 +177,8 @@ extension Scenarios {
 
         @Test("a service is partly demo where some of its requests still go to an origin")
         func partlyDemo() throws {
-            let place = try DaemonPlace()
-            let file = try place.folder.write("a.json", "{}")
+            let home = try DaemonHome()
+            let file = try home.folder.write("a.json", "{}")
             func service(_ name: String, _ more: String) -> String {
                 "  - { name: \(name), match: { prefix: /\(name) }, \(more) }\n"
             }
@@ -191,7 +191,7 @@ extension Scenarios {
                 + service("hole", "\(base), \(on), endpoints: [{ name: a, path: /a, \(off) }]")
                 + service("rest", "\(base), endpoints: [{ name: a, path: /a, \(on) }]")
                 + service("own", "\(on), endpoints: [{ name: a, path: /a, \(on) }]") + service("live", base)
-            let daemon = try Daemon(DaemonSettings(text), at: place)
+            let daemon = try Daemon(DaemonSettings(text), at: home)
             let status = try daemon.command("status").output
             let both = "demo and http://127.0.0.1:9"
             for (name, goal) in [
@@ -207,12 +207,12 @@ extension Scenarios {
 
         @Test("demo answers obey conditions and ranges as nginx does for the same file")
         func asStaticFiles() throws {
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let bytes = Pattern.bytes(0..<1000)
             let nginx = try NginxOrigin()
             try nginx.write("data.bin", bytes)
             let file = "\(nginx.root)/data.bin"
-            let down = try place.folder.write("down.txt", "down")
+            let down = try home.folder.write("down.txt", "down")
             let demo = "file: \"\(file)\", headers: { Last-Modified: \"Sun, 06 Nov 1994 08:49:37 GMT\" }"
             let daemon = try Daemon(
                 DaemonSettings(
@@ -229,7 +229,7 @@ extension Scenarios {
                           - { name: tagged, path: /tagged, demo: { file: "\(file)", headers: { ETag: "W/\\"mine\\"" } } }
                     """
                 ),
-                at: place
+                at: home
             )
             let served = try RawClient(port: nginx.port).exchange("/data.bin")
             let (modified, theirs) = (try #require(served.field("Last-Modified")), try #require(served.field("ETag")))
@@ -307,7 +307,7 @@ extension Scenarios {
             #expect(posted.status == 200 && posted.field("ETag") == nil)
         }
 
-        /// The one call that may be under way waits for its origin, and no other may wait for its place.
+        /// The one call that may be under way waits for its origin, and no other may wait for its turn.
         @Test func demoAnswersWaitInNoQueue() throws {
             let gate = Monitor(false)
             let origin = try ScriptedOrigin { _ in
@@ -327,10 +327,10 @@ extension Scenarios {
         }
 
         @Test func aServiceMayStandBeforeADemoService() throws {
-            let place = try DaemonPlace()
-            var settings = try Self.settings(place, chance: 0, seed: 1, latency: "0ms")
+            let home = try DaemonHome()
+            var settings = try Self.settings(home, chance: 0, seed: 1, latency: "0ms")
             settings.rest += "\n" + service("front", "service:people", "cache: { ttl: 1h }")
-            let daemon = try Daemon(settings, at: place)
+            let daemon = try Daemon(settings, at: home)
             let miss = try daemon.exchange("/front/users/1")
             #expect(miss.text == #"{"name": "Ada"}"#)
             #expect(miss.cacheStatus?.isStored == true)

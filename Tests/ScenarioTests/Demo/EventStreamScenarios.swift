@@ -7,8 +7,8 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(3))) struct EventStreams {
         private static func daemon() throws -> Daemon {
-            let place = try DaemonPlace()
-            try place.folder.write(
+            let home = try DaemonHome()
+            try home.folder.write(
                 "demo/feed.txt",
                 ": a comment\nid: one\ndata: first\ndata: line\n\nevent: tick\nretry: 500\ndata:second\r\n\r\ndata: last"
             )
@@ -18,7 +18,7 @@ extension Scenarios {
                     services:
                       - name: shop
                         match: { prefix: /shop }
-                        demo: { enabled: true, body: none, files: "\(place.folder.file("demo"))" }
+                        demo: { enabled: true, body: none, files: "\(home.folder.file("demo"))" }
                         endpoints:
                           - name: prices
                             path: /prices
@@ -41,7 +41,7 @@ extension Scenarios {
                       - { name: front, match: { prefix: /front }, base_url: "service:shop" }
                     """
                 ),
-                at: place
+                at: home
             )
         }
 

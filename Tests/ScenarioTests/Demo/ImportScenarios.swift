@@ -20,16 +20,16 @@ extension Scenarios {
 
         /// Imports, checks, and serves what was made.
         static func serve(_ name: String, _ arguments: String...) throws -> Daemon {
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let made = try Shell.run(
                 try Daemon.binary(),
                 ["import", sample(name), "--to", "made"] + arguments,
-                folder: place.folder.path
+                folder: home.folder.path
             )
             #expect(made.succeeded, "\(made)")
-            let check = try drydock("check", "-c", "made/drydock.yaml", in: place.folder)
+            let check = try drydock("check", "-c", "made/drydock.yaml", in: home.folder)
             #expect(check.succeeded, "\(check)")
-            return try Daemon(DaemonSettings("include: [\"\(place.folder.file("made/drydock.yaml"))\"]"), at: place)
+            return try Daemon(DaemonSettings("include: [\"\(home.folder.file("made/drydock.yaml"))\"]"), at: home)
         }
 
         @Test func aLogOfABrowserIsServed() throws {
@@ -146,8 +146,8 @@ extension Scenarios {
                     == "wiremock/reset: changed: its faults are not written\nwiremock/slow: changed: its faults are not written\n"
             )
             #expect(try Self.drydock("import", "e.json", "--to", "f", in: folder).succeeded)
-            let place = try DaemonPlace()
-            let daemon = try Daemon(DaemonSettings("include: [\"\(folder.file("f/drydock.yaml"))\"]"), at: place)
+            let home = try DaemonHome()
+            let daemon = try Daemon(DaemonSettings("include: [\"\(folder.file("f/drydock.yaml"))\"]"), at: home)
             #expect(try daemon.exchange("/hello").text == "<h1>Hello</h1>\n")
             #expect(try daemon.exchange("/contacts/7/phones/home").text == "12")
             #expect(try daemon.exchange("/contacts/7/phones/work").status == 404)

@@ -7,8 +7,8 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(2))) struct JournalOfRequests {
         static func daemon(journal: String) throws -> Daemon {
-            let place = try DaemonPlace()
-            try place.folder.write("demo/order.json", #"{"id": 1}"#)
+            let home = try DaemonHome()
+            try home.folder.write("demo/order.json", #"{"id": 1}"#)
             return try Daemon(
                 DaemonSettings(
                     """
@@ -16,12 +16,12 @@ extension Scenarios {
                     services:
                       - name: shop
                         match: { prefix: /shop }
-                        demo: { enabled: true, files: \(place.folder.file("demo")) }
+                        demo: { enabled: true, files: \(home.folder.file("demo")) }
                         endpoints:
                           - { name: order, method: POST, path: /orders, demo: { status: 201 } }
                     """
                 ),
-                at: place
+                at: home
             )
         }
 

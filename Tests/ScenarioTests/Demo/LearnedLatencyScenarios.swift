@@ -38,8 +38,8 @@ extension Scenarios {
 
         @Test func whatAnOriginTookIsPlayedAlsoByTheNextDaemon() throws {
             let origin = try Self.origin()
-            let place = try DaemonPlace()
-            let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: place)
+            let home = try DaemonHome()
+            let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: home)
             #expect(daemon.errors.contains("learning how long the origin of shop/slow takes; nothing is known of it"))
             for _ in 0..<5 { #expect(try daemon.exchange("/shop/slow").text == "live") }
             for _ in 0..<5 { #expect(try daemon.exchange("/shop/fast").text == "live") }
@@ -54,7 +54,7 @@ extension Scenarios {
             #expect(try Self.latency(of: played) >= Self.pause - 1)
             try daemon.restart()
             // For the daemon's user alone, beside the configuration.
-            let file = place.folder.file("latencies.json")
+            let file = home.folder.file("latencies.json")
             let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int
             #expect(mode == 0o600)
             #expect(try daemon.command("demo").output.contains("learned of shop/slow: 5 answers"))
@@ -70,13 +70,13 @@ extension Scenarios {
         /// The same draw takes the same time however much is learned since, until the configuration is read again.
         @Test func drawsStayWhatTheyAreWhileMoreIsLearned() throws {
             let origin = try Self.origin()
-            let place = try DaemonPlace()
-            try place.folder.write(
+            let home = try DaemonHome()
+            try home.folder.write(
                 "latencies.json",
                 #"{"version": 1, "latencies": {"shop/slow": {"20000000": 1}, "shop": {"40000000": 2}}}"#
             )
             let settings = DaemonSettings(Self.configuration(origin, latency: "learned(shop/slow, x2)"))
-            let daemon = try Daemon(settings, at: place)
+            let daemon = try Daemon(settings, at: home)
             #expect(try daemon.command("demo", "on", "shop/slow").succeeded)
             let first = try Self.latency(of: try daemon.exchange("/shop/slow"))
             #expect((39...41).contains(first), "\(first)")
@@ -87,35 +87,35 @@ extension Scenarios {
 
         @Test func aFileThatIsNoneIsPutAside() throws {
             let origin = try Self.origin()
-            let place = try DaemonPlace()
-            try place.folder.write("latencies.json", "no latencies")
-            let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: place)
+            let home = try DaemonHome()
+            try home.folder.write("latencies.json", "no latencies")
+            let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: home)
             #expect(daemon.errors.contains("latencies.json.broken now, and learning begins anew"))
             #expect(try daemon.exchange("/shop/slow").text == "live")
             #expect(daemon.end() == .exited(0))
-            let aside = try String(contentsOfFile: place.folder.file("latencies.json.broken"), encoding: .utf8)
+            let aside = try String(contentsOfFile: home.folder.file("latencies.json.broken"), encoding: .utf8)
             #expect(aside == "no latencies")
-            let kept = try String(contentsOfFile: place.folder.file("latencies.json"), encoding: .utf8)
+            let kept = try String(contentsOfFile: home.folder.file("latencies.json"), encoding: .utf8)
             #expect(kept.contains("shop/slow"))
         }
 
         /// A configuration that is refused changes no file, and the next one in force has its own.
         @Test func aRefusedReloadLeavesTheFileAsItIs() throws {
             let origin = try Self.origin()
-            let place = try DaemonPlace()
-            let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: place)
+            let home = try DaemonHome()
+            let daemon = try Daemon(DaemonSettings(Self.configuration(origin)), at: home)
             #expect(try daemon.exchange("/shop/slow").text == "live")
-            try place.folder.write("other.json", "no latencies")
+            try home.folder.write("other.json", "no latencies")
             let other = Self.configuration(origin).replacing("./latencies.json", with: "./other.json")
             try daemon.rewrite(DaemonSettings(other + "\nnothing: 3"))
             #expect(!(try daemon.command("reload").succeeded))
-            #expect(place.folder.text("other.json") == "no latencies")
+            #expect(home.folder.text("other.json") == "no latencies")
             try daemon.rewrite(DaemonSettings(other))
             #expect(try daemon.command("reload").succeeded)
-            #expect(place.folder.text("other.json.broken") == "no latencies")
+            #expect(home.folder.text("other.json.broken") == "no latencies")
             try daemon.restart()
             // What was learned before goes into the file that is in force.
-            #expect(place.folder.text("other.json").contains("shop/slow"))
+            #expect(home.folder.text("other.json").contains("shop/slow"))
             #expect(try daemon.metric("drydock_learned_latencies") == 2)
         }
 

@@ -80,7 +80,7 @@ enum BlockParser {
                 inner.text = String(line.text.dropFirst().drop { $0 == " " })
                 try sent(inner, &request)
             } else {
-                expectations.append(Expectation(place: line.place, what: try expectation(line)))
+                expectations.append(Expectation(position: line.position, what: try expectation(line)))
             }
         }
         return (request, expectations)
@@ -154,7 +154,7 @@ enum BlockParser {
                 guard words.count == 2, words[1].hasPrefix("/") || words[1] == "*" else {
                     throw line.error("a request that was asked is a method and a path")
                 }
-                asked.append(AskedScript(place: line.place, method: words[0], path: words[1]))
+                asked.append(AskedScript(position: line.position, method: words[0], path: words[1]))
                 continue
             }
             try checkIndent(line, 6)
@@ -163,7 +163,7 @@ enum BlockParser {
                 asked[last].body = text == "-" ? .bytes([]) : try body(line, text)
             } else {
                 let (name, test) = try fieldTest(line, line.text)
-                asked[last].fields.append(AskedScript.Field(place: line.place, name: name, test: test))
+                asked[last].fields.append(AskedScript.Field(position: line.position, name: name, test: test))
             }
         }
         return asked

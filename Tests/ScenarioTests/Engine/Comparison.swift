@@ -42,7 +42,7 @@ func excerpt(_ bytes: [UInt8]) -> String {
 struct ResponseComparison {
     struct Mismatch {
         /// nil for what a script need not say.
-        var place: ScriptPlace?
+        var position: ScriptPosition?
         var message: String
     }
 
@@ -56,7 +56,7 @@ struct ResponseComparison {
             if case .interim(let status) = expectation.what {
                 interims += 1
                 let got = response.interim.count >= interims ? response.interim[interims - 1].status : nil
-                if got != status { add(expectation.place, "interim", "\(status)", got.map { "\($0)" } ?? "none") }
+                if got != status { add(expectation.position, "interim", "\(status)", got.map { "\($0)" } ?? "none") }
                 continue
             }
             try check(expectation, interim: interims, scope)
@@ -70,8 +70,8 @@ struct ResponseComparison {
         return "  in \(response.status) \(response.head.reason)\n\(fields)\n    \(excerpt(response.body))"
     }
 
-    private mutating func add(_ place: ScriptPlace?, _ what: String, _ expected: String, _ got: String) {
-        mismatches.append(Mismatch(place: place, message: "\(what)\n  expected \(expected)\n  got \(got)"))
+    private mutating func add(_ position: ScriptPosition?, _ what: String, _ expected: String, _ got: String) {
+        mismatches.append(Mismatch(position: position, message: "\(what)\n  expected \(expected)\n  got \(got)"))
     }
 
     private mutating func check(
@@ -79,40 +79,40 @@ struct ResponseComparison {
         interim: Int,
         _ scope: ScriptScope
     ) throws(ScriptTextError) {
-        let place = expectation.place
+        let position = expectation.position
         switch expectation.what {
         case .status(let status):
-            if response.status != status { add(place, "status", "\(status)", "\(response.status)") }
+            if response.status != status { add(position, "status", "\(status)", "\(response.status)") }
         case .reason(let reason):
-            if response.head.reason != reason { add(place, "reason", reason, response.head.reason) }
-        case .field(let name, let test): try check(place, name, test, response.head.fields, scope)
+            if response.head.reason != reason { add(position, "reason", reason, response.head.reason) }
+        case .field(let name, let test): try check(position, name, test, response.head.fields, scope)
         case .body(let bytes):
-            if response.body != bytes { add(place, "body", excerpt(bytes), excerpt(response.body)) }
+            if response.body != bytes { add(position, "body", excerpt(bytes), excerpt(response.body)) }
         case .bodyPart(let bytes):
             if response.body.firstRange(of: bytes) == nil {
-                add(place, "body", "something with \(excerpt(bytes))", excerpt(response.body))
+                add(position, "body", "something with \(excerpt(bytes))", excerpt(response.body))
             }
         case .pattern(let range):
             let isPattern = response.body.withUnsafeBytes { Pattern.matches($0, at: range.lowerBound) }
             if response.body.count != range.count || !isPattern {
                 let got = "\(response.body.count) bytes, \(isPattern ? "of" : "not of") the pattern"
-                add(place, "body", "the pattern from \(range.lowerBound), \(range.count) bytes", got)
+                add(position, "body", "the pattern from \(range.lowerBound), \(range.count) bytes", got)
             }
         case .interim: break
         case .interimField(let name, let test):
             guard interim > 0, response.interim.count >= interim else {
-                add(place, "interim", "a response with \(name)", "\(response.interim.count) interim responses")
+                add(position, "interim", "a response with \(name)", "\(response.interim.count) interim responses")
                 return
             }
-            try check(place, name, test, response.interim[interim - 1].fields, scope)
+            try check(position, name, test, response.interim[interim - 1].fields, scope)
         case .cut:
-            if response.end != .cut { add(place, "end", "a body that is cut", "a complete one") }
-        case .trailer(let name, let test): try check(place, name, test, response.trailers, scope)
+            if response.end != .cut { add(position, "end", "a body that is cut", "a complete one") }
+        case .trailer(let name, let test): try check(position, name, test, response.trailers, scope)
         }
     }
 
     private mutating func check(
-        _ place: ScriptPlace,
+        _ position: ScriptPosition,
         _ name: String,
         _ test: FieldTest,
         _ fields: [(name: String, value: String)],
@@ -121,7 +121,7 @@ struct ResponseComparison {
         let values = fields.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
         let joined = values.isEmpty ? nil : values.joined(separator: ", ")
         if let message = try test.mismatch(name, joined, scope) {
-            mismatches.append(Mismatch(place: place, message: message))
+            mismatches.append(Mismatch(position: position, message: message))
         }
     }
 

@@ -57,7 +57,7 @@ extension Scenarios.Scripted {
             let failures = try fleet.run(try #require(parser.scenarios.first))
             #expect(Set(failures.map(\.way)) == Set(ScriptFiles.ways), "\(script)\n\(failures)")
             for failure in failures {
-                #expect(failure.place == ScriptPlace(file: "wrong", line: line), "\(script)\n\(failure)")
+                #expect(failure.position == ScriptPosition(file: "wrong", line: line), "\(script)\n\(failure)")
             }
             #expect(failures.contains { $0.message.contains(says) }, "\(script)\n\(failures)")
         }

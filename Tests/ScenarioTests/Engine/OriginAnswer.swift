@@ -78,8 +78,8 @@ struct OriginAnswer {
         guard !bounds.isEmpty, bounds.upperBound <= count else {
             return whole(416, script.fields + [ScriptField(name: "Content-Range", value: "bytes */\(count)")], [])
         }
-        let place = "bytes \(bounds.lowerBound)-\(bounds.upperBound - 1)/\(count)"
-        let fields = script.fields + [ScriptField(name: "Content-Range", value: place)]
+        let value = "bytes \(bounds.lowerBound)-\(bounds.upperBound - 1)/\(count)"
+        let fields = script.fields + [ScriptField(name: "Content-Range", value: value)]
         return whole(206, fields, Array(block.body[bounds]))
     }
 

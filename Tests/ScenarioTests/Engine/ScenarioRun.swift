@@ -42,56 +42,56 @@ final class ScenarioRun {
             do {
                 try run(step)
             } catch let error as ScriptTextError {
-                fail(step.place, error.message)
+                fail(step.position, error.message)
             } catch {
-                fail(step.place, "\(error)")
+                fail(step.position, "\(error)")
             }
             let unexpected = rig.origin.state.read { $0.unexpected }
             if !unexpected.isEmpty {
-                fail(step.place, "the origin was asked what the script has no answer for: \(unexpected)")
+                fail(step.position, "the origin was asked what the script has no answer for: \(unexpected)")
             }
             if !failures.isEmpty { break }
         }
         if failures.isEmpty, let name = started.keys.sorted().first {
-            fail(scenario.place, "\(name) was started and never finished")
+            fail(scenario.position, "\(name) was started and never finished")
         }
         if failures.isEmpty { checkRest(of: scenario) }
         return failures
     }
 
-    private func fail(_ place: ScriptPlace, _ message: String) {
-        failures.append(ScenarioFailure(place: place, way: way, message: message))
+    private func fail(_ position: ScriptPosition, _ message: String) {
+        failures.append(ScenarioFailure(position: position, way: way, message: message))
     }
 
     private func run(_ step: ScriptStep) throws {
         switch step.action {
         case .origin(let script): try rig.origin.install(script, scope: originScope)
         case .ask(let request, let expectations):
-            try check(client.read(try send(request)), expectations, at: step.place)
+            try check(client.read(try send(request)), expectations, at: step.position)
         case .start(let name, let request):
-            guard started[name] == nil else { return fail(step.place, "\(name) is under way already") }
+            guard started[name] == nil else { return fail(step.position, "\(name) is under way already") }
             started[name] = try send(request)
             try admin.waitUntilSeen()
         case .finish(let name, let expectations):
             guard let sent = started.removeValue(forKey: name) else {
-                return fail(step.place, "\(name) was not started")
+                return fail(step.position, "\(name) was not started")
             }
-            try check(client.read(sent), expectations, at: step.place)
+            try check(client.read(sent), expectations, at: step.position)
         case .release(let path):
-            if !rig.origin.release(path) { fail(step.place, "nothing of the origin's script waits at \(path)") }
+            if !rig.origin.release(path) { fail(step.position, "nothing of the origin's script waits at \(path)") }
         case .settle:
-            try settle(at: step.place)
-        case .asked(let expected): try checkAsked(expected, at: step.place)
+            try settle(at: step.position)
+        case .asked(let expected): try checkAsked(expected, at: step.position)
         case .clock(let seconds): try rig.advance(seconds, admin)
         case .offline(let on):
             try admin.setOffline(on)
             isOffline = on
-        case .explain(let request, let lines): try explain(request, lines, at: step.place)
+        case .explain(let request, let lines): try explain(request, lines, at: step.position)
         }
     }
 
-    private func settle(at place: ScriptPlace) throws {
-        if try !admin.waitUntilSettled() { fail(place, "a fetch is still under way") }
+    private func settle(at position: ScriptPosition) throws {
+        if try !admin.waitUntilSettled() { fail(position, "a fetch is still under way") }
     }
 
     private func send(_ request: RequestScript) throws -> SentRequest {
@@ -107,34 +107,34 @@ final class ScenarioRun {
         return try client.send(request, target: target, authority: authority, scope: clientScope)
     }
 
-    private func check(_ response: RawResponse, _ expectations: [Expectation], at place: ScriptPlace) throws {
+    private func check(_ response: RawResponse, _ expectations: [Expectation], at position: ScriptPosition) throws {
         let comparison = try ResponseComparison(response, expectations, scope: clientScope)
         for (index, mismatch) in comparison.mismatches.enumerated() {
             let isLast = index == comparison.mismatches.count - 1
-            fail(mismatch.place ?? place, mismatch.message + (isLast ? "\n" + comparison.summary : ""))
+            fail(mismatch.position ?? position, mismatch.message + (isLast ? "\n" + comparison.summary : ""))
         }
     }
 
-    private func explain(_ request: RequestScript, _ lines: [ScriptLine], at place: ScriptPlace) throws {
+    private func explain(_ request: RequestScript, _ lines: [ScriptLine], at position: ScriptPosition) throws {
         let scope = clientScope
         let fields = try request.fields.map { ($0.name, try scope.expand($0.value)) }
         let result = try admin.explain(scope.url + request.path, fields: fields)
-        guard result.succeeded else { return fail(place, "explain failed: \(result.report)") }
+        guard result.succeeded else { return fail(position, "explain failed: \(result.report)") }
         for line in lines {
             let expected = try scope.expand(line.text)
             if expected.hasPrefix("!~ ") {
-                if result.output.contains(expected.dropFirst(3)) { fail(line.place, "is in: \(result.report)") }
+                if result.output.contains(expected.dropFirst(3)) { fail(line.position, "is in: \(result.report)") }
             } else if !result.output.contains(expected) {
-                fail(line.place, "expected “\(expected)” in: \(result.report)")
+                fail(line.position, "expected “\(expected)” in: \(result.report)")
             }
         }
     }
 
     // MARK: - What the origin was asked
 
-    private func checkAsked(_ scripts: [AskedScript], at place: ScriptPlace) throws {
+    private func checkAsked(_ scripts: [AskedScript], at position: ScriptPosition) throws {
         // One request too many may come a moment later. What is held or not read yet does not settle.
-        if !rig.origin.isHolding, started.isEmpty { try settle(at: place) }
+        if !rig.origin.isHolding, started.isEmpty { try settle(at: position) }
         let expected = scripts.compactMap { script -> AskedScript? in
             var script = script
             if script.method == "REFETCH" {
@@ -149,7 +149,7 @@ final class ScenarioRun {
         let got = asked.map { "\($0.request.method) \($0.path)" }
         let wanted = expected.map { "\($0.method) \($0.path)" }
         guard got == wanted else {
-            return fail(place, "the origin was asked\n  expected \(wanted)\n  got \(got)\n\(asked.map(describe))")
+            return fail(position, "the origin was asked\n  expected \(wanted)\n  got \(got)\n\(asked.map(describe))")
         }
         for (script, asked) in zip(expected, asked) { compare(script, asked.request) }
     }
@@ -159,14 +159,14 @@ final class ScenarioRun {
         guard let last = scenario.steps.last, scenario.saysWhatIsAsked else { return }
         rig.origin.releaseAll()
         do {
-            try settle(at: last.place)
+            try settle(at: last.position)
         } catch {
-            fail(last.place, "\(error)")
+            fail(last.position, "\(error)")
         }
         let asked = rig.origin.takeAsked(0)
         if !asked.isEmpty {
             let got = asked.map { "\($0.request.method) \($0.path)" }
-            fail(last.place, "after its last “asked” the origin was asked\n  got \(got)\n\(asked.map(describe))")
+            fail(last.position, "after its last “asked” the origin was asked\n  got \(got)\n\(asked.map(describe))")
         }
     }
 
@@ -176,15 +176,15 @@ final class ScenarioRun {
             do {
                 let joined = values.isEmpty ? nil : values.joined(separator: ", ")
                 if let mismatch = try field.test.mismatch(field.name, joined, originScope) {
-                    fail(field.place, "asked \(mismatch)\n  in \(script.method) \(script.path) \(request.fields)")
+                    fail(field.position, "asked \(mismatch)\n  in \(script.method) \(script.path) \(request.fields)")
                 }
             } catch {
-                fail(field.place, error.message)
+                fail(field.position, error.message)
             }
         }
         if let body = script.body, ClientSide.bytes(body) != request.body {
             let (expected, got) = (excerpt(ClientSide.bytes(body)), excerpt(request.body))
-            fail(script.place, "the origin received the body\n  expected \(expected)\n  got \(got)")
+            fail(script.position, "the origin received the body\n  expected \(expected)\n  got \(got)")
         }
     }
 

@@ -3,7 +3,7 @@
 import Testing
 
 /// A line of a script.
-struct ScriptPlace: Sendable, Hashable, CustomStringConvertible {
+struct ScriptPosition: Sendable, Hashable, CustomStringConvertible {
     /// The file's name, without its folder.
     var file: String
     /// From 1.
@@ -14,23 +14,23 @@ struct ScriptPlace: Sendable, Hashable, CustomStringConvertible {
 
 /// What is wrong with a script, and where.
 struct ScriptError: Error, Equatable, CustomStringConvertible {
-    var place: ScriptPlace
+    var position: ScriptPosition
     var message: String
 
-    var description: String { "\(place): \(message)" }
+    var description: String { "\(position): \(message)" }
 }
 
 /// One scenario: steps on a path of its own.
 struct Scenario: Sendable, CustomTestStringConvertible {
     var title: String
-    var place: ScriptPlace
+    var position: ScriptPosition
     /// The words of `only` lines; empty for every way.
     var only: Set<String> = []
     /// A daemon that no other scenario sees, for what it learns about an origin as a whole.
     var hasOwnDaemon = false
     var steps: [ScriptStep] = []
 
-    var testDescription: String { "\(place.file): \(title)" }
+    var testDescription: String { "\(position.file): \(title)" }
 
     func runs(in way: Way) -> Bool {
         let modes = only.intersection(Way.Mode.allCases.map(\.rawValue))
@@ -45,7 +45,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
 }
 
 struct ScriptStep: Sendable {
-    var place: ScriptPlace
+    var position: ScriptPosition
     var action: ScriptAction
 }
 
@@ -66,7 +66,7 @@ enum ScriptAction: Sendable {
 
 /// One line of a script without its indentation.
 struct ScriptLine: Sendable {
-    var place: ScriptPlace
+    var position: ScriptPosition
     /// How many spaces stood before it.
     var indent: Int
     var text: String
@@ -155,19 +155,19 @@ struct Expectation: Sendable {
         case trailer(String, FieldTest)
     }
 
-    var place: ScriptPlace
+    var position: ScriptPosition
     var what: What
 }
 
 /// One request that the origin must have received.
 struct AskedScript: Sendable {
     struct Field: Sendable {
-        var place: ScriptPlace
+        var position: ScriptPosition
         var name: String
         var test: FieldTest
     }
 
-    var place: ScriptPlace
+    var position: ScriptPosition
     /// A method, or CHECK or REFETCH.
     var method: String
     var path: String

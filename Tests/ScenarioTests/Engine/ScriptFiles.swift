@@ -18,7 +18,7 @@ struct ScriptFiles: Sendable {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
         for name in names.sorted() where name.hasSuffix(".scenario") {
             guard let data = FileManager.default.contents(atPath: folder.appendingPathComponent(name).path) else {
-                errors.append(ScriptError(place: ScriptPlace(file: name, line: 1), message: "cannot be read"))
+                errors.append(ScriptError(position: ScriptPosition(file: name, line: 1), message: "cannot be read"))
                 continue
             }
             let parser = ScriptParser(file: name, text: String(decoding: data, as: UTF8.self))

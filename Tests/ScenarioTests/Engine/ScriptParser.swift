@@ -5,7 +5,7 @@ struct ScriptParser {
     private(set) var scenarios: [Scenario] = []
     private(set) var errors: [ScriptError] = []
 
-    /// - Parameter file: the name that places carry.
+    /// - Parameter file: the name that positions carry.
     init(file: String, text: String) {
         var lines = ScriptParser.lines(file, text)[...]
         while let line = lines.popFirst() {
@@ -24,7 +24,7 @@ struct ScriptParser {
             }
         }
         for scenario in scenarios where errors.isEmpty && scenario.steps.isEmpty {
-            errors.append(ScriptError(place: scenario.place, message: "the scenario has no step"))
+            errors.append(ScriptError(position: scenario.position, message: "the scenario has no step"))
         }
     }
 
@@ -34,14 +34,14 @@ struct ScriptParser {
             let content = line.drop { $0 == " " }
             let trimmed = content.reversed().drop { $0 == " " || $0 == "\t" || $0 == "\r" }.reversed()
             guard let first = trimmed.first, first != "#" else { continue }
-            let place = ScriptPlace(file: file, line: index + 1)
-            lines.append(ScriptLine(place: place, indent: line.count - content.count, text: String(trimmed)))
+            let position = ScriptPosition(file: file, line: index + 1)
+            lines.append(ScriptLine(position: position, indent: line.count - content.count, text: String(trimmed)))
         }
         return lines
     }
 
     private mutating func fail(_ line: ScriptLine, _ message: String) {
-        errors.append(ScriptError(place: line.place, message: message))
+        errors.append(ScriptError(position: line.position, message: message))
     }
 
     private mutating func begin(_ line: ScriptLine) {
@@ -50,7 +50,7 @@ struct ScriptParser {
             fail(line, "“\(line.text)” where a line “scenario TITLE” must stand")
             return
         }
-        scenarios.append(Scenario(title: String(words[1]), place: line.place))
+        scenarios.append(Scenario(title: String(words[1]), position: line.position))
     }
 
     private mutating func step(_ line: ScriptLine, _ block: ArraySlice<ScriptLine>) throws(ScriptError) {
@@ -69,7 +69,7 @@ struct ScriptParser {
             scenarios[last].hasOwnDaemon = true
         default:
             let action = try ScriptParser.action(line, words, block)
-            scenarios[last].steps.append(ScriptStep(place: line.place, action: action))
+            scenarios[last].steps.append(ScriptStep(position: line.position, action: action))
         }
     }
 
@@ -116,7 +116,7 @@ struct ScriptParser {
             }
             guard isStart else { return .ask(request, expectations) }
             if let first = expectations.first {
-                throw ScriptError(place: first.place, message: "what must arrive stands below finish")
+                throw ScriptError(position: first.position, message: "what must arrive stands below finish")
             }
             return .start(words[1], request)
         }
@@ -157,9 +157,9 @@ struct ScriptParser {
 }
 
 extension ScriptLine {
-    func error(_ message: String) -> ScriptError { ScriptError(place: place, message: message) }
+    func error(_ message: String) -> ScriptError { ScriptError(position: position, message: message) }
 
-    /// Gives an error of a piece of this line the line's place.
+    /// Gives an error of a piece of this line the line's position.
     func reading<Value>(_ body: () throws(ScriptTextError) -> Value) throws(ScriptError) -> Value {
         do {
             return try body()

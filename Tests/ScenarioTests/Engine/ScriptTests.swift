@@ -27,13 +27,13 @@ import Testing
     @Test func titlesAreUnique() {
         for (title, scenarios) in Dictionary(grouping: ScriptFiles.rules.scenarios, by: \.title)
         where scenarios.count > 1 {
-            Issue.record("“\(title)” stands at \(scenarios.map(\.place.description).joined(separator: " and "))")
+            Issue.record("“\(title)” stands at \(scenarios.map(\.position.description).joined(separator: " and "))")
         }
     }
 
     @Test func everyScenarioRunsInSomeWayAndChecksSomething() {
         for scenario in ScriptFiles.rules.scenarios {
-            #expect(Way.all.contains { scenario.runs(in: $0) }, "\(scenario.place) runs in no way")
+            #expect(Way.all.contains { scenario.runs(in: $0) }, "\(scenario.position) runs in no way")
             let checks = scenario.steps.contains { step in
                 switch step.action {
                 case .asked: true
@@ -42,7 +42,7 @@ import Testing
                 default: false
                 }
             }
-            #expect(checks, "\(scenario.place) expects nothing")
+            #expect(checks, "\(scenario.position) expects nothing")
         }
     }
 
@@ -122,9 +122,9 @@ import Testing
         )
         #expect(parser.errors.isEmpty)
         let scenario = try #require(parser.scenarios.first)
-        #expect(scenario.title == "4.2 a title" && scenario.place.line == 2 && scenario.hasOwnDaemon)
+        #expect(scenario.title == "4.2 a title" && scenario.position.line == 2 && scenario.hasOwnDaemon)
         #expect(Way.all.filter { scenario.runs(in: $0) } == [Way(mode: .reverse, check: .head)])
-        #expect(scenario.steps.map(\.place.line) == [5, 12, 21])
+        #expect(scenario.steps.map(\.position.line) == [5, 12, 21])
         guard case .origin(let origin) = scenario.steps[0].action,
             case .ask(let request, let expectations) = scenario.steps[1].action,
             case .asked(let asked) = scenario.steps[2].action
@@ -146,7 +146,7 @@ import Testing
         #expect(asked.map(\.method) == ["CHECK"] && asked[0].fields.map(\.test) == [.equals("\"1\"")])
     }
 
-    @Test func templatesStandForDatesAndPlaces() throws {
+    @Test func templatesStandForDatesAndPositions() throws {
         let scope = ScriptScope(now: 784_111_777, authority: "h:1", path: "/c")
         let cases = [
             ("{now}", "Sun, 06 Nov 1994 08:49:37 GMT"), ("{now-37s}", "Sun, 06 Nov 1994 08:49:00 GMT"),

@@ -47,15 +47,15 @@ extension Scenarios {
             let failures = try fleet.run(scenario)
             if !failures.isEmpty { fleet.hasFailed.update { $0 = true } }
             for failure in failures {
-                Issue.record("\(failure) — \(scenario.title)", sourceLocation: Self.location(failure.place))
+                Issue.record("\(failure) — \(scenario.title)", sourceLocation: Self.location(failure.position))
             }
         }
 
-        private static func location(_ place: ScriptPlace) -> SourceLocation {
+        private static func location(_ position: ScriptPosition) -> SourceLocation {
             SourceLocation(
-                fileID: "ScenarioTests/\(place.file)",
-                filePath: "\(ScriptFiles.folder.path)/\(place.file)",
-                line: place.line,
+                fileID: "ScenarioTests/\(position.file)",
+                filePath: "\(ScriptFiles.folder.path)/\(position.file)",
+                line: position.line,
                 column: 1
             )
         }

@@ -24,8 +24,8 @@ struct StillClock: Sendable {
     var environment: [String: String] { ["LD_PRELOAD": folder.file("still_clock.so")] }
 
     /// Starts a daemon that goes by this clock; to be moved, it needs `clock: { movable: true }` in its file.
-    func daemon(_ settings: DaemonSettings, at place: DaemonPlace? = nil) throws -> Daemon {
-        try Daemon(settings, at: place, environment: environment)
+    func daemon(_ settings: DaemonSettings, at home: DaemonHome? = nil) throws -> Daemon {
+        try Daemon(settings, at: home, environment: environment)
     }
 
     private static func source(_ second: Int64) -> String {

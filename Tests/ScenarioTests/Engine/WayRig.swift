@@ -5,11 +5,11 @@ import TestSupport
 
 /// A line of a script that did not hold.
 struct ScenarioFailure: Error, CustomStringConvertible {
-    var place: ScriptPlace
+    var position: ScriptPosition
     var way: Way
     var message: String
 
-    var description: String { "\(place) [\(way)] \(message)" }
+    var description: String { "\(position) [\(way)] \(message)" }
 }
 
 /// Used by one thread at a time.
@@ -56,7 +56,7 @@ final class WayRig {
         } catch {
             // A daemon that does not answer its admin socket is started anew for the next scenario.
             running = nil
-            return [ScenarioFailure(place: scenario.place, way: way, message: "\(error)")]
+            return [ScenarioFailure(position: scenario.position, way: way, message: "\(error)")]
         }
     }
 
@@ -84,7 +84,7 @@ final class AdminSide {
 
     init(_ daemon: Daemon) throws {
         self.daemon = daemon
-        client = try RawClient(unix: daemon.place.adminSocket)
+        client = try RawClient(unix: daemon.home.adminSocket)
     }
 
     func advanceClock(_ seconds: Int64) throws { try post("/v1/clock?advance=\(seconds)s") }
@@ -116,7 +116,7 @@ final class AdminSide {
         try Shell.run(
             Daemon.binary(),
             ["explain", url] + fields.flatMap { ["-H", "\($0.0): \($0.1)"] },
-            environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+            environment: ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"]
         )
     }
 

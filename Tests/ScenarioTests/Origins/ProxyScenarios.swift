@@ -73,7 +73,7 @@ extension Scenarios {
             let told = "the proxy \(proxy.authority) does not take the user and the password"
             #expect(answer.text.contains(told), "\(answer.text)")
             #expect(!answer.text.contains("who?"))
-            let shown = try daemon.command("config", "show", "-c", daemon.place.configuration)
+            let shown = try daemon.command("config", "show", "-c", daemon.home.configuration)
             #expect(shown.output.contains("upstream_proxy: \"http://(hidden)@\(proxy.authority)\""), "\(shown.report)")
             let explained = try daemon.command("explain", "/api/a")
             let status = try daemon.command("status", "--json")
@@ -94,7 +94,7 @@ extension Scenarios {
             let files = try TLSFiles(in: folder, hosts: ["origin.test"])
             let nginx = try NginxOrigin(location: "add_header Cache-Control \"max-age=600\";", tls: files)
             try nginx.write("a.txt", "over TLS")
-            try nginx.place.writePattern("root/big.bin", count: 3 << 20)
+            try nginx.folder.writePattern("root/big.bin", count: 3 << 20)
             let proxy = try Self.proxy(tunnelsTo: nginx.port)
             let tls = "tls: { ca: \(files.authority) }"
             let daemon = try Daemon(
@@ -234,12 +234,12 @@ extension Scenarios.Proxies {
     }
 
     @Test func aDaemonThatIsItsOwnProxyIsA508() throws {
-        let place = try DaemonPlace()
-        let own = "upstream_proxy: \"http://127.0.0.1:\(place.port)\""
+        let home = try DaemonHome()
+        let own = "upstream_proxy: \"http://127.0.0.1:\(home.port)\""
         let text =
             "forward: { \(own), allow: [\"*\"] }\nservices:\n" + service("plain", "http://origin.test", own)
             + service("tls", "https://origin.test", own)
-        let daemon = try Daemon(DaemonSettings(text), at: place)
+        let daemon = try Daemon(DaemonSettings(text), at: home)
         for path in ["/plain/a", "/tls/a", "http://origin.test/a"] {
             expectProblem(try daemon.exchange(path), 508)
         }

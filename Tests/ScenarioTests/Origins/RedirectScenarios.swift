@@ -23,7 +23,7 @@ extension Scenarios {
             for _ in 0..<2 { #expect(try Shell.must("curl", arguments) == "<p>Here.</p> 200 0") }
             #expect(try nginx.requests(path: "/old") == 1)
             #expect(try nginx.requests(path: "/new/page.html") == 1)
-            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let metrics = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_redirects_followed_total 1\n"))
             let circle = try daemon.exchange("/web/loop")
             #expect(circle.status == 502)

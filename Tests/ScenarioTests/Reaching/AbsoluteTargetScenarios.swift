@@ -62,19 +62,19 @@ extension Scenarios {
         @Test func httpsWithoutATunnelIsFetchedAndCached() throws {
             let folder = try TemporaryFolder()
             let (nginx, files) = try Self.secure(folder)
-            let place = try DaemonPlace()
-            let socket = place.folder.file("proxy.sock")
+            let home = try DaemonHome()
+            let socket = home.folder.file("proxy.sock")
             let text = """
-                listen: ["127.0.0.1:\(place.port)", "unix:\(socket)"]
-                admin: "unix:\(place.adminSocket)"
-                log: { access: "\(place.accessLog)" }
+                listen: ["127.0.0.1:\(home.port)", "unix:\(socket)"]
+                admin: "unix:\(home.adminSocket)"
+                log: { access: "\(home.accessLog)" }
                 forward:
                   allow: [127.0.0.1, localhost]
                   connect: { allow: ["*:\(nginx.port)"] }
                   tls: { ca: "\(files.authority)" }
 
                 """
-            let daemon = try Daemon(text: text, at: place)
+            let daemon = try Daemon(text: text, at: home)
             let url = "https://localhost:\(nginx.port)/a.txt"
             for client in [try daemon.client(), try RawClient(unix: socket)] {
                 let answer = try ask(url, client)
@@ -112,16 +112,16 @@ extension Scenarios {
         @Test func httpsInTheClearIsRefusedOnAListenerOfTheNetwork() throws {
             let folder = try TemporaryFolder()
             let (nginx, files) = try Self.secure(folder)
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let text = """
-                listen: 0.0.0.0:\(place.port)
+                listen: 0.0.0.0:\(home.port)
                 clients: [loopback]
-                admin: "unix:\(place.adminSocket)"
-                log: { access: "\(place.accessLog)" }
+                admin: "unix:\(home.adminSocket)"
+                log: { access: "\(home.accessLog)" }
                 forward: { allow: [localhost], connect: { allow: ["*:*"] }, tls: { ca: "\(files.authority)" } }
 
                 """
-            let daemon = try Daemon(text: text, at: place)
+            let daemon = try Daemon(text: text, at: home)
             let refused = try ask("https://localhost:\(nginx.port)/a.txt", daemon.client())
             expectProblem(refused, 403)
             #expect(

@@ -103,23 +103,23 @@ extension Scenarios {
             let gate = Gate()
             defer { gate.open() }
             let origin = try Self.origin(gate)
-            let place = try DaemonPlace()
-            let text = services(service("api", origin.url)).text(at: place)
-            try place.folder.write("drydock.yaml", text)
-            let notify = try NotifySocket(place.folder.file("notify.sock"))
+            let home = try DaemonHome()
+            let text = services(service("api", origin.url)).text(at: home)
+            try home.folder.write("drydock.yaml", text)
+            let notify = try NotifySocket(home.folder.file("notify.sock"))
             let process = try ChildProcess(
                 "sh",
-                ["-c", "trap '' INT; exec \"$0\" serve -c \"$1\"", Daemon.binary(), place.configuration],
+                ["-c", "trap '' INT; exec \"$0\" serve -c \"$1\"", Daemon.binary(), home.configuration],
                 environment: Shell.cleanEnvironment(adding: ["NOTIFY_SOCKET": notify.path]),
-                errors: place.folder.file("stderr.log")
+                errors: home.folder.file("stderr.log")
             )
             defer { process.signal(SIGKILL, group: true) }
             #expect(notify.wait(for: "READY=1"))
-            let client = try RawClient(port: place.port)
-            try client.request("GET", "/api/a", host: "127.0.0.1:\(place.port)")
+            let client = try RawClient(port: home.port)
+            try client.request("GET", "/api/a", host: "127.0.0.1:\(home.port)")
             #expect(try client.readHead().status == 200)
             process.signal(SIGINT)
-            #expect(eventually { place.folder.text("stderr.log").contains("waiting for 1 request, until") })
+            #expect(eventually { home.folder.text("stderr.log").contains("waiting for 1 request, until") })
             process.signal(SIGINT)
             #expect(process.waitForEnd() == .signalled(SIGINT))
         }

@@ -117,9 +117,9 @@ extension Scenarios {
                 "unix:\(two)",
                 environment: variables
             )
-            let places = "127.0.0.1:\(one), unix:\(two)"
+            let listeners = "127.0.0.1:\(one), unix:\(two)"
             #expect(
-                daemon.says("serving \(origin.url) on \(places), without a configuration file\n"),
+                daemon.says("serving \(origin.url) on \(listeners), without a configuration file\n"),
                 "\(daemon.errors)"
             )
             #expect(

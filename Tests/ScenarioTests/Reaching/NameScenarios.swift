@@ -8,8 +8,8 @@ extension Scenarios {
     @Suite(.timeLimit(.minutes(10))) struct Names {
         /// curl, told that a name is this machine's.
         private func curl(_ name: String, _ daemon: Daemon, _ path: String, _ more: String...) throws -> ShellResult {
-            let place = "\(name):\(daemon.port)"
-            let known = ["--resolve", "\(place):127.0.0.1", "http://\(place)\(path)"]
+            let authority = "\(name):\(daemon.port)"
+            let known = ["--resolve", "\(authority):127.0.0.1", "http://\(authority)\(path)"]
             return try Shell.run("curl", ["-sS", "-w", " %{http_code}", "--noproxy", "*"] + more + known)
         }
 
@@ -56,25 +56,25 @@ extension Scenarios {
             let origin = try ScriptedOrigin { request in
                 .answer(to: request, fields: [("Cache-Control", "max-age=600")], "for \(request.target)")
             }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let daemon = try Daemon(
                 text: """
-                    listen: 0.0.0.0:\(place.port)
+                    listen: 0.0.0.0:\(home.port)
                     clients: [loopback]
                     hosts: [cache.test]
-                    admin: "unix:\(place.adminSocket)"
-                    log: { access: "\(place.accessLog)" }
+                    admin: "unix:\(home.adminSocket)"
+                    log: { access: "\(home.accessLog)" }
                     services: [{ name: api, match: { prefix: /api }, base_url: "\(origin.url)" }]
                     forward: { allow: [10.0.0.7, "*:3000"] }
 
                     """,
-                at: place
+                at: home
             )
-            let own = ["http://127.0.0.1:\(place.port)", "http://cache.test:\(place.port)", "http://cache.test"]
+            let own = ["http://127.0.0.1:\(home.port)", "http://cache.test:\(home.port)", "http://cache.test"]
             for (urls, route) in [
                 (own, "service api at /api"),
                 // Another machine's, whatever its port; and another program's on this one.
-                (["http://10.0.0.7:\(place.port)", "http://cache.test:3000"], "forward"),
+                (["http://10.0.0.7:\(home.port)", "http://cache.test:3000"], "forward"),
             ] {
                 for url in urls {
                     let said = try daemon.command("explain", url + "/api/x")
@@ -92,21 +92,21 @@ extension Scenarios {
         /// Behind a router that translates addresses, clients ask for one that no interface has.
         @Test func withoutForwardModeAnAddressOfARouterIsTheDaemons() throws {
             let origin = try ScriptedOrigin { .answer("for \($0.target)") }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let daemon = try Daemon(
                 text: """
-                    listen: 0.0.0.0:\(place.port)
+                    listen: 0.0.0.0:\(home.port)
                     clients: [loopback]
-                    admin: "unix:\(place.adminSocket)"
-                    log: { access: "\(place.accessLog)" }
+                    admin: "unix:\(home.adminSocket)"
+                    log: { access: "\(home.accessLog)" }
                     services: [{ name: api, match: { prefix: /api }, base_url: "\(origin.url)" }]
                     forward: { enabled: false }
 
                     """,
-                at: place
+                at: home
             )
             #expect(try curl("203.0.113.5", daemon, "/api/x").output == "for /x 200")
-            let said = try daemon.command("explain", "http://203.0.113.5:\(place.port)/api/x")
+            let said = try daemon.command("explain", "http://203.0.113.5:\(home.port)/api/x")
             #expect(said.output.contains("route          service api at /api"), "\(said.report)")
         }
 
@@ -157,13 +157,13 @@ extension Scenarios {
         private static let names = ["drydock", "cache.lan", "evil.example", "box"]
 
         private static func daemon(_ network: NetworkPair) throws -> Daemon {
-            let place = try DaemonPlace()
-            try place.folder.write("answer.txt", "played")
+            let home = try DaemonHome()
+            try home.folder.write("answer.txt", "played")
             let text = """
                 listen: 0.0.0.0:8080
                 clients: [10.213.7.0/24, loopback]
-                admin: "unix:\(place.adminSocket)"
-                log: { access: "\(place.accessLog)" }
+                admin: "unix:\(home.adminSocket)"
+                log: { access: "\(home.accessLog)" }
                 name: drydock
                 hosts: [drydock, "*.lan"]
                 forward: { allow: ["*"] }
@@ -174,7 +174,7 @@ extension Scenarios {
                   - { name: shop, match: { prefix: /shop }, base_url: "service:demo" }
 
                 """
-            return try Daemon(text: text, at: place, launcher: network.server.launcher)
+            return try Daemon(text: text, at: home, launcher: network.server.launcher)
         }
 
         private func ask(_ host: NetworkPair.Host, _ url: String, proxy: String? = nil) throws -> ShellResult {

@@ -182,10 +182,10 @@ extension Scenarios {
                 if trap == .open { #expect(chown(trapFolder, user.id, user.id) == 0) }
             }
             // Somebody waits there for commands that are not meant for him.
-            let place = try DaemonPlace()
-            let trapText = services().text(at: place).replacing(place.adminSocket, with: "\(trapFolder)/admin.sock")
+            let home = try DaemonHome()
+            let trapText = services().text(at: home).replacing(home.adminSocket, with: "\(trapFolder)/admin.sock")
                 .replacing("\"0600\"", with: "\"0666\"")
-            let other = try Daemon(text: trapText, at: place)
+            let other = try Daemon(text: trapText, at: home)
             let (file, port) = try Self.write(user)
             let daemon = try PlainDaemon(user, "-c", file)
             let reason =

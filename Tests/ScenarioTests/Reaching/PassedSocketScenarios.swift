@@ -43,10 +43,10 @@ extension Scenarios {
         }
 
         /// What `serve` says where it does not start.
-        private func refused(_ sockets: [String], _ text: String, at place: DaemonPlace) throws -> String {
-            try place.folder.write("drydock.yaml", text)
-            let command = launcher(sockets) + [try Daemon.binary(), "serve", "-c", place.configuration]
-            let run = try Shell.run(command[0], Array(command.dropFirst()), folder: place.folder.path)
+        private func refused(_ sockets: [String], _ text: String, at home: DaemonHome) throws -> String {
+            try home.folder.write("drydock.yaml", text)
+            let command = launcher(sockets) + [try Daemon.binary(), "serve", "-c", home.configuration]
+            let run = try Shell.run(command[0], Array(command.dropFirst()), folder: home.folder.path)
             #expect(run.end == .exited(1), "\(run.report)")
             return run.errors
         }
@@ -54,26 +54,26 @@ extension Scenarios {
         @Test("clients connect to one and commands go to the other, and nothing else is listened on")
         func bothArePassed() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let other = try freePort()
-            let file = place.folder.file("passed.sock")
+            let file = home.folder.file("passed.sock")
             let settings = services(service("api", origin.url))
-            let text = settings.text(at: place).replacing("127.0.0.1:\(place.port)", with: "127.0.0.1:\(other)")
+            let text = settings.text(at: home).replacing("127.0.0.1:\(home.port)", with: "127.0.0.1:\(other)")
             let daemon = try Daemon(
                 text: text,
-                at: place,
-                launcher: launcher(["proxy=127.0.0.1:\(place.port)", "admin=\(file)"])
+                at: home,
+                launcher: launcher(["proxy=127.0.0.1:\(home.port)", "admin=\(file)"])
             )
             #expect(try daemon.exchange("/api/x").text == "fine")
             #expect(throws: TestSupportError.self) { try RawClient(port: other) }
-            #expect(access(place.adminSocket, F_OK) != 0, "the address of 'admin' is not used")
+            #expect(access(home.adminSocket, F_OK) != 0, "the address of 'admin' is not used")
             let status = try Shell.run(Daemon.binary(), ["status", "--admin", "unix:\(file)"])
-            #expect(status.succeeded && status.output.contains("127.0.0.1:\(place.port)"), "\(status.report)")
+            #expect(status.succeeded && status.output.contains("127.0.0.1:\(home.port)"), "\(status.report)")
             // Nothing of the admin API is on the proxy's socket, and nothing of the proxy on the other.
             #expect(try daemon.exchange("/v1/status").status == 404)
             #expect(try RawClient(unix: file).exchange("/api/x").status == 404)
             for line in [
-                "systemd passed 127.0.0.1:\(place.port) (descriptor 3, name 'proxy'): clients connect there",
+                "systemd passed 127.0.0.1:\(home.port) (descriptor 3, name 'proxy'): clients connect there",
                 "systemd passed unix:\(file) (descriptor 4, name 'admin'): commands are taken there",
                 "commands are taken at unix:\(file)",
             ] {
@@ -86,12 +86,12 @@ extension Scenarios {
         @Test("the admin API alone is passed, on TCP with the checks against web pages; 'listen' counts as ever")
         func adminAlone() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let port = try freePort()
             let settings = services(service("api", origin.url))
             let daemon = try Daemon(
-                text: settings.text(at: place),
-                at: place,
+                text: settings.text(at: home),
+                at: home,
                 launcher: launcher(["admin=127.0.0.1:\(port)"])
             )
             #expect(try daemon.exchange("/api/x").text == "fine")
@@ -101,18 +101,18 @@ extension Scenarios {
             #expect(try status("127.0.0.1:\(port)") == 200)
             #expect(try status("pages.example:\(port)") == 403)
             #expect(try status("127.0.0.1:\(port)", [("Origin", "https://pages.example")]) == 403)
-            #expect(access(place.adminSocket, F_OK) != 0)
+            #expect(access(home.adminSocket, F_OK) != 0)
         }
 
         @Test("sockets without a known name, or with the unit's, are the proxy's; 'admin' counts as ever")
         func proxyAlone() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let other = try freePort()
             let daemon = try Daemon(
-                text: services(service("api", origin.url)).text(at: place),
-                at: place,
-                launcher: launcher(["drydock.socket=127.0.0.1:\(place.port)", "unknown=127.0.0.1:\(other)"])
+                text: services(service("api", origin.url)).text(at: home),
+                at: home,
+                launcher: launcher(["drydock.socket=127.0.0.1:\(home.port)", "unknown=127.0.0.1:\(other)"])
             )
             #expect(try daemon.exchange("/api/x").text == "fine")
             #expect(try RawClient(port: other).exchange("/api/x").text == "fine")
@@ -121,14 +121,14 @@ extension Scenarios {
 
         @Test("a name that says nothing, an open admin API and 'admin: none' are no start")
         func refusals() throws {
-            let place = try DaemonPlace()
-            let text = "listen: 127.0.0.1:\(place.port)\nlog: { access: off }\nservices: []\n"
+            let home = try DaemonHome()
+            let text = "listen: 127.0.0.1:\(home.port)\nlog: { access: off }\nservices: []\n"
             let port = try freePort()
-            let named = try refused(["amdin=127.0.0.1:\(port)"], text, at: place)
+            let named = try refused(["amdin=127.0.0.1:\(port)"], text, at: home)
             #expect(named.contains("under the name 'amdin' (descriptor 3)"), "\(named)")
-            let open = try refused(["admin=0.0.0.0:\(port)"], text, at: place)
+            let open = try refused(["admin=0.0.0.0:\(port)"], text, at: home)
             #expect(open.contains("that listens on 0.0.0.0:\(port); the admin API has no password"), "\(open)")
-            let none = try refused(["admin=127.0.0.1:\(port)"], text + "admin: none\n", at: place)
+            let none = try refused(["admin=127.0.0.1:\(port)"], text + "admin: none\n", at: home)
             #expect(none.contains("'admin' is none, and systemd passed 127.0.0.1:\(port)"), "\(none)")
         }
     }

@@ -33,20 +33,20 @@ final class ExampleReader {
     ///   - environment: for the daemon.
     init(_ name: String, base: String, _ environment: [String: String]) throws {
         let example = try #require(ExamplePage.examples.first { $0.path == "config/examples/\(name)" }, "\(name)")
-        let place = try DaemonPlace()
+        let home = try DaemonHome()
         let own =
-            "listen: 127.0.0.1:\(place.port)\nadmin: { listen: \"unix:\(place.adminSocket)\" }\nclock: { movable: true }\n"
+            "listen: 127.0.0.1:\(home.port)\nadmin: { listen: \"unix:\(home.adminSocket)\" }\nclock: { movable: true }\n"
         // However slowly failures come, they are counted together.
         let text = example.text.replacing("listen: localhost:8080\n", with: own)
             .replacing("breaker: { failures: 6,", with: "breaker: { failures: 6, window: 10m,")
-        try place.folder.write("no-picture.svg", readText(ExamplePage.root + "/config/examples/no-picture.svg"))
-        daemon = try Daemon(text: text, at: place, environment: environment)
+        try home.folder.write("no-picture.svg", readText(ExamplePage.root + "/config/examples/no-picture.svg"))
+        daemon = try Daemon(text: text, at: home, environment: environment)
         self.base = base
         // The test has started it.
         lines = example.lines.filter { !$0.command.hasPrefix("drydock serve") && !$0.command.hasPrefix("export ") }
         let binary = URL(filePath: try Daemon.binary()).deletingLastPathComponent().path
         let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-        self.environment = ["PATH": "\(binary):\(path)", "DRYDOCK_ADMIN": "unix:\(place.adminSocket)"]
+        self.environment = ["PATH": "\(binary):\(path)", "DRYDOCK_ADMIN": "unix:\(home.adminSocket)"]
     }
 
     var isAtEnd: Bool { lines.isEmpty }
@@ -78,7 +78,7 @@ final class ExampleReader {
     func begin(_ beginning: String) throws -> () -> Void {
         let line = lines.removeFirst()
         #expect(line.command.hasPrefix(beginning), "the page goes on with \(line.command)")
-        let folder = daemon.place.folder
+        let folder = daemon.home.folder
         let child = try ChildProcess(
             "sh",
             ["-c", own(line.command)],

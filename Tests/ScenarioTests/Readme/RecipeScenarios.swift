@@ -52,7 +52,7 @@ extension Scenarios {
 /// Someone who has an empty folder, the page, and a shell.
 final class RecipeReader {
     private let origin: ScriptedOrigin
-    private let place: DaemonPlace
+    private let home: DaemonHome
     private let environment: [String: String]
     private var files: [String: String] = [:]
     private var daemon: Daemon?
@@ -61,16 +61,16 @@ final class RecipeReader {
 
     init(_ origin: ScriptedOrigin) throws {
         self.origin = origin
-        place = try DaemonPlace()
+        home = try DaemonHome()
         let binary = URL(filePath: try Daemon.binary()).deletingLastPathComponent().path
         let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-        environment = ["PATH": "\(binary):\(path)", "DRYDOCK_ADMIN": "unix:\(place.adminSocket)"]
+        environment = ["PATH": "\(binary):\(path)", "DRYDOCK_ADMIN": "unix:\(home.adminSocket)"]
     }
 
     /// A file of the page, with the origin's URL in place of the one that stands for it.
     func write(_ name: String, _ text: String) throws {
         files[name] = text.replacing(Scenarios.Recipes.base, with: origin.url)
-        try place.folder.write(name, files[name] ?? "")
+        try home.folder.write(name, files[name] ?? "")
     }
 
     /// Types a line, and compares what it prints with what the page quotes.
@@ -80,24 +80,24 @@ final class RecipeReader {
         }
         // From here on nobody answers who is not on this machine.
         if line.command == "drydock offline on" { origin.stop() }
-        let command = line.command.replacing("localhost:8080", with: "127.0.0.1:\(place.port)")
+        let command = line.command.replacing("localhost:8080", with: "127.0.0.1:\(home.port)")
         let result = try Shell.run(
             "sh",
             ["-c", command],
             environment: environment,
-            folder: place.folder.path
+            folder: home.folder.path
         )
-        let output = result.output.replacing("127.0.0.1:\(place.port)", with: "localhost:8080")
+        let output = result.output.replacing("127.0.0.1:\(home.port)", with: "localhost:8080")
         #expect(line.isQuoted(output), "\(line.command): the page quotes \(line.quoted), and it is \(result.report)")
     }
 
     /// Checks the file, and starts a daemon with it at an address of the test's own.
     private func serve(_ file: String) throws {
-        let check = try Shell.run(try Daemon.binary(), ["check", "-c", file], folder: place.folder.path)
+        let check = try Shell.run(try Daemon.binary(), ["check", "-c", file], folder: home.folder.path)
         #expect(check.succeeded, "\(file): \(check.report)")
-        let own = "listen: 127.0.0.1:\(place.port)\nadmin: { listen: \"unix:\(place.adminSocket)\" }\n"
-        let text = files[file].map(Self.withoutAddresses) ?? "include: [\"\(place.folder.file(file))\"]\n"
-        daemon = try Daemon(text: own + text, at: place)
+        let own = "listen: 127.0.0.1:\(home.port)\nadmin: { listen: \"unix:\(home.adminSocket)\" }\n"
+        let text = files[file].map(Self.withoutAddresses) ?? "include: [\"\(home.folder.file(file))\"]\n"
+        daemon = try Daemon(text: own + text, at: home)
     }
 
     /// The file without the lines that say where the daemon listens.

@@ -1,4 +1,4 @@
-// Answers from the places that `from` names, in its order, and from no others.
+// Answers from the sources that `from` names, in its order, and from no others.
 
 import Foundation
 import TestSupport

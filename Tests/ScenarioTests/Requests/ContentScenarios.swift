@@ -104,12 +104,12 @@ extension Scenarios {
 
         @Test func aMultipartContentHasFieldsFilesAndTheUpload() throws {
             let origin = try Self.origin()
-            let place = try DaemonPlace()
-            try place.folder.write("terms.txt", "the terms")
+            let home = try DaemonHome()
+            try home.folder.write("terms.txt", "the terms")
             let parts =
                 "body: { encode: multipart, defaults: { kind: photo }, upload: { name: file, filename: a.bin }, files: [{ name: terms, file: terms.txt }] }"
             let list = "endpoints: [{ name: e, method: POST, path: /e, params: { album: 1 }, \(parts) }]"
-            let daemon = try Daemon(services(service("api", origin.url, list)), at: place)
+            let daemon = try Daemon(services(service("api", origin.url, list)), at: home)
             let answer = try Self.post(daemon, "bytes\r\n--x", [("Content-Type", "image/png")], "/api/e?album=7")
             let type = try #require(origin.log.last?.field("Content-Type"))
             let boundary = try #require(type.split(separator: "=").last)
@@ -209,7 +209,7 @@ extension Scenarios {
             let origin = try Self.origin()
             let daemon = try Self.daemon(origin, "to: /v2/:id?kind=:kind, params: { kind: any }")
             #expect(try Self.post(daemon, #"{ "id" : 7 }"#).text == #"/v2/7?kind=any application/json { "id" : 7 }"#)
-            // What is no place of parameters is not read at all.
+            // What is no part of parameters is not read at all.
             let other = try Self.post(daemon, "bytes", [("Content-Type", "image/png")], "/api/e?id=8")
             #expect(other.text == "/v2/8?kind=any image/png bytes")
         }

@@ -107,11 +107,11 @@ extension Scenarios {
             }
             #expect(origin.requests() == 3)
             #expect(try daemon.exchange("/api/me", fields: [("Origin", "http://elsewhere.test")]).status == 403)
-            let shown = try daemon.command("config", "show", "-c", daemon.place.folder.file("drydock.yaml")).output
+            let shown = try daemon.command("config", "show", "-c", daemon.home.folder.file("drydock.yaml")).output
             for secret in ["one-of-two", "dTpw"] {
                 let told = shown + daemon.errors + daemon.accessLog.joined() + (try daemon.command("list").output)
                 // The folder has a name of chance, in which any four letters may be.
-                #expect(!told.replacing(daemon.place.folder.path, with: "").contains(secret), "\(secret)")
+                #expect(!told.replacing(daemon.home.folder.path, with: "").contains(secret), "\(secret)")
             }
         }
 
@@ -131,7 +131,7 @@ extension Scenarios {
             #expect(own.text == "GET /open Bearer mine")
             // The service stays one that web pages elsewhere may not use.
             #expect(try daemon.exchange("/api/open", fields: [("Origin", "http://elsewhere.test")]).status == 403)
-            let shown = try daemon.command("config", "show", "-c", daemon.place.folder.file("drydock.yaml")).output
+            let shown = try daemon.command("config", "show", "-c", daemon.home.folder.file("drydock.yaml")).output
             #expect(shown.contains("        auth:\n          mode: none\n"), "\(shown)")
         }
 

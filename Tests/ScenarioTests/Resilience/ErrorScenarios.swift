@@ -204,15 +204,15 @@ extension Scenarios {
                     ? .answer(to: request, fields: [("Cache-Control", "max-age=1")], "fine")
                     : .answer(503, to: request, "no")
             }
-            let place = try DaemonPlace()
-            let file = try place.folder.write("fallback.txt", "fallback")
+            let home = try DaemonHome()
+            let file = try home.folder.write("fallback.txt", "fallback")
             var settings = services(
                 service("api", origin.url, Self.error, "cache: { check_pause: 0s }"),
                 service("file", origin.url, Self.error, "cache: { fallback: { file: \"\(file)\", status: 503 } }"),
                 service("again", origin.url, Self.error, "retry: { count: 2, delay: 10ms, when: [503] }")
             )
             settings.rest += "clock: { movable: true }\n"
-            let daemon = try Daemon(settings, at: place)
+            let daemon = try Daemon(settings, at: home)
             _ = try daemon.exchange("/api/a")
             isUp.update { $0 = false }
             _ = try daemon.command("clock", "advance", "5s")
@@ -226,11 +226,11 @@ extension Scenarios {
         }
 
         @Test func demoFailuresHaveTheShapeAndCountForRetries() throws {
-            let place = try DaemonPlace()
-            let file = try place.folder.write("user.json", "{}")
-            try place.folder.write("error.json", #"{"error": {"text": "demo"}}"#)
+            let home = try DaemonHome()
+            let file = try home.folder.write("user.json", "{}")
+            try home.folder.write("error.json", #"{"error": {"text": "demo"}}"#)
             let demo =
-                "demo: { enabled: true, file: \"\(file)\", failure: { chance: 100%, status: 503, file: \"\(place.folder.file("error.json"))\" } }"
+                "demo: { enabled: true, file: \"\(file)\", failure: { chance: 100%, status: 503, file: \"\(home.folder.file("error.json"))\" } }"
             let gone = "demo: { enabled: true, file: \"\(file)\", status: 404 }"
             let rest = "{ count: 2, delay: 1ms }"
             let daemon = try Daemon(
@@ -239,7 +239,7 @@ extension Scenarios {
                         + "{ name: b, match: { prefix: /b }, \(gone), \(Self.error) }, "
                         + "{ name: c, match: { prefix: /c }, \(demo), \(Self.error) }]\n"
                 ),
-                at: place
+                at: home
             )
             for path in ["/a/u", "/c/u"] {
                 let failed = try daemon.exchange(path)

@@ -12,15 +12,15 @@ extension Scenarios {
             _ error: String,
             from origin: String,
             _ more: String...,
-            at place: SourceLocation = #_sourceLocation
+            at location: SourceLocation = #_sourceLocation
         ) throws {
             let lines = ["- name: api", "  match: { prefix: /api }", "  base_url: \(origin)"] + more.map { "  \($0)" }
             let daemon = try Daemon("services:\n" + lines.map { "  \($0)\n" }.joined())
             let answer = try daemon.exchange("/api/a")
-            expectProblem(answer, status, at: place)
+            expectProblem(answer, status, at: location)
             let told = answer.field("Proxy-Status") ?? ""
-            #expect(told.contains("error=\(error);"), "\(told)", sourceLocation: place)
-            #expect(try !daemon.command("list").output.contains("/a"), sourceLocation: place)
+            #expect(told.contains("error=\(error);"), "\(told)", sourceLocation: location)
+            #expect(try !daemon.command("list").output.contains("/a"), sourceLocation: location)
         }
 
         @Test func aStatusOfTheOriginIsPassedOn() throws {

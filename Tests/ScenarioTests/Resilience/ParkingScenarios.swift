@@ -7,7 +7,7 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(5))) struct Parking {
         private static func metric(_ daemon: Daemon, _ name: String) throws -> Int? {
-            let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let text = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
             let line = text.split(separator: "\n").first { $0.hasPrefix("drydock_\(name) ") }
             return line.flatMap { $0.split(separator: " ").last }.flatMap { Int($0) }
         }

@@ -8,7 +8,7 @@ extension Scenarios {
     @Suite(.timeLimit(.minutes(5))) struct Queue {
         private static func waiting(_ daemon: Daemon, _ name: String, _ count: Int) throws -> Bool {
             try eventually {
-                let text = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+                let text = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
                 return text.contains("drydock_service_waiting_by_class{class=\"\(name)\"} \(count)\n")
             }
         }

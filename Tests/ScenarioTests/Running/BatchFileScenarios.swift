@@ -21,8 +21,8 @@ extension Scenarios {
         func aListNamesFiles() throws {
             let origin = try Self.origin()
             let daemon = try Daemon(services(service("api", origin.url)))
-            let files = daemon.place.cache + "/files"
-            let list = try daemon.place.folder.write(
+            let files = daemon.home.cache + "/files"
+            let list = try daemon.home.folder.write(
                 "list",
                 """
                 {"url": "/api/a", "file": "maps/a.txt"}
@@ -53,8 +53,8 @@ extension Scenarios {
 
             // Nothing is asked for what is stored; a file that somebody has changed is written anew.
             origin.forgetRequests()
-            try daemon.place.folder.write("cache/files/maps/a.txt", "changed by somebody")
-            let one = try daemon.place.folder.write("one", "{\"url\": \"/api/a\", \"file\": \"maps/a.txt\"}\n")
+            try daemon.home.folder.write("cache/files/maps/a.txt", "changed by somebody")
+            let one = try daemon.home.folder.write("one", "{\"url\": \"/api/a\", \"file\": \"maps/a.txt\"}\n")
             let sized = try daemon.command("size", "--save", "--file", one)
             #expect(sized.output.hasPrefix("1 item: 1 to download, 0 B, 1 valid\n"), "\(sized.report)")
             #expect(readText(files + "/maps/a.txt") == "changed by somebody")
@@ -70,7 +70,7 @@ extension Scenarios {
             var settings = services(service("api", origin.url))
             settings.disk = nil
             let daemon = try Daemon(settings)
-            let list = try daemon.place.folder.write("list", "{\"url\": \"/api/a\", \"file\": \"a.txt\"}\n/api/b\n")
+            let list = try daemon.home.folder.write("list", "{\"url\": \"/api/a\", \"file\": \"a.txt\"}\n/api/b\n")
             let done = try daemon.command("prefetch", "--file", list)
             #expect(
                 done.output.hasPrefix(

@@ -147,7 +147,7 @@ extension Scenarios {
             #expect(begun.succeeded, "\(begun.report)")
             #expect(slow.waitForRequests(1, method: "GET", target: "/c"))
             // It is written down every other second.
-            let file = "\(daemon.place.cache)/jobs/2.json"
+            let file = "\(daemon.home.cache)/jobs/2.json"
             #expect(eventually { readText(file).components(separatedBy: "\"downloaded\"").count == 3 })
             try daemon.restart(SIGKILL)
             #expect(slow.waitForRequests(2, method: "GET", target: "/c"))
@@ -183,7 +183,7 @@ extension Scenarios {
             let before = try daemon.command("jobs", "--json").output
             #expect(try daemon.command("jobs", "cancel", "1").succeeded)
             #expect(try daemon.command("jobs", "--json").output == before)
-            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let metrics = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_batch_items_total 2\n"), "\(metrics)")
             #expect(metrics.contains("\ndrydock_jobs 1\n") && metrics.contains("\ndrydock_jobs_running 0\n"))
         }
@@ -314,7 +314,7 @@ extension Scenarios {
                 ["size", "--concurrency", "0", "/x"], ["prefetch", "--on-error", "never", "/x"],
                 ["size", "-H", "bad", "/x"],
             ] {
-                let environment = ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                let environment = ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"]
                 let result = try Shell.run(try Daemon.binary(), arguments, environment: environment)
                 #expect(result.end == .exited(2), "\(arguments) \(result.report)")
             }
@@ -333,7 +333,7 @@ extension Scenarios {
                 ("POST", "/v1/prefetch", "{\"items\":[]}", 202),
             ] {
                 let body = method == "GET" ? nil : Array(body.utf8)
-                let api = try RawClient(unix: daemon.place.adminSocket)
+                let api = try RawClient(unix: daemon.home.adminSocket)
                 #expect(try api.exchange(method, path, body: body).status == status, "\(method) \(path)")
             }
         }

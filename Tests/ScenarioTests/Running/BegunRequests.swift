@@ -13,20 +13,20 @@ extension Daemon {
         _ target: String,
         count: Int = 1,
         fields: [(String, String)] = [],
-        at place: SourceLocation = #_sourceLocation
+        at location: SourceLocation = #_sourceLocation
     ) throws -> [RawClient] {
         let clients = try (0..<count).map { _ in try client() }
         let text =
             "GET \(target) HTTP/1.1\r\nHost: localhost\r\n"
             + fields.map { "\($0.0): \($0.1)\r\n" }.joined() + "\r\n"
-        try waitUntilRead(count * text.utf8.count, at: place) { for client in clients { try client.send(text) } }
+        try waitUntilRead(count * text.utf8.count, at: location) { for client in clients { try client.send(text) } }
         return clients
     }
 
     /// Runs `send`, and returns when the daemon has read so many bytes from clients since, and has begun what they ask.
     func waitUntilRead(
         _ count: Int,
-        at place: SourceLocation = #_sourceLocation,
+        at location: SourceLocation = #_sourceLocation,
         after send: () throws -> Void
     ) throws {
         let name = "drydock_received_bytes_total"
@@ -40,6 +40,6 @@ extension Daemon {
             questions += 1
             return try metric(name) - before - questions * question >= count
         }
-        #expect(isRead, "the daemon has not read what was sent", sourceLocation: place)
+        #expect(isRead, "the daemon has not read what was sent", sourceLocation: location)
     }
 }

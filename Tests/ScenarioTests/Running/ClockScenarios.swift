@@ -53,7 +53,7 @@ extension Scenarios {
             #expect((10500...10801).contains(try seconds(own.field("Date"))), "\(own.head)")
             let status = try daemon.command("status")
             #expect(status.output.contains("clock          10801s ahead, 20"), "\(status.report)")
-            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let metrics = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_clock_ahead_seconds 10801\n"))
             #expect(daemon.errors.contains("\"clock moved\",\"ahead\":\"10801s\",\"time_\":\"20"), "\(daemon.errors)")
 
@@ -116,12 +116,12 @@ extension Scenarios {
                 let refused = try Shell.run(
                     Daemon.binary(),
                     ["clock"] + arguments,
-                    environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                    environment: ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"]
                 )
                 #expect(refused.end == .exited(1), "\(refused.report)")
                 #expect(refused.errors.contains("clock: { movable: true }"), "\(refused.report)")
             }
-            let answer = try RawClient(unix: daemon.place.adminSocket).exchange(
+            let answer = try RawClient(unix: daemon.home.adminSocket).exchange(
                 "POST",
                 "/v1/clock?advance=2h",
                 body: []

@@ -42,7 +42,7 @@ extension Scenarios {
                 process = try ChildProcess(
                     try Daemon.binary(),
                     ["events"] + arguments,
-                    environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"],
+                    environment: ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"],
                     output: folder.file("events"),
                     errors: folder.file("errors")
                 )
@@ -245,7 +245,7 @@ extension Scenarios {
                 let refused = try daemon.command(["events"] + arguments)
                 #expect(refused.end == .exited(1) && refused.errors.contains(wanted), "\(refused.report)")
             }
-            let admin = try RawClient(unix: daemon.place.adminSocket)
+            let admin = try RawClient(unix: daemon.home.adminSocket)
             let answer = try admin.exchange("/v1/events?servce=api")
             #expect(answer.status == 400 && answer.text.contains("give service=NAME, endpoint=NAME, both or nothing"))
         }
@@ -253,7 +253,7 @@ extension Scenarios {
         @Test func aReaderThatDoesNotRead() throws {
             let origin = try ScriptedOrigin { .answer(to: $0, "fine") }
             let daemon = try Daemon(services(service("api", origin.url, "cache: { mode: none }")))
-            let lazy = try RawClient(unix: daemon.place.adminSocket)
+            let lazy = try RawClient(unix: daemon.home.adminSocket)
             try lazy.request("GET", "/v1/events", host: "localhost")
             let head = try lazy.readHead()
             #expect(head.status == 200 && head.field("Content-Type") == "application/jsonl")
@@ -305,7 +305,7 @@ extension Scenarios {
         @Test func moreThanMayListen() throws {
             let daemon = try Daemon(services(service("api", "http://127.0.0.1:9")))
             let readers = try (0..<16).map { _ in
-                let reader = try RawClient(unix: daemon.place.adminSocket)
+                let reader = try RawClient(unix: daemon.home.adminSocket)
                 try reader.request("GET", "/v1/events", host: "localhost")
                 #expect(try reader.readHead().status == 200)
                 return reader
@@ -323,7 +323,7 @@ extension Scenarios {
             let daemon = try Daemon(settings)
             let listener = try Listener(daemon)
             // Nothing happens for longer than a connection may be idle: another one, which did something later, is ended.
-            let idle = try RawClient(unix: daemon.place.adminSocket)
+            let idle = try RawClient(unix: daemon.home.adminSocket)
             #expect(try idle.exchange("/healthz").status == 200)
             for (reloads, limits) in [(1, "limits: { idle: 1s }\n"), (2, "")] {
                 var other = settings
@@ -336,7 +336,7 @@ extension Scenarios {
             #expect(try daemon.exchange("/api/a").text == "fine")
             #expect(listener.hears(["busy", "started", "finished", "idle"]))
             // One that does not read holds nothing up.
-            let lazy = try RawClient(unix: daemon.place.adminSocket)
+            let lazy = try RawClient(unix: daemon.home.adminSocket)
             try lazy.request("GET", "/v1/events", host: "localhost")
             #expect(try lazy.readHead().status == 200)
             #expect(daemon.end() == .exited(0))

@@ -54,11 +54,11 @@ extension Scenarios {
 
         @Test("a serial group never has two calls in flight, and begins none after a failure")
         func serial() throws {
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let running = Monitor<[Int]>([])
             // While a call is at the origin, the job has no other under way.
             let origin = try ScriptedOrigin { request in
-                let jobs = try? RawClient(unix: place.adminSocket).exchange("/v1/jobs").text
+                let jobs = try? RawClient(unix: home.adminSocket).exchange("/v1/jobs").text
                 let counts = (jobs ?? "").matches(of: /"running":([0-9]+)/).compactMap { Int($0.1) }
                 running.update { $0.append(counts.reduce(0, +)) }
                 return .answer(request.target == "/c" ? 500 : 200, to: request, "x")
@@ -69,7 +69,7 @@ extension Scenarios {
                     origin,
                     "  - { name: stops, calls: [\(calls)] }\n  - { name: continues, on_error: continue, calls: [\(calls)] }\n"
                 ),
-                at: place
+                at: home
             )
             let stopped = try daemon.command("run", "stops")
             #expect(stopped.end == .exited(1), "\(stopped.report)")

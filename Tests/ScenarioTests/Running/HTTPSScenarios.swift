@@ -9,11 +9,11 @@ extension Scenarios {
         /// A daemon with a plain address, one with TLS and one that takes both, and the local authority beside it.
         private struct World {
             let origin: ScriptedOrigin
-            let place: DaemonPlace
+            let home: DaemonHome
             let daemon: Daemon
             let secure: UInt16
             let both: UInt16
-            var authority: String { "\(place.folder.path)/ca/ca.pem" }
+            var authority: String { "\(home.folder.path)/ca/ca.pem" }
 
             init(tls: String = "local", _ more: String = "") throws {
                 origin = try ScriptedOrigin { request in
@@ -22,21 +22,21 @@ extension Scenarios {
                         fields: [("Cache-Control", "max-age=600"), ("Strict-Transport-Security", "max-age=99")]
                     )
                 }
-                place = try DaemonPlace()
-                let others = try [DaemonPlace(), DaemonPlace()]
+                home = try DaemonHome()
+                let others = try [DaemonHome(), DaemonHome()]
                 (secure, both) = (UInt16(others[0].port), UInt16(others[1].port))
-                let made = try Shell.run(Daemon.binary(), ["ca", "create", "--ca", "\(place.folder.path)/ca"])
+                let made = try Shell.run(Daemon.binary(), ["ca", "create", "--ca", "\(home.folder.path)/ca"])
                 try #require(made.succeeded, "\(made.report)")
                 let settings = DaemonSettings(
-                    "tls: \(tls)\nca: \(place.folder.path)/ca\nlimits: { head_timeout: 1s }\n\(more)"
+                    "tls: \(tls)\nca: \(home.folder.path)/ca\nlimits: { head_timeout: 1s }\n\(more)"
                         + "services: [{ name: api, match: { prefix: /api }, base_url: \"\(origin.url)\" }]"
                 )
-                let text = settings.text(at: place).replacing(
-                    "listen: 127.0.0.1:\(place.port)",
+                let text = settings.text(at: home).replacing(
+                    "listen: 127.0.0.1:\(home.port)",
                     with:
-                        "listen: [127.0.0.1:\(place.port), \"https://127.0.0.1:\(secure)\", \"any://127.0.0.1:\(both)\"]"
+                        "listen: [127.0.0.1:\(home.port), \"https://127.0.0.1:\(secure)\", \"any://127.0.0.1:\(both)\"]"
                 )
-                daemon = try Daemon(text: text, at: place)
+                daemon = try Daemon(text: text, at: home)
             }
 
             func curl(_ url: String, _ more: [String] = []) throws -> ShellResult {
@@ -76,7 +76,7 @@ extension Scenarios {
         @Test func namesThatTheDaemonAnswersForHaveCertificates() throws {
             let world = try World()
             for (index, url) in [
-                "http://127.0.0.1:\(world.place.port)", "https://127.0.0.1:\(world.secure)",
+                "http://127.0.0.1:\(world.home.port)", "https://127.0.0.1:\(world.secure)",
                 "https://localhost:\(world.secure)",
                 "https://api.localhost:\(world.both)", "http://127.0.0.1:\(world.both)",
             ].enumerated() {
@@ -107,7 +107,7 @@ extension Scenarios {
             let old = try world.openssl(["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"])
             #expect(!old.succeeded, "\(old.report)")
             for version in ["-tls1_2", "-tls1_3"] {
-                let session = "\(world.place.folder.path)/session\(version)"
+                let session = "\(world.home.folder.path)/session\(version)"
                 let request = "GET /api/x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
                 let first = try world.openssl([version, "-sess_out", session, "-ign_eof"], input: request)
                 #expect(first.output.contains("of /x") && first.output.contains("New, TLSv1."), "\(first.report)")
@@ -215,11 +215,11 @@ extension Scenarios {
 
         @Test func theAuthorityIsShownTrustedByLinesAndNeverByAccidentGivenAway() throws {
             let world = try World()
-            let options = ["--ca", "\(world.place.folder.path)/ca"]
+            let options = ["--ca", "\(world.home.folder.path)/ca"]
             func run(_ words: String...) throws -> ShellResult {
                 try Shell.run(Daemon.binary(), ["ca"] + words + options)
             }
-            let key = try String(contentsOfFile: "\(world.place.folder.path)/ca/ca.key", encoding: .utf8)
+            let key = try String(contentsOfFile: "\(world.home.folder.path)/ca/ca.key", encoding: .utf8)
             let certificate = try String(contentsOfFile: world.authority, encoding: .utf8)
             #expect(try run("export").output == certificate)
             #expect(try run("export", "--with-key").output == certificate + key)
@@ -227,7 +227,7 @@ extension Scenarios {
             #expect(try run("lines", "curl").output == "export CURL_CA_BUNDLE=\(world.authority)\n")
             let again = try run("create")
             #expect(again.end == .exited(1) && again.errors.contains("there is a local authority in"))
-            let shown = try Shell.run(Daemon.binary(), ["config", "show", "-c", world.place.configuration])
+            let shown = try Shell.run(Daemon.binary(), ["config", "show", "-c", world.home.configuration])
             for text in [shown.output, world.daemon.errors] { #expect(!text.contains(key.split(separator: "\n")[1])) }
         }
     }

@@ -150,7 +150,7 @@ extension Scenarios {
             let (wrong, cut) = seen.read { ($0.wrong, $0.cut) }
             #expect(wrong.isEmpty, "\(wrong.prefix(3))")
             #expect(cut == during.cut)
-            let left = try FileManager.default.contentsOfDirectory(atPath: daemon.place.folder.file("cache/tmp"))
+            let left = try FileManager.default.contentsOfDirectory(atPath: daemon.home.folder.file("cache/tmp"))
             #expect(left.isEmpty, "\(left)")
         }
     }

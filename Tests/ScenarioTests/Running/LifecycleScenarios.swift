@@ -57,25 +57,25 @@ extension Scenarios {
         func reloadAtOnce() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
             for _ in 0..<10 {
-                let place = try DaemonPlace()
-                try place.folder.write("drydock.yaml", Self.settings(origin, plan: "0").text(at: place))
-                let notify = try NotifySocket(place.folder.file("notify.sock"))
+                let home = try DaemonHome()
+                try home.folder.write("drydock.yaml", Self.settings(origin, plan: "0").text(at: home))
+                let notify = try NotifySocket(home.folder.file("notify.sock"))
                 var variables = Shell.cleanEnvironment()
                 variables["NOTIFY_SOCKET"] = notify.path
                 let process = try ChildProcess(
                     Daemon.binary(),
-                    ["serve", "-c", place.configuration],
+                    ["serve", "-c", home.configuration],
                     environment: variables,
-                    folder: place.folder.path,
-                    errors: place.folder.file("stderr.log")
+                    folder: home.folder.path,
+                    errors: home.folder.file("stderr.log")
                 )
                 defer { process.signal(SIGKILL, group: true) }
                 // Without a rest between two looks, and without an end of its own but the process's.
-                while process.isRunning, (try? RawClient(port: place.port)) == nil {}
+                while process.isRunning, (try? RawClient(port: home.port)) == nil {}
                 process.signal(SIGHUP)
                 #expect(notify.wait(for: "RELOADING=1"))
                 #expect(notify.wait(for: "READY=1", count: 2))
-                #expect(process.isRunning, "\(place.folder.text("stderr.log"))")
+                #expect(process.isRunning, "\(home.folder.text("stderr.log"))")
                 process.signal(SIGTERM)
                 #expect(process.waitForEnd() == .exited(0))
             }
@@ -91,7 +91,7 @@ extension Scenarios {
             try daemon.rewrite(bad)
             daemon.signal(SIGHUP)
             #expect(eventually { (daemon.errors + daemon.output).contains("servcies") })
-            let line = bad.text(at: daemon.place).components(separatedBy: "\n").firstIndex { $0.hasPrefix("servcies") }
+            let line = bad.text(at: daemon.home).components(separatedBy: "\n").firstIndex { $0.hasPrefix("servcies") }
             #expect((daemon.errors + daemon.output).contains("drydock.yaml:\((line ?? 0) + 1):1"))
             #expect(try daemon.exchange("/api/x").text == "old")
 
@@ -149,13 +149,13 @@ extension Scenarios {
 
         @Test func anAccessLogThatNobodyReadsDoesNotHoldUpTheEnd() throws {
             let origin = try ScriptedOrigin { _ in .answer("fine") }
-            let place = try DaemonPlace()
-            #expect(mkfifo(place.accessLog, 0o600) == 0)
-            let reader = open(place.accessLog, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+            let home = try DaemonHome()
+            #expect(mkfifo(home.accessLog, 0o600) == 0)
+            let reader = open(home.accessLog, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
             #expect(reader >= 0)
             defer { close(reader) }
             let settings = services(service("api", origin.url))
-            let daemon = try Daemon(text: settings.text(at: place), at: place)
+            let daemon = try Daemon(text: settings.text(at: home), at: home)
             // More lines than a pipe holds.
             let long = String(repeating: "x", count: 4000)
             for number in 0..<40 { #expect(try daemon.exchange("/api/\(number)?\(long)").status == 200) }
@@ -190,12 +190,12 @@ extension Scenarios {
 
         @Test(arguments: ["check", "serve"])
         func fourErrorsPrintFourAndNothingStarts(_ verb: String) throws {
-            let place = try DaemonPlace()
-            try place.folder.write(
+            let home = try DaemonHome()
+            try home.folder.write(
                 "drydock.yaml",
-                Self.fourErrors.replacing("127.0.0.1:1\n", with: "127.0.0.1:\(place.port)\n", maxReplacements: 1)
+                Self.fourErrors.replacing("127.0.0.1:1\n", with: "127.0.0.1:\(home.port)\n", maxReplacements: 1)
             )
-            let run = try Shell.run(Daemon.binary(), [verb, "-c", place.configuration])
+            let run = try Shell.run(Daemon.binary(), [verb, "-c", home.configuration])
             #expect(run.end == .exited(1), "\(run.report)")
             for location in ["2:17", "7:25", "8:5", "11:15"] {
                 #expect(run.errors.contains("drydock.yaml:\(location)"), "\(location) in \(run.report)")
@@ -207,20 +207,20 @@ extension Scenarios {
         }
 
         @Test func checkSaysWhatItRead() throws {
-            let place = try DaemonPlace()
-            let text = services(service("a", "http://127.0.0.1:1"), service("b", "http://127.0.0.1:1")).text(at: place)
-            try place.folder.write("drydock.yaml", text)
-            let run = try Shell.run(Daemon.binary(), ["check", "-c", place.configuration])
+            let home = try DaemonHome()
+            let text = services(service("a", "http://127.0.0.1:1"), service("b", "http://127.0.0.1:1")).text(at: home)
+            try home.folder.write("drydock.yaml", text)
+            let run = try Shell.run(Daemon.binary(), ["check", "-c", home.configuration])
             #expect(run.succeeded, "\(run.report)")
             #expect(run.output.hasPrefix("ok (2 services"), "\(run.report)")
         }
 
         @Test func anAddressInUseIsSaid() throws {
             let daemon = try Daemon("services: []")
-            let place = try DaemonPlace()
-            let text = services().text(at: place).replacing("127.0.0.1:\(place.port)", with: "127.0.0.1:\(daemon.port)")
-            try place.folder.write("drydock.yaml", text)
-            let run = try Shell.run(Daemon.binary(), ["serve", "-c", place.configuration])
+            let home = try DaemonHome()
+            let text = services().text(at: home).replacing("127.0.0.1:\(home.port)", with: "127.0.0.1:\(daemon.port)")
+            try home.folder.write("drydock.yaml", text)
+            let run = try Shell.run(Daemon.binary(), ["serve", "-c", home.configuration])
             #expect(run.end == .exited(1), "\(run.report)")
             #expect(run.errors.contains("127.0.0.1:\(daemon.port)"), "\(run.report)")
         }

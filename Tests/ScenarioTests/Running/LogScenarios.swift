@@ -138,13 +138,13 @@ extension Scenarios {
             let origin = try ScriptedOrigin { request in
                 .answer(to: request, fields: [("Cache-Control", "max-age=60")], "x")
             }
-            let place = try DaemonPlace()
-            var text = services(service("api", origin.url)).text(at: place)
-            text.replace("access: \"\(place.accessLog)\"", with: "access: stdout")
-            try place.folder.write("drydock.yaml", text)
-            let output = place.folder.file("stdout.log")
+            let home = try DaemonHome()
+            var text = services(service("api", origin.url)).text(at: home)
+            text.replace("access: \"\(home.accessLog)\"", with: "access: stdout")
+            try home.folder.write("drydock.yaml", text)
+            let output = home.folder.file("stdout.log")
             if isPipe { #expect(mkfifo(output, 0o600) == 0) }
-            let notify = try NotifySocket(place.folder.file("notify.sock"))
+            let notify = try NotifySocket(home.folder.file("notify.sock"))
             var variables = Shell.cleanEnvironment()
             variables["NOTIFY_SOCKET"] = notify.path
             let isEnding = Gate()
@@ -160,15 +160,15 @@ extension Scenarios {
             }
             let process = try ChildProcess(
                 Daemon.binary(),
-                ["serve", "-c", place.configuration],
+                ["serve", "-c", home.configuration],
                 environment: variables,
-                folder: place.folder.path,
+                folder: home.folder.path,
                 output: output,
-                errors: place.folder.file("stderr.log")
+                errors: home.folder.file("stderr.log")
             )
             defer { process.signal(SIGKILL, group: true) }
             try #require(notify.wait(for: "READY=1"))
-            let clients = try (0..<4).map { _ in try RawClient(port: place.port) }
+            let clients = try (0..<4).map { _ in try RawClient(port: home.port) }
             // More than a pipe holds.
             let count = 400
             for number in 0..<count {
@@ -184,7 +184,7 @@ extension Scenarios {
             if isPipe {
                 #expect(lines.wait(120) { !$0.isEmpty })
             } else {
-                lines.update { $0 = place.folder.text("stdout.log") }
+                lines.update { $0 = home.folder.text("stdout.log") }
             }
             let objects = try Self.objects(lines.read { $0 })
             #expect(objects.count == count)

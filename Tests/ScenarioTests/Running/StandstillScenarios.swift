@@ -38,7 +38,7 @@ extension Scenarios {
                 let first = try daemon.exchange("\(path)/alive/\(number)")
                 #expect(first.status == 200 && first.end == .complete)
             }
-            // The pool goes on: what it is told to write gets its place, also where it is asked for over the admin API.
+            // The pool goes on: what it is told to write gets its turn, also where it is asked for over the admin API.
             let isStored = try eventually {
                 let list = try daemon.command("list")
                 return list.succeeded && (0..<4).allSatisfy { list.output.contains("/alive/\($0)") }
@@ -127,7 +127,7 @@ extension Scenarios {
             // As threads are that wait for a disk which no longer answers.
             let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
                 .appendingPathComponent("../Programs/hold-threads.py").standardized
-            let (held, trouble) = ("\(daemon.place.folder.path)/held", "\(daemon.place.folder.path)/trouble")
+            let (held, trouble) = ("\(daemon.home.folder.path)/held", "\(daemon.home.folder.path)/trouble")
             let holder = try ChildProcess(
                 "python3",
                 [script.path, "\(daemon.pid)", "files"],

@@ -7,15 +7,15 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(2))) struct StartErrors {
         /// What `serve` says, run by a user without rights: this one, or `nobody` where this is root.
-        private func refused(_ text: String, at place: DaemonPlace) throws -> String {
-            try place.folder.write("drydock.yaml", text)
-            #expect(chmod(place.folder.path, 0o755) == 0)
-            let serve = [try Daemon.binary(), "serve", "-c", place.configuration]
+        private func refused(_ text: String, at home: DaemonHome) throws -> String {
+            try home.folder.write("drydock.yaml", text)
+            #expect(chmod(home.folder.path, 0o755) == 0)
+            let serve = [try Daemon.binary(), "serve", "-c", home.configuration]
             let lesser = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"]
             let result = try Shell.run(
                 isRoot ? "setpriv" : serve[0],
                 isRoot ? lesser + serve : Array(serve.dropFirst()),
-                folder: place.folder.path
+                folder: home.folder.path
             )
             #expect(result.end == .exited(1), "\(result.report)")
             #expect(result.errors.hasPrefix("drydock: not started: ") || result.errors.contains("not started: "))
@@ -30,14 +30,14 @@ extension Scenarios {
 
         @Test("an address that is taken is named with its key, and how to find who has it")
         func ports() throws {
-            let place = try DaemonPlace()
+            let home = try DaemonHome()
             let taken = try ScriptedOrigin { _ in .answer("mine") }
-            let listen = try refused(text("127.0.0.1:\(taken.port)"), at: place)
+            let listen = try refused(text("127.0.0.1:\(taken.port)"), at: home)
             #expect(listen.contains("listen on 127.0.0.1:\(taken.port): Address already in use"), "\(listen)")
             #expect(listen.contains("'ss -ltnp' shows which; end it, or take another port in 'listen'"), "\(listen)")
-            let admin = try refused(text("127.0.0.1:\(place.port)", "admin: 127.0.0.1:\(taken.port)"), at: place)
+            let admin = try refused(text("127.0.0.1:\(home.port)", "admin: 127.0.0.1:\(taken.port)"), at: home)
             #expect(admin.contains("take another port in 'admin'"), "\(admin)")
-            let absent = try refused(text("192.0.2.1:\(place.port)"), at: place)
+            let absent = try refused(text("192.0.2.1:\(home.port)"), at: home)
             #expect(absent.contains("'ip address' shows those that it has; correct 'listen'"), "\(absent)")
         }
 
@@ -46,36 +46,36 @@ extension Scenarios {
             let lowest = Int(readText("/proc/sys/net/ipv4/ip_unprivileged_port_start").filter(\.isNumber)) ?? 1024
             // Some machines let everybody have every port.
             guard lowest > 81 else { return }
-            let place = try DaemonPlace()
-            let errors = try refused(text("127.0.0.1:81"), at: place)
+            let home = try DaemonHome()
+            let errors = try refused(text("127.0.0.1:81"), at: home)
             #expect(errors.contains("AmbientCapabilities=CAP_NET_BIND_SERVICE"), "\(errors)")
             #expect(errors.contains("take a port above 1023 in 'listen'"), "\(errors)")
         }
 
         @Test("a group that is not there is named with its key, and so is one that the daemon's user is not in")
         func groups() throws {
-            let place = try DaemonPlace()
-            let folder = try place.folder.folder("run")
+            let home = try DaemonHome()
+            let folder = try home.folder.folder("run")
             #expect(chmod(folder, 0o777) == 0)
             func admin(_ group: String) -> String {
-                text("127.0.0.1:\(place.port)", "admin: { listen: \"unix:\(folder)/admin.sock\", group: \(group) }")
+                text("127.0.0.1:\(home.port)", "admin: { listen: \"unix:\(folder)/admin.sock\", group: \(group) }")
             }
-            let unknown = try refused(admin("no-such-group"), at: place)
+            let unknown = try refused(admin("no-such-group"), at: home)
             #expect(
                 unknown.contains(
                     "'admin.group' is 'no-such-group', and this machine has no such group; make it with 'groupadd --system no-such-group', or name another one"
                 ),
                 "\(unknown)"
             )
-            let foreign = try refused(admin("root"), at: place)
+            let foreign = try refused(admin("root"), at: home)
             #expect(foreign.contains("is not in that group; 'usermod -aG root "), "\(foreign)")
             #expect(foreign.contains("or leave out 'admin.group'"), "\(foreign)")
         }
 
         @Test("a folder that the daemon may not write is named with its owner, and how to give it to the daemon")
         func folders() throws {
-            let place = try DaemonPlace()
-            let folder = try place.folder.folder("closed")
+            let home = try DaemonHome()
+            let folder = try home.folder.folder("closed")
             #expect(chmod(folder, 0o555) == 0)
             defer { chmod(folder, 0o755) }
             func expect(_ errors: String, _ path: String, _ key: String, isMissing: Bool) {
@@ -90,16 +90,16 @@ extension Scenarios {
                 #expect(errors.contains("'chown nobody \(path)'"), "\(errors)")
                 #expect(errors.contains("make \(path) and give it") == isMissing, "\(errors)")
             }
-            let listen = "127.0.0.1:\(place.port)"
+            let listen = "127.0.0.1:\(home.port)"
             for (path, isMissing) in [("\(folder)/run", true), (folder, false)] {
-                let admin = try refused(text(listen, "admin: \"unix:\(path)/admin.sock\""), at: place)
+                let admin = try refused(text(listen, "admin: \"unix:\(path)/admin.sock\""), at: home)
                 expect(admin, path, "admin", isMissing: isMissing)
-                let cache = try refused(text(listen, "cache: { disk: { path: \"\(path)\" } }"), at: place)
+                let cache = try refused(text(listen, "cache: { disk: { path: \"\(path)\" } }"), at: home)
                 #expect(cache.contains("the cache folder \(path) cannot be used: "), "\(cache)")
                 expect(cache, path, "cache.disk.path", isMissing: isMissing)
             }
             let log = text(listen).replacing("access: off", with: "access: \(folder)/access.log")
-            expect(try refused(log, at: place), folder, "log.access", isMissing: false)
+            expect(try refused(log, at: home), folder, "log.access", isMissing: false)
         }
 
         @Test("what another user has left in the cache folder or in the log is named with its remedy")
@@ -107,21 +107,21 @@ extension Scenarios {
             // Only root leaves what others may not touch.
             guard isRoot else { return }
             let daemon = try Daemon("services: []")
-            let place = daemon.place
+            let home = daemon.home
             #expect(daemon.end() == .exited(0))
-            #expect(chown(place.cache, 65534, 65534) == 0)
-            let settings = "cache: { disk: { path: \"\(place.cache)\" } }"
-            let cache = try refused(text("127.0.0.1:\(place.port)", settings), at: place)
+            #expect(chown(home.cache, 65534, 65534) == 0)
+            let settings = "cache: { disk: { path: \"\(home.cache)\" } }"
+            let cache = try refused(text("127.0.0.1:\(home.port)", settings), at: home)
             #expect(
                 cache.contains("something in it belongs to another user, and the daemon runs as nobody"),
                 "\(cache)"
             )
-            #expect(cache.contains("'chown -R nobody \(place.cache)'"), "\(cache)")
-            #expect(chmod(place.accessLog, 0o600) == 0)
-            let log = text("127.0.0.1:\(place.port)").replacing("access: off", with: "access: \(place.accessLog)")
-            let errors = try refused(log, at: place)
+            #expect(cache.contains("'chown -R nobody \(home.cache)'"), "\(cache)")
+            #expect(chmod(home.accessLog, 0o600) == 0)
+            let log = text("127.0.0.1:\(home.port)").replacing("access: off", with: "access: \(home.accessLog)")
+            let errors = try refused(log, at: home)
             #expect(errors.contains("it belongs to root, and the daemon runs as nobody"), "\(errors)")
-            #expect(errors.contains("'chown nobody \(place.accessLog)' gives it the file"), "\(errors)")
+            #expect(errors.contains("'chown nobody \(home.accessLog)' gives it the file"), "\(errors)")
         }
     }
 }

@@ -30,7 +30,7 @@ extension Scenarios {
             let daemon = try Daemon(settings, environment: environment)
             _ = try daemon.exchange("/api/kept")
             #expect(try eventually { try daemon.command("list").output.contains("/kept") })
-            let runtime = daemon.place.folder.file("run")
+            let runtime = daemon.home.folder.file("run")
             try FileManager.default.createDirectory(
                 atPath: "\(runtime)/drydock",
                 withIntermediateDirectories: true,
@@ -38,7 +38,7 @@ extension Scenarios {
             )
             try FileManager.default.createSymbolicLink(
                 atPath: "\(runtime)/drydock/admin.sock",
-                withDestinationPath: daemon.place.adminSocket
+                withDestinationPath: daemon.home.adminSocket
             )
             return (daemon, runtime)
         }
@@ -93,7 +93,7 @@ extension Scenarios {
             )
             #expect(result.succeeded && result.output == "1 stored response purged\n", "\(result.report)")
             #expect(result.errors.contains("daemon: unix:\(runtime)/drydock/admin.sock, "), "\(result.report)")
-            #expect(result.errors.contains("configuration \(daemon.place.configuration)"), "\(result.report)")
+            #expect(result.errors.contains("configuration \(daemon.home.configuration)"), "\(result.report)")
         }
 
         @Test func everyCommandTakesAConfigurationFile() throws {
@@ -121,7 +121,7 @@ extension Scenarios {
         @Test func aChangeSaysWhichDaemonItChanged() throws {
             let origin = try Self.origin()
             let (daemon, _) = try usual(origin, "clock: { movable: true }\n")
-            let seeds = daemon.place.folder.file("seeds")
+            let seeds = daemon.home.folder.file("seeds")
             let changes: [[String]] = [
                 ["pin", "/api/kept"], ["unpin", "/api/kept"], ["offline", "on"], ["offline", "off"],
                 ["clock", "advance", "1s"], ["clock", "reset"], ["reload"], ["cancel", "--all"],
@@ -129,16 +129,16 @@ extension Scenarios {
                 ["prefetch", "--job", "1"], ["prefetch", "/api/other"],
                 ["jobs", "remove", "1"], ["seed", "export", seeds], ["seed", "import", seeds], ["purge", "--all"],
             ]
-            let told = "daemon: unix:\(daemon.place.adminSocket), process \(daemon.pid), "
+            let told = "daemon: unix:\(daemon.home.adminSocket), process \(daemon.pid), "
             for change in changes {
                 let result = try Shell.run(
                     Daemon.binary(),
                     change + ["-c", "drydock.yaml"],
-                    folder: daemon.place.folder.path
+                    folder: daemon.home.folder.path
                 )
                 #expect(result.succeeded, "\(change): \(result.report)")
                 #expect(
-                    result.errors.contains(told + "configuration \(daemon.place.configuration)\n"),
+                    result.errors.contains(told + "configuration \(daemon.home.configuration)\n"),
                     "\(change): \(result.report)"
                 )
                 #expect(!result.output.contains("daemon: "), "\(change): \(result.report)")
@@ -147,7 +147,7 @@ extension Scenarios {
                 let result = try Shell.run(
                     Daemon.binary(),
                     question + ["-c", "drydock.yaml"],
-                    folder: daemon.place.folder.path
+                    folder: daemon.home.folder.path
                 )
                 #expect(result.succeeded && !result.errors.contains("daemon: "), "\(question): \(result.report)")
             }
@@ -157,7 +157,7 @@ extension Scenarios {
             let secret = #"defaults: { headers: { set: { X-Key: "${DRYDOCK_TEST_KEY}" } } }"#
             let origin = try Self.origin()
             let (daemon, _) = try usual(origin, secret + "\n", environment: ["DRYDOCK_TEST_KEY": "k"])
-            let result = try Shell.run(Daemon.binary(), ["status"], folder: daemon.place.folder.path)
+            let result = try Shell.run(Daemon.binary(), ["status"], folder: daemon.home.folder.path)
             #expect(result.succeeded && result.output.contains("process \(daemon.pid)"), "\(result.report)")
         }
     }

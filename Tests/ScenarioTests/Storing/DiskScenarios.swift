@@ -15,7 +15,7 @@ extension Scenarios {
         }
 
         static func files(_ daemon: Daemon) -> [String] {
-            let objects = daemon.place.cache + "/objects"
+            let objects = daemon.home.cache + "/objects"
             let names = FileManager.default.enumerator(atPath: objects)?.compactMap { $0 as? String } ?? []
             return names.filter { $0.utf8.count == 38 }.map { "\(objects)/\($0)" }
         }
@@ -35,7 +35,7 @@ extension Scenarios {
 
         private func damage(_ daemon: Daemon, _ damage: Damage, _ size: Int) throws {
             let file = try #require(Self.files(daemon).first)
-            let index = daemon.place.cache + "/index.sqlite"
+            let index = daemon.home.cache + "/index.sqlite"
             switch damage {
             case .deleted: try FileManager.default.removeItem(atPath: file)
             case .truncated: try change(file) { $0.removeLast($0.count - 4096 - size / 2) }
@@ -45,8 +45,9 @@ extension Scenarios {
                 // The URL stands in the row and in the index by URL; what is before it in the row are its numbers.
                 try change(index) { bytes in
                     let url = Array("http://127.0.0.1".utf8)
-                    for place in 32..<(bytes.count - url.count) where bytes[place..<(place + url.count)] == url[...] {
-                        bytes[place - 12] ^= 1
+                    for offset in 32..<(bytes.count - url.count) where bytes[offset..<(offset + url.count)] == url[...]
+                    {
+                        bytes[offset - 12] ^= 1
                     }
                 }
             case .indexDeleted: try FileManager.default.removeItem(atPath: index)
@@ -110,9 +111,9 @@ extension Scenarios {
             let origin = try Self.makeOrigin(size)
             var settings = services(service("api", origin.url))
             settings.memory = "{ size: 1MiB, max_object: 4KiB }"
-            let place = try DaemonPlace()
-            let text = settings.text(at: place).replacingOccurrences(of: "min_free: 1MiB", with: "min_free: 900TiB")
-            let daemon = try Daemon(text: text, at: place)
+            let home = try DaemonHome()
+            let text = settings.text(at: home).replacingOccurrences(of: "min_free: 1MiB", with: "min_free: 900TiB")
+            let daemon = try Daemon(text: text, at: home)
             for number in 0..<5 {
                 let answer = try daemon.exchange("/api/\(number)")
                 #expect(answer.status == 200 && answer.end == .complete && answer.body.count == size)
@@ -131,7 +132,7 @@ extension Scenarios {
             let daemon = try Daemon(settings)
             for number in 0..<5 { _ = try daemon.exchange("/api/\(number)") }
             #expect(eventually { Self.files(daemon).count == 5 })
-            try Shell.must("sh", ["-c", "rm -rf '\(daemon.place.cache)'/*"])
+            try Shell.must("sh", ["-c", "rm -rf '\(daemon.home.cache)'/*"])
             for number in 0..<5 {
                 let answer = try daemon.exchange("/api/\(number)")
                 #expect(answer.status == 200 && answer.body.count == size && answer.end == .complete)
@@ -153,7 +154,7 @@ extension Scenarios {
             #expect(lines.count == 1, "\(lines)")
             #expect(
                 lines.first?.contains("somebody has removed") == true
-                    && lines.first?.contains(daemon.place.cache) == true
+                    && lines.first?.contains(daemon.home.cache) == true
             )
         }
 
@@ -166,7 +167,7 @@ extension Scenarios {
             daemon.end()
             for file in Self.files(daemon) { try Shell.must("sh", ["-c", "rm '\(file)' && mkfifo '\(file)'"]) }
             // As after a kill, too: the walk meets it.
-            try FileManager.default.removeItem(atPath: daemon.place.cache + "/index.sqlite")
+            try FileManager.default.removeItem(atPath: daemon.home.cache + "/index.sqlite")
             try daemon.restart()
             for path in ["a", "b", "a", "b"] {
                 let answer = try daemon.exchange("/api/\(path)")
@@ -179,14 +180,14 @@ extension Scenarios {
             let origin = try Self.makeOrigin(10)
             let daemon = try Daemon(services(service("api", origin.url)))
             var status = stat()
-            #expect(stat(daemon.place.cache, &status) == 0 && status.st_mode & 0o777 == 0o700)
-            let other = try DaemonPlace()
+            #expect(stat(daemon.home.cache, &status) == 0 && status.st_mode & 0o777 == 0o700)
+            let other = try DaemonHome()
             let text = services(service("api", origin.url)).text(at: other)
-                .replacingOccurrences(of: other.cache, with: daemon.place.cache)
+                .replacingOccurrences(of: other.cache, with: daemon.home.cache)
             try other.folder.write("drydock.yaml", text)
             let second = try Shell.run(Daemon.binary(), ["serve", "-c", other.configuration])
             #expect(second.end == .exited(1))
-            #expect(second.errors.contains("the cache folder \(daemon.place.cache) is in use by another daemon"))
+            #expect(second.errors.contains("the cache folder \(daemon.home.cache) is in use by another daemon"))
             #expect(second.errors.contains("cache.disk.path"))
             #expect(try daemon.exchange("/api/a").status == 200)
         }

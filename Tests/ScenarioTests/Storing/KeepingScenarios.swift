@@ -30,7 +30,7 @@ extension Scenarios {
 
         private func settled(_ daemon: Daemon) throws -> Bool {
             try eventually {
-                try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text.contains("\ndrydock_fills 0\n")
+                try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text.contains("\ndrydock_fills 0\n")
             }
         }
 
@@ -115,7 +115,7 @@ extension Scenarios {
                 var next: String? = ""
                 while let after = next {
                     let path = "/v1/entries?limit=4" + (after.isEmpty ? "" : "&after=\(after)")
-                    let page = try RawClient(unix: daemon.place.adminSocket).exchange(path)
+                    let page = try RawClient(unix: daemon.home.adminSocket).exchange(path)
                     let document = try #require(
                         try JSONSerialization.jsonObject(with: Data(page.body)) as? [String: Any]
                     )
@@ -128,7 +128,7 @@ extension Scenarios {
                     try Shell.run(
                         Daemon.binary(),
                         ["list"] + arguments,
-                        environment: ["DRYDOCK_ADMIN": "unix:\(daemon.place.adminSocket)"]
+                        environment: ["DRYDOCK_ADMIN": "unix:\(daemon.home.adminSocket)"]
                     ).output.split(separator: "\n").count
                 }
                 #expect(try list([]) == 25)
@@ -225,7 +225,7 @@ extension Scenarios {
             #expect(try settled(daemon))
             #expect(try daemon.command("purge", "--prefix", "http://", "--soft").succeeded)
             #expect(try daemon.command("purge", "--prefix", "http://").succeeded)
-            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let metrics = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
             for line in ["drydock_purged_total 1", "drydock_soft_purged_total 1", "drydock_pins 0"] {
                 #expect(metrics.contains("\n\(line)\n"), "\(line)")
             }

@@ -293,17 +293,17 @@ extension Scenarios {
         }
 
         @Test func demoAnswersAreMappedLikeLiveOnes() throws {
-            let place = try DaemonPlace()
-            let file = try place.folder.write("user.json", Self.document)
+            let home = try DaemonHome()
+            let file = try home.folder.write("user.json", Self.document)
             let demo =
                 "{ name: demo, match: { prefix: /demo }, demo: { enabled: true, file: \"\(file)\" }, \(Self.map) }"
             let inner =
                 "{ name: outer, match: { prefix: /outer }, base_url: \"service:demo\", response: { map: name } }"
-            let daemon = try Daemon(DaemonSettings("services: [\(demo), \(inner)]\n"), at: place)
+            let daemon = try Daemon(DaemonSettings("services: [\(demo), \(inner)]\n"), at: home)
             let answer = try daemon.exchange("/demo/u")
             #expect(answer.text == #"{"name":"Ada"}"# && answer.field("Content-Type") == "application/json")
             #expect(try daemon.exchange("/outer/u").text == #""Ada""#)
-            try place.folder.write("user.json", "{ broken")
+            try home.folder.write("user.json", "{ broken")
             let reload = try daemon.command("reload")
             #expect(!reload.succeeded && (reload.output + reload.errors).contains("service 'demo' cannot be mapped"))
         }

@@ -15,10 +15,10 @@ extension Scenarios {
             return settings
         }
 
-        private func expectRefused(_ answer: RawResponse, at place: SourceLocation = #_sourceLocation) {
-            expectProblem(answer, 504, at: place)
-            #expect((answer.problem?["detail"] as? String)?.contains("offline") == true, sourceLocation: place)
-            #expect(answer.cacheStatus?.detail == "offline", "\(answer.head)", sourceLocation: place)
+        private func expectRefused(_ answer: RawResponse, at location: SourceLocation = #_sourceLocation) {
+            expectProblem(answer, 504, at: location)
+            #expect((answer.problem?["detail"] as? String)?.contains("offline") == true, sourceLocation: location)
+            #expect(answer.cacheStatus?.detail == "offline", "\(answer.head)", sourceLocation: location)
         }
 
         @Test func theCommandSwitchesIt() throws {
@@ -47,7 +47,7 @@ extension Scenarios {
             let status = try daemon.command("status", "--json")
             let document = try JSONSerialization.jsonObject(with: Data(status.output.utf8)) as? [String: Any]
             #expect(document?["is_offline"] as? Bool == true)
-            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let metrics = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_offline 1\n"))
             #expect(daemon.errors.contains("\"notice\",\"message\":\"offline, no origin is asked\""))
 

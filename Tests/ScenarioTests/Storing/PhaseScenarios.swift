@@ -9,12 +9,12 @@ extension Scenarios {
         static let fields = [("Cache-Control", "max-age=600")]
         static let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 1, 2, 3]
 
-        /// A place with the two files that stand in.
-        private func place() throws -> DaemonPlace {
-            let place = try DaemonPlace()
-            try place.folder.write("loading.svg", "<svg/>")
-            try place.folder.write("broken.txt", "broken")
-            return place
+        /// A home with the two files that stand in.
+        private func home() throws -> DaemonHome {
+            let home = try DaemonHome()
+            try home.folder.write("loading.svg", "<svg/>")
+            try home.folder.write("broken.txt", "broken")
+            return home
         }
 
         @Test func thePlaceholderAnswersWhileThereIsNothing() throws {
@@ -27,7 +27,7 @@ extension Scenarios {
             let settings = services(
                 service("api", origin.url, "cache: { placeholder: { file: ./loading.svg, after: 20ms, status: 203 } }")
             )
-            let daemon = try Daemon(settings, at: try place())
+            let daemon = try Daemon(settings, at: try home())
             let first = try daemon.exchange("/api/slow")
             #expect(first.status == 203 && first.text == "<svg/>" && first.end == .complete)
             #expect(first.field("Content-Type") == "image/svg+xml" && first.field("Cache-Control") == "no-store")
@@ -52,7 +52,7 @@ extension Scenarios {
                 service("none", origin.url, "cache: { mode: none, fallback: { file: broken.txt } }")
             )
             settings.rest += "clock: { movable: true }\n"
-            let daemon = try Daemon(settings, at: try place())
+            let daemon = try Daemon(settings, at: try home())
             #expect(try daemon.exchange("/api/kept").text == "kept")
             // Twice: the 503 may be stored, and is no answer all the same.
             for _ in 0..<2 {

@@ -43,7 +43,7 @@ extension Scenarios {
             #expect(try daemon.exchange("/api/x", fields: [("Cache-Control", "no-cache")]).text == "origin")
             #expect(try daemon.exchange("/api/x").text == "seed")
             #expect(origin.requests() == 2)
-            let metrics = try RawClient(unix: daemon.place.adminSocket).exchange("/metrics").text
+            let metrics = try RawClient(unix: daemon.home.adminSocket).exchange("/metrics").text
             #expect(metrics.contains("\ndrydock_seed_files 2\n"))
             #expect(metrics.contains("\ndrydock_seed_answers_total 6\n"), "\(metrics)")
             #expect(daemon.errors.contains("seed folder opened"), "\(daemon.errors)")
@@ -175,7 +175,7 @@ extension Scenarios {
             let origin = try ScriptedOrigin { .answer(to: $0, fields: Self.fields, "text of \($0.target)") }
             let endpoint = "endpoints: [{ name: e, path: /world.json, cache: { store_as: maps/world.json } }]"
             let daemon = try Daemon(services(service("api", origin.url, endpoint)))
-            let path = daemon.place.cache + "/files/maps/world.json"
+            let path = daemon.home.cache + "/files/maps/world.json"
             #expect(try daemon.exchange("/api/world.json").status == 200)
             #expect(eventually { readText(path) == "text of /world.json" })
             #expect(try daemon.exchange("/api/world.json?other").status == 200)

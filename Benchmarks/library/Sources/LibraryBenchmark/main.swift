@@ -106,10 +106,10 @@ func padded(_ text: String, _ width: Int) -> String {
     for one in all { _ = try await measure(max(one.width, all[0].count / 10), atOnce: one.width, one.theirs) }
     var costs = all.map { _ in (ours: [Cost](), theirs: [Cost]()) }
     for _ in 0..<rounds {
-        for (place, one) in all.enumerated() {
-            costs[place].ours.append(try await measure(one.count, atOnce: one.width, one.ours))
+        for (index, one) in all.enumerated() {
+            costs[index].ours.append(try await measure(one.count, atOnce: one.width, one.ours))
             let count = one.othersCount ?? one.count
-            costs[place].theirs.append(try await measure(count, atOnce: one.width, one.theirs))
+            costs[index].theirs.append(try await measure(count, atOnce: one.width, one.theirs))
         }
     }
     print("\(padded("", 34))\(padded("Drydock", 22))\(padded("async-http-client", 22))ratio  goal")
