@@ -126,7 +126,7 @@ let package = Package(
             "ProxyServer",
             [
                 "EventLoop", "HTTPWire", "HTTPCaching", "Matching", "Policies", "Upstream", "CacheStore", "Content",
-                "DownloadCore", "ServiceCore", "DemoMode", "Trees",
+                "DownloadCore", "ServiceCore", "DemoMode", "TLS", "Trees",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -278,7 +278,7 @@ let package = Package(
             [
                 "ProxyServer", "Plans", "Configuration", "CacheStore", "DiskStore", "Content", "DownloadCore",
                 "EventLoop",
-                "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon", "KeySupport",
+                "HTTPWire", "HTTPCaching", "Policies", "Upstream", "ServiceCore", "DrydockDaemon", "KeySupport", "TLS",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),

@@ -30,6 +30,7 @@ struct Status: ParsableCommand {
             lines.append("service        \(service.name) \(service.match) -> \(service.goal)\(service.load)")
         }
         for override in status.demo ?? [] { lines.append("demo           \(override.line)") }
+        for distrusted in status.distrusted ?? [] { lines.append("distrust       \(distrusted.line)") }
         print(lines.joined(separator: "\n"))
     }
 
@@ -52,6 +53,11 @@ extension AdminStatus.Service {
 
     /// The target of requests.
     fileprivate var goal: String { isPartlyDemo == true ? "demo and \(target)" : isDemo ? "demo" : target }
+}
+
+extension AdminStatus.Distrusted {
+    /// Such as `127.0.0.1 api.example.com:443, refused: it does not trust the certificate (alert unknown_ca)`.
+    fileprivate var line: String { "\(client) \(host), \(isTunnelled ? "left alone" : "refused"): \(reason)" }
 }
 
 extension AdminClock {

@@ -78,6 +78,12 @@ struct Check: ParsableCommand {
 
     func run() throws {
         let configuration = try loadConfiguration(option.path())
+        do throws(DaemonError) {
+            try DaemonSecurity.check(configuration, environment: processEnvironment())
+        } catch {
+            printError("\(error)")
+            throw ExitCode(1)
+        }
         print(configuration.summary)
         for warning in configuration.warnings { printError("\(warning.position): warning: \(warning.message)") }
     }

@@ -57,9 +57,53 @@ package protocol ByteTransport: AnyObject {
 package protocol TransportHandshake: AnyObject {
     /// Whether nobody reads along once it is done; a transport that serves both kinds of clients knows it then.
     var isSecure: Bool { get }
+    /// What was agreed on, once it is done; nil by default, and for what is plain.
+    var agreement: SecureSession? { get }
     /// Goes on as far as what has come allows. Called first when the transport has begun, and then when what the last
     /// step waits for is there.
     func step() -> HandshakeStep
+}
+
+extension TransportHandshake {
+    package var agreement: SecureSession? { nil }
+}
+
+/// What both ends of a transport have agreed on, in the words of logs.
+package final class SecureSession: Sendable, Hashable {
+    /// Such as `TLSv1.3`.
+    package let version: String
+    /// Such as `TLS_AES_256_GCM_SHA384`.
+    package let cipher: String
+    /// The name that the client has asked for; nil if it asked for none.
+    package let serverName: String?
+    /// Whether an earlier session went on.
+    package let isResumed: Bool
+
+    package init(version: String, cipher: String, serverName: String?, isResumed: Bool) {
+        self.version = version
+        self.cipher = cipher
+        self.serverName = serverName
+        self.isResumed = isResumed
+    }
+
+    /// For a line of the log.
+    package var facts: [(String, String)] {
+        [
+            ("tls", version), ("cipher", cipher), ("sni", serverName ?? ""), ("resumed", isResumed ? "true" : "false"),
+        ]
+    }
+
+    package static func == (left: SecureSession, right: SecureSession) -> Bool {
+        left.version == right.version && left.cipher == right.cipher && left.serverName == right.serverName
+            && left.isResumed == right.isResumed
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(version)
+        hasher.combine(cipher)
+        hasher.combine(serverName)
+        hasher.combine(isResumed)
+    }
 }
 
 /// How far a handshake has come.

@@ -105,6 +105,10 @@ extension RoutePlan {
         return ForwardPlan(
             allow: configuration.forward.allow,
             connect: configuration.forward.connectAllow,
+            interception: InterceptionRules(
+                hosts: configuration.forward.interception.hosts,
+                except: configuration.forward.interception.except
+            ),
             route: route
         )
     }

@@ -13,3 +13,11 @@ package struct RoutePolicies: Sendable, Equatable {
 
     package init() {}
 }
+
+/// What becomes of tunnels of a client that does not trust the local authority.
+package enum DistrustPolicy: String, Sendable, CaseIterable {
+    /// They are read still, so that the client is not served.
+    case fail
+    /// They are left as they are for some time, so that the client speaks with the target itself.
+    case tunnel
+}

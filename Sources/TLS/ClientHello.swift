@@ -27,34 +27,14 @@ package struct ClientHello: Sendable, Hashable {
 
     /// Reads the first bytes of a client. The message may be in several records.
     package static func read(_ bytes: some Collection<UInt8>) -> Reading {
-        var input = Cursor(Array(bytes))
-        var message: [UInt8] = []
-        while true {
-            guard let type = input.byte() else { return message.isEmpty && !bytes.isEmpty ? .notTLS : .incomplete }
-            guard type == 22 else { return message.isEmpty ? .notTLS : .malformed }
-            guard let major = input.byte() else { return .incomplete }
-            guard major == 3 else { return message.isEmpty ? .notTLS : .malformed }
-            guard input.byte() != nil, let length = input.number(of: 2) else { return .incomplete }
-            guard length > 0, length <= 16_384 else { return .malformed }
-            let part = input.upTo(length)
-            message += part
-            // The first byte of the message and its length.
-            if let first = message.first, first != 1 { return message.count == part.count ? .notTLS : .malformed }
-            if message.count >= 4 {
-                let whole = 4 + (Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3]))
-                guard whole - 4 <= maximumLength else { return .malformed }
-                if message.count >= whole {
-                    return ClientHello(Array(message[4..<whole])).map(Reading.hello) ?? .malformed
-                }
-            }
-            guard part.count == length else { return .incomplete }
-        }
+        var reader = ClientHelloReader()
+        return reader.take(bytes)
     }
 
     /// Reads the body of the message; nil if its lengths do not agree.
-    private init?(_ body: [UInt8]) {
+    fileprivate init?(_ body: some Collection<UInt8>) {
         self.init()
-        var input = Cursor(body)
+        var input = Cursor(Array(body))
         // Version and random.
         guard input.take(34) != nil, let session = input.number(of: 1), input.take(session) != nil,
             let ciphers = input.number(of: 2), ciphers >= 2, input.take(ciphers) != nil,
@@ -97,6 +77,60 @@ package struct ClientHello: Sendable, Hashable {
             found.append(String(decoding: name, as: UTF8.self))
         }
         return found
+    }
+}
+
+/// Reads the first bytes of a client as they come, in pieces of any length: each byte is looked at once.
+package struct ClientHelloReader: Sendable {
+    /// The header of the record under way, as far as it has come.
+    private var header: [UInt8] = []
+    /// How many bytes of the record under way are to come.
+    private var left = 0
+    private var message: [UInt8] = []
+    private var reading = ClientHello.Reading.incomplete
+
+    package init() {}
+
+    /// Takes the bytes that follow those before.
+    /// - Returns: how far all of them can be read; it stays the same from the first answer on that is not `.incomplete`.
+    package mutating func take(_ bytes: some Collection<UInt8>) -> ClientHello.Reading {
+        var rest = bytes[...]
+        while reading == .incomplete, let first = rest.first {
+            if left == 0 {
+                rest.removeFirst()
+                reading = begin(first)
+            } else {
+                let part = rest.prefix(left)
+                rest = rest.dropFirst(part.count)
+                left -= part.count
+                message += part
+                reading = judged
+            }
+        }
+        return reading
+    }
+
+    /// Takes one byte of a record's header (RFC 8446, section 5.1).
+    private mutating func begin(_ byte: UInt8) -> ClientHello.Reading {
+        header.append(byte)
+        switch header.count {
+        case 1 where byte != 22, 2 where byte != 3: return message.isEmpty ? .notTLS : .malformed
+        case 5:
+            left = Int(header[3]) << 8 | Int(header[4])
+            header = []
+            return left > 0 && left <= 16_384 ? .incomplete : .malformed
+        default: return .incomplete
+        }
+    }
+
+    /// What the message is as far as it has come.
+    private var judged: ClientHello.Reading {
+        guard message.first == 1 else { return .notTLS }
+        guard message.count >= 4 else { return .incomplete }
+        let length = Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
+        guard length <= ClientHello.maximumLength else { return .malformed }
+        guard message.count >= 4 + length else { return .incomplete }
+        return ClientHello(message[4..<4 + length]).map(ClientHello.Reading.hello) ?? .malformed
     }
 }
 

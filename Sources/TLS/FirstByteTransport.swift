@@ -55,6 +55,7 @@ package final class FirstByteTransport: ByteTransport {
 
 extension FirstByteTransport: TransportHandshake {
     package var isSecure: Bool { chosen === tls }
+    package var agreement: SecureSession? { isSecure ? tls.agreement : nil }
 
     package func step() -> HandshakeStep {
         if chosen == nil {

@@ -20,9 +20,9 @@ package final class TLSContext: @unchecked Sendable {
     private let protocols: [UInt8]
     /// Digests of public keys of which a server's has to be one; empty for no such demand.
     let pins: Set<[UInt8]>
-    /// What is demanded of clients, as a part of what tells sessions apart: one that began without a certificate does not
-    /// go on where one is asked for.
-    let demandLabel: [UInt8]
+    /// What tells sessions apart beside the name: the realm, and what is demanded of clients, so that one that began
+    /// without a certificate does not go on where one is asked for.
+    let realm: [UInt8]
 
     /// How clients show who they are.
     package struct ClientDemand: Sendable {
@@ -51,11 +51,13 @@ package final class TLSContext: @unchecked Sendable {
     /// - Parameters:
     ///   - protocols: application protocols in the order of preference; a client that asks for others only is refused.
     ///   - tickets: shared by all contexts whose sessions may be resumed; nil for no resumption.
+    ///   - realm: sessions of one realm do not go on in another, although they have the same tickets.
     ///   - clients: whether clients have to show a certificate.
     ///   - choice: called once in each handshake, on its thread; it must not block.
     package init(
         serving protocols: [String] = ["http/1.1"],
         tickets: TicketKeys?,
+        realm: [UInt8] = [],
         clients: ClientDemand? = nil,
         choice: @escaping Choice
     ) throws(CertificateError) {
@@ -66,7 +68,8 @@ package final class TLSContext: @unchecked Sendable {
         self.tickets = tickets
         self.protocols = TLSContext.wire(protocols)
         pins = []
-        demandLabel = (clients.map { [$0.isRequired ? 2 : 1] + $0.authorities.flatMap(\.fingerprint) } ?? [])
+        self.realm =
+            realm + [0] + (clients.map { [$0.isRequired ? 2 : 1] + $0.authorities.flatMap(\.fingerprint) } ?? [])
         try prepare()
         let context = Unmanaged.passUnretained(self).toOpaque()
         SSL_CTX_set_client_hello_cb(made, TLSSession.helloCallback, nil)
@@ -108,7 +111,7 @@ package final class TLSContext: @unchecked Sendable {
         tickets = nil
         self.protocols = TLSContext.wire(protocols)
         self.pins = pins
-        demandLabel = []
+        realm = []
         try prepare()
         switch trust {
         case .anybody: SSL_CTX_set_verify(made, SSL_VERIFY_NONE, nil)

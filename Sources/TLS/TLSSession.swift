@@ -248,7 +248,8 @@ package final class TLSSession {
 
     // MARK: Calls of OpenSSL
 
-    /// Reads the name of a ClientHello, and chooses the certificate for it. A ticket of one name is not taken for another.
+    /// Reads the name of a ClientHello, and chooses the certificate for it. A ticket of one name or address is not taken
+    /// for another.
     static let helloCallback: SSL_client_hello_cb_fn = { handle, alert, _ in
         guard let handle, let session = owner(of: handle), let choice = session.context.choice else {
             return SSL_CLIENT_HELLO_ERROR
@@ -267,7 +268,7 @@ package final class TLSSession {
         }
         session.identity = identity
         // At most 32 bytes.
-        let name = Array((session.serverName?.text ?? "").utf8) + [0] + session.context.demandLabel
+        let name = Array(((session.serverName ?? session.address)?.text ?? "").utf8) + [0] + session.context.realm
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var length: UInt32 = 0
         guard EVP_Digest(name, name.count, &digest, &length, EVP_sha256(), nil) == 1,

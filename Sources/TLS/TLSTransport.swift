@@ -35,8 +35,12 @@ package final class TLSTransport: ByteTransport {
     package let session: TLSSession
     /// Why the session failed; nil as long as it has not.
     package private(set) var failure: TLSFailure?
+    /// Whether the peer has sent anything but its part of the handshake.
+    package private(set) var hasReceived = false
+    /// Whether the peer's bytes have stopped without its saying so.
+    package private(set) var isTruncated = false
     private let room: TLSRoom
-    private let counters: TLSCounters?
+    private let counters: [TLSCounters]
     /// Encrypted bytes that the inner transport has not taken.
     private let unsent = TLSOutput()
     /// How many bytes of the caller are in `unsent`, and were not yet told to be written.
@@ -61,7 +65,7 @@ package final class TLSTransport: ByteTransport {
         in room: TLSRoom,
         at address: HostName? = nil,
         received: [UInt8] = [],
-        counters: TLSCounters? = nil
+        counters: [TLSCounters] = []
     ) throws(CertificateError) {
         (self.inner, self.room, self.counters) = (inner, room, counters)
         session = try TLSSession(serving: context, at: address, received: received, output: room.output)
@@ -75,7 +79,7 @@ package final class TLSTransport: ByteTransport {
         over inner: any ByteTransport,
         in room: TLSRoom
     ) throws(CertificateError) {
-        (self.inner, self.room, counters) = (inner, room, nil)
+        (self.inner, self.room, counters) = (inner, room, [])
         session = try TLSSession(asking: context, for: host, output: room.output)
         session.wire = self
     }
@@ -115,10 +119,14 @@ package final class TLSTransport: ByteTransport {
             return .failed(EPROTO)
         }
         switch result {
-        case .bytes(let count): return .bytes(count)
+        case .bytes(let count):
+            hasReceived = true
+            return .bytes(count)
         case .wouldBlock: return .wouldBlock
         case .end: return .end
-        case .truncated: return .truncated
+        case .truncated:
+            isTruncated = true
+            return .truncated
         case .failed(let failure):
             self.failure = failure
             return .failed(EPROTO)
@@ -278,19 +286,31 @@ extension TLSTransport: IOHandler {
 extension TLSTransport: TransportHandshake {
     package var isSecure: Bool { true }
 
+    package var agreement: SecureSession? {
+        guard !isShakingHands else { return nil }
+        let agreement = session.agreement
+        return SecureSession(
+            version: agreement.version,
+            cipher: agreement.cipher,
+            serverName: session.serverName?.text,
+            isResumed: agreement.isResumed
+        )
+    }
+
     package func step() -> HandshakeStep {
         let step = session.handshake()
         let result = settle()
         switch step {
         case .failed(let failure):
             self.failure = failure
-            counters?.add(failure.kind)
+            for all in counters { all.add(failure.kind) }
             return .failed(failure.message)
         case .wantsInput, .finished:
             if case .failed(let number) = result { return .failed(String(cString: strerror(number))) }
             guard step == .finished else { return .waits(.read) }
             isShakingHands = false
-            counters?.addHandshake(isResumed: session.agreement.isResumed)
+            let isResumed = session.agreement.isResumed
+            for all in counters { all.addHandshake(isResumed: isResumed) }
             return .done(protocol: session.agreement.applicationProtocol)
         }
     }

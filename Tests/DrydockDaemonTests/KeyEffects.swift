@@ -45,6 +45,8 @@ extension KeyEffect {
         return "\(plans.map { "\($0.identity) \($0.every) \($0.atStart)" })"
     }
 
+    private static let other = Authority(host: "other")
+
     private static func forwarded(_ part: @escaping @Sendable (ServicePlan) -> String) -> KeyEffect {
         .plan { $0.forward.map { part($0.route.plan) } ?? "none" }
     }
@@ -274,6 +276,9 @@ extension KeyEffect {
             let authority = Authority(host: "a.example", port: 22)
             return "\(String(describing: plan.forward?.verdict(connect: authority)))"
         },
+        "forward.intercept.hosts": .plan { "\(String(describing: $0.forward?.interception.ruling(on: other)))" },
+        "forward.intercept.except": .plan { "\(String(describing: $0.forward?.interception.ruling(on: other)))" },
+        "forward.intercept.on_distrust": .scenario("Interception/aClientThatDoesNotTrustTheAuthorityIsLeftAlone"),
         "forward.upstream_proxy": .plan { "\(String(describing: $0.forward?.route.plan.proxies))" },
         "forward.breaker.failures": forwarded { "\(String(describing: $0.breaker))" },
         "forward.breaker.window": forwarded { "\(String(describing: $0.breaker))" },

@@ -110,6 +110,7 @@ package enum KeyDocuments {
         "map_buffer": [("map", "a.b")],
         "tls.certificate": [("certificate", "server.pem"), ("key", "server.key")],
         "tls.key": [("certificate", "server.pem"), ("key", "server.key")],
+        "intercept.except": [("hosts", "[OTHER]")], "intercept.on_distrust": [("hosts", "[OTHER]")],
         "clients.ca": [("../authority", "local")],
         "clients.require": [("../authority", "local"), ("ca", "server.pem")],
         "openapi.validate": [("file", "x.json")], "openapi.body_limit": [("file", "x.json")],

@@ -48,6 +48,8 @@ final class HandlerHarness: Sendable {
     ///   - lookup: what the name servers say.
     ///   - remembered: for how long that holds, in nanoseconds.
     ///   - connections: what its clients' connections are made of.
+    ///   - interception: makes the sessions in tunnels that are read.
+    ///   - settings: of the server.
     init(
         _ text: String,
         adminPort: Int? = nil,
@@ -57,7 +59,9 @@ final class HandlerHarness: Sendable {
         journal: Journal = Journal(),
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         remembered: UInt64 = 60_000_000_000,
-        connections: ConnectionFactory = .plain
+        connections: ConnectionFactory = .plain,
+        interception: (any Interception)? = nil,
+        settings: ServerSettings = ServerSettings()
     ) async throws {
         let loops = try LoopGroup.start(count: 1)
         let pool = try IOPool(threads: 2)
@@ -88,13 +92,14 @@ final class HandlerHarness: Sendable {
             resolver: resolver,
             listeners: [socket.address],
             adminListeners: admin.map { [$0] } ?? [],
-            journal: journal
+            journal: journal,
+            interception: interception
         )
         sink = try log.map { try AccessLogSink(AccessLogSettings($0), pool: pool) }
         server = await Server(
             parts,
             loops: loops,
-            settings: ServerSettings(),
+            settings: settings,
             sink: sink,
             daemonLog: daemonLog
         )
@@ -230,6 +235,8 @@ final class HandlerHarness: Sendable {
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         remembered: UInt64 = 60_000_000_000,
         connections: ConnectionFactory = .plain,
+        interception: (any Interception)? = nil,
+        settings: ServerSettings = ServerSettings(),
         _ body: @escaping @Sendable (HandlerHarness) throws -> Void
     ) async throws {
         let harness = try await HandlerHarness(
@@ -241,7 +248,9 @@ final class HandlerHarness: Sendable {
             journal: journal,
             lookup: lookup,
             remembered: remembered,
-            connections: connections
+            connections: connections,
+            interception: interception,
+            settings: settings
         )
         let result = await withTaskExecutorPreference(BlockingExecutor.shared) { Result { try body(harness) } }
         await harness.server.drain(grace: 100_000_000)

@@ -92,7 +92,7 @@ extension Scenarios {
             #expect(try nginx.requests(method: "GET", path: pack) == 1)
         }
 
-        private var gitEnvironment: [String: String] {
+        var gitEnvironment: [String: String] {
             [
                 "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0",
                 "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@localhost",
@@ -100,7 +100,7 @@ extension Scenarios {
             ]
         }
 
-        private func makeRepository(in folder: TemporaryFolder, bare: String) throws {
+        func makeRepository(in folder: TemporaryFolder, bare: String) throws {
             try folder.write("work/hello.txt", "hello\n")
             try folder.writePattern("work/big.bin", count: 500_000)
             let steps = [
@@ -140,7 +140,7 @@ extension Scenarios {
             #expect(try nginx.requests(method: "GET", path: "/wheels/\(wheel)") == 1)
         }
 
-        private func makeWheel(_ name: String, _ nginx: NginxOrigin) throws {
+        func makeWheel(_ name: String, _ nginx: NginxOrigin) throws {
             let folder = nginx.folder
             try folder.write("wheel/tiny/__init__.py", "answer = 42\n")
             try folder.write("wheel/tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n")

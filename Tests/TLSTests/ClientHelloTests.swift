@@ -28,6 +28,26 @@ import Testing
         #expect(ClientHello.read(try Self.hello(.address([127, 0, 0, 1]), [])) == .hello(ClientHello()))
     }
 
+    @Test func `one that comes in pieces is read as it comes`() throws {
+        let bytes = try Self.hello()
+        for length in [1, 2, 3, 7, 100] {
+            var reader = ClientHelloReader()
+            var rest = bytes[...]
+            while rest.count > length {
+                #expect(reader.take(rest.prefix(length)) == .incomplete)
+                #expect(reader.take([]) == .incomplete)
+                rest = rest.dropFirst(length)
+            }
+            let reading = reader.take(rest)
+            #expect(reading == ClientHello.read(bytes))
+            // What follows changes nothing.
+            #expect(reader.take([0x80, 0]) == reading)
+        }
+        var reader = ClientHelloReader()
+        #expect(reader.take([22]) == .incomplete)
+        #expect(reader.take([71]) == .notTLS)
+    }
+
     @Test func `one in many records is one message`() throws {
         let whole = try Self.hello()
         let message = Array(whole.dropFirst(5))

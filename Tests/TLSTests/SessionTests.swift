@@ -253,6 +253,30 @@ import Testing
         #expect(!pair.server.agreement.isResumed)
     }
 
+    @Test func `a ticket is for one address and one realm`() throws {
+        let keys = TicketKeys { 0 }
+        let world = try Self.world(tickets: keys)
+        let tunnels = try TLSContext(tickets: keys, realm: [1]) {
+            [authority = world.authority, key = try PrivateKey()] host in
+            host.flatMap { try? authority.leaf(for: $0, key: key, now: SessionTests.systemNow()) }
+        }
+        let (one, two) = (HostName.address([127, 0, 0, 1]), HostName.address([127, 0, 0, 2]))
+        func shake(_ context: TLSContext, _ host: HostName, _ earlier: SessionTicket? = nil) throws -> (
+            ticket: SessionTicket?, isResumed: Bool
+        ) {
+            let pair = try Pair(context, world.asking, for: host, at: host)
+            if let earlier { pair.client.resume(earlier) }
+            #expect(pair.handshake().server == .finished)
+            _ = try pair.exchange([1], from: pair.server, to: pair.client)
+            return (pair.client.ticket, pair.server.agreement.isResumed)
+        }
+        // A client that connects to an address asks for no name.
+        let ticket = try #require(try shake(tunnels, one).ticket)
+        #expect(try shake(tunnels, one, ticket).isResumed)
+        #expect(try !shake(tunnels, two, ticket).isResumed)
+        #expect(try !shake(world.serving, one, ticket).isResumed)
+    }
+
     @Test func `clients show certificates where they are asked for`() throws {
         let clients = try LocalAuthority(name: "Clients", now: Self.systemNow())
         let demand = TLSContext.ClientDemand(authorities: [clients.certificate])

@@ -28,11 +28,16 @@ final class Pair {
     let toServer = MemoryWire()
     let toClient = MemoryWire()
 
-    init(_ serving: TLSContext, _ asking: TLSContext, for host: HostName = .name("api.example.com"), piece: Int = .max)
-        throws
-    {
+    /// - Parameter address: of the server.
+    init(
+        _ serving: TLSContext,
+        _ asking: TLSContext,
+        for host: HostName = .name("api.example.com"),
+        at address: HostName? = nil,
+        piece: Int = .max
+    ) throws {
         client = try TLSSession(asking: asking, for: host, output: TLSOutput())
-        server = try TLSSession(serving: serving, output: TLSOutput())
+        server = try TLSSession(serving: serving, at: address, output: TLSOutput())
         (toServer.piece, toClient.piece) = (piece, piece)
         client.wire = toClient
         server.wire = toServer

@@ -52,6 +52,11 @@ extension KeyTable {
             ),
             KeyDescriptor("connect", .section(connect), "Which targets CONNECT, and https URLs, may reach."),
             KeyDescriptor(
+                "intercept",
+                .section(intercept),
+                "Which tunnels the daemon reads, so that what is asked in them is cached, explained and mocked like everything else."
+            ),
+            KeyDescriptor(
                 "upstream_proxy",
                 .upstreamProxy,
                 default: "none",
@@ -93,6 +98,8 @@ package struct ForwardConfiguration: Sendable, Equatable {
     /// The `HOST:PORT` patterns for CONNECT and for `https` URLs in absolute form; either side may be `*`. Default:
     /// `*:443`.
     package var connectAllow: [String]
+    /// Which tunnels are read. Default: none.
+    package var interception: InterceptionConfiguration
     /// Whether a response is accepted that breaks a rule of HTTP/1.1, but can be read in one way only. Default: true.
     package var lenient: Bool
     /// The absolute path of a PEM bundle that replaces the system's for `https` URLs in absolute form; nil for the
@@ -122,6 +129,7 @@ extension ForwardConfiguration {
         enabled = reader.bool("enabled")
         allow = reader.texts("allow")
         connectAllow = reader.section("connect").texts("allow")
+        interception = InterceptionConfiguration(reader.section("intercept"))
         lenient = reader.bool("lenient")
         ca = reader.section("tls").text("ca")
         tunnelTimeout = reader.section("timeout").nanoseconds("tunnel")
@@ -140,6 +148,7 @@ extension Resolver {
         if let ca = result.ca, let problem = FileChecks.readable(ca) {
             fail(position(tls, "ca"), file: "'forward.tls.ca' \(problem)")
         }
+        check(interception: reader, result)
         let timeout = reader.section("timeout")
         if let position = timeout.position("tunnel"), timeout.nanoseconds("tunnel") == 0 {
             fail(position, "'forward.timeout.tunnel' is zero; write none for no timeout")

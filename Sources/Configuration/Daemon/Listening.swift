@@ -108,6 +108,13 @@ extension Resolver {
             )
             return
         }
+        if result.forward.interception.isOn, let position = reader.section("forward").position("intercept") {
+            fail(
+                position,
+                "'forward.intercept' on \(result.listen[index]) would read tunnels of the whole network; say who may connect (clients: [192.168.0.0/16]), or listen on localhost"
+            )
+            return
+        }
         let position = reader.section("forward").position("enabled") ?? items[index].position
         fail(
             position,

@@ -61,6 +61,17 @@ final class DaemonControl: DaemonFeature {
         )
         status.count(counters)
         status.demo = context.demo.overrides
+        let (distrusted, areTunnelled) = parts.security.tunnels.distrusted
+        status.distrusted = distrusted.map { entry in
+            AdminStatus.Distrusted(
+                client: entry.client,
+                host: entry.target,
+                reason: entry.reason,
+                times: entry.times,
+                since: entry.since,
+                isTunnelled: areTunnelled
+            )
+        }
         return status
     }
 
@@ -245,6 +256,22 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         package var early: Int?
     }
 
+    /// A client that has shown, inside of a tunnel that is read, that it does not trust the local authority.
+    package struct Distrusted: Codable, Sendable, Equatable {
+        /// Its address, or `unix`.
+        package var client: String
+        /// The host and the port of the tunnel.
+        package var host: String
+        /// What it did, in words that follow "the client".
+        package var reason: String
+        /// How often it did so.
+        package var times: Int
+        /// When it did so first, in seconds since 1970.
+        package var since: Int64
+        /// True if its tunnels to the host are left alone.
+        package var isTunnelled: Bool
+    }
+
     package var version: String
     package var pid: Int
     package var uptime: Int
@@ -266,6 +293,8 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var disk: Tier?
     /// The changes of demo mode that hold; nil from an older daemon.
     package var demo: [AdminDemo.Override]?
+    /// The clients that do not trust the local authority; nil from an older daemon.
+    package var distrusted: [Distrusted]?
 }
 
 /// The answer of `POST /v1/clock`, and `clock` in `GET /v1/status`.

@@ -80,7 +80,7 @@ extension Daemon {
         let compiler = DaemonCompiler(files: threads.files, logger: logger)
         ServiceGauges.log(compiler.registry.services, to: logger)
         let plan = try compiler.compile(configuration)
-        let security = ListenerSecurity(environment: beginning.environment)
+        let security = DaemonSecurity(environment: beginning.environment)
         security.use(try security.prepare(configuration))
         SignalWatch.ignoreBrokenPipes()
         // The folder of the disk tier is claimed before the sockets are bound, which may lie in it.
@@ -101,7 +101,7 @@ extension Daemon {
         )
         let parts: DaemonParts
         do throws(DaemonError) {
-            if !security.isReady, sockets.schemes.values.contains(where: { $0 != .http }) {
+            if !security.listeners.isReady, sockets.schemes.values.contains(where: { $0 != .http }) {
                 throw .start(
                     "systemd passed a socket at which clients speak TLS, and 'tls' says with which certificate; write tls: local, or tls: { certificate: ./server.pem, key: ./server.key }"
                 )
@@ -135,7 +135,7 @@ extension Daemon {
     private static func makeParts(
         _ beginning: Beginning,
         _ compiler: DaemonCompiler,
-        _ security: ListenerSecurity,
+        _ security: DaemonSecurity,
         on threads: CacheThreads
     ) async throws(DaemonError) -> DaemonParts {
         let (configuration, logger) = (beginning.configuration, beginning.logger)
@@ -192,7 +192,8 @@ extension Daemon {
             listeners: sockets.proxy.map(\.address),
             adminListeners: sockets.admin.map(\.address),
             events: parts.compiler.registry.services.events,
-            journal: parts.journal
+            journal: parts.journal,
+            interception: parts.security.tunnels
         )
         let server = await Server(
             proxyParts,
@@ -227,9 +228,9 @@ extension Daemon {
         await watcher.start(on: loop) { [weak reloader] in reloader?.filesChanged($0) }
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
         adminSockets.start(sockets, of: server, on: loop)
-        parts.security.use(plan, listeners: sockets.proxy.map(\.address))
+        parts.security.listeners.use(plan, listeners: sockets.proxy.map(\.address))
         for socket in sockets.proxy {
-            let connections = parts.security.connections(sockets.schemes[socket.descriptor] ?? .http)
+            let connections = parts.security.listeners.connections(sockets.schemes[socket.descriptor] ?? .http)
             await server.listen(on: socket, role: .proxy, connections: connections)
         }
         logger.info("\(context.statusLine)")

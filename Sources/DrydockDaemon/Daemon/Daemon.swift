@@ -80,7 +80,7 @@ package final class Daemon: Sendable {
         demo = DemoControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
             ProcessGauges(), StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
-            ServiceGauges(context), parts.security, parking,
+            ServiceGauges(context), parts.security.listeners, parts.security.tunnels, parking,
             events, journal, demo, latencies, jobCenter, purges,
             watchdog,
         ]

@@ -18,7 +18,7 @@ struct DaemonParts: Sendable {
     let logSettings: LogSettings
     let runtime: CacheRuntime
     let compiler: DaemonCompiler
-    let security: ListenerSecurity
+    let security: DaemonSecurity
     let sink: AccessLogSink
     let journal: Journal
 

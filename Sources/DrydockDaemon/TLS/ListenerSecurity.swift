@@ -26,17 +26,23 @@ final class ListenerSecurity: DaemonFeature {
 
     private struct State {
         var settings: Settings?
-        var rooms: [ObjectIdentifier: LoopBox<TLSRoom>] = [:]
     }
 
     private let environment: [String: String]
     private let state = Mutex(State())
     private let admitted = AdmittedHosts()
-    private let counters = TLSCounters()
+    /// Of all handshakes with clients.
+    let counters = TLSCounters()
+    private let rooms = LoopRooms()
+    private let authority: LocalLeaves
     // All loops and all settings have the same, so that a session goes on wherever the client comes back.
-    private let tickets = TicketKeys { Int64(Monotonic.now() / 1_000_000_000) }
+    let tickets = TicketKeys { Int64(Monotonic.now() / 1_000_000_000) }
 
-    init(environment: [String: String]) { self.environment = environment }
+    /// - Parameter leaves: those of the local authority.
+    init(environment: [String: String], leaves: LocalLeaves) {
+        self.environment = environment
+        authority = leaves
+    }
 
     // MARK: Settings
 
@@ -51,7 +57,7 @@ final class ListenerSecurity: DaemonFeature {
                 throw .configuration("'tls': \(files.certificate) and \(files.key): \(error)")
             }
         }
-        let leaves = tls.isLocal ? try leaves(configuration) : nil
+        let leaves = tls.isLocal ? try authority.prepare(configuration, for: "'tls: local'") : nil
         let table = CertificateTable(identities, leaves: leaves, admitted: admitted)
         do throws(CertificateError) {
             let context = try TLSContext(tickets: tickets, clients: try tls.demand()) { table.identity(for: $0) }
@@ -72,27 +78,11 @@ final class ListenerSecurity: DaemonFeature {
             || passed.contains("proxy-any")
     }
 
-    /// The leaves of the local authority; those in force go on if the authority is the same.
-    private func leaves(_ configuration: Configuration) throws(DaemonError) -> LeafCache {
-        guard let path = configuration.authorityFolder ?? DefaultAuthority.folder(environment: environment) else {
-            throw .configuration("'tls: local' has no folder for the local authority; name one with 'ca'")
-        }
-        do throws(AuthorityError) {
-            let authority = try AuthorityFolder(path).load()
-            let old = state.withLock { $0.settings?.leaves }
-            if let old, old.authority.certificate.fingerprint == authority.certificate.fingerprint { return old }
-            do throws(CertificateError) { return try LeafCache(authority) { Int64(time(nil)) } } catch {
-                throw .unusable(path: path, reason: "\(error)")
-            }
-        } catch {
-            throw .configuration("'tls: local': \(error)")
-        }
-    }
-
     /// Puts settings in force for sessions that begin from now on. Nil changes nothing: listeners stay what they are until
     /// a restart.
     func use(_ settings: Settings?) {
         guard let settings else { return }
+        if let leaves = settings.leaves { authority.use(leaves) }
         // What was in force is released behind the lock.
         let old = state.withLock { state in
             defer { state.settings = settings }
@@ -125,19 +115,16 @@ final class ListenerSecurity: DaemonFeature {
 
     /// A session over a socket; nil if there is no memory for one.
     private func session(over plain: PlainTransport, on loop: isolated EventLoop) -> TLSTransport? {
-        let key = ObjectIdentifier(loop)
-        let (settings, box) = state.withLock { ($0.settings, $0.rooms[key]) }
-        let room: TLSRoom
-        if let known = box?.value(on: loop) {
-            room = known
-        } else {
-            room = TLSRoom()
-            let made = LoopBox(room, on: loop)
-            state.withLock { $0.rooms[key] = made }
-        }
+        let settings = state.withLock { $0.settings }
         guard let settings else { return nil }
         let address = plain.ownAddress.flatMap { HostName($0.host) }
-        return try? TLSTransport(serving: settings.context, over: plain, in: room, at: address, counters: counters)
+        return try? TLSTransport(
+            serving: settings.context,
+            over: plain,
+            in: rooms.room(of: loop),
+            at: address,
+            counters: [counters]
+        )
     }
 
     // MARK: Figures
@@ -161,18 +148,12 @@ final class ListenerSecurity: DaemonFeature {
                 read: { [counters] in counters.failures(kind) }
             )
         }
-        return handshakes + failures + [
-            Gauge(
-                "drydock_tls_leaves_total",
-                "Certificates that the local authority has made.",
-                isCounter: true,
-                read: { [self] in state.withLock { $0.settings?.leaves }?.counts.made ?? 0 }
-            ),
+        return handshakes + failures + authority.gauges + [
             Gauge(
                 "drydock_tls_certificate_expiry_seconds",
                 "The moment, in seconds since 1970, at which the first certificate of 'tls' expires; 0 if none is from a file.",
                 read: { [self] in Int(clamping: state.withLock { $0.settings?.expires } ?? 0) }
-            ),
+            )
         ]
     }
 }

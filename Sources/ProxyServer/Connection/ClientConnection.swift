@@ -52,7 +52,7 @@ package class ClientConnection: LoopMember {
     func leaveLoop() {
         context.counters.add(.connectionsClosed)
         context.remove(self)
-        client.leave(context.limits, loop)
+        client.leave(context.limits, loop, context.daemonLog)
     }
 
     /// Called by the loop for work that the connection has deferred.

@@ -17,6 +17,10 @@ package final class ConnectedClient {
     private let isCounted: Bool
     /// It was not admitted, and is only told why.
     private let isTurnedAway: Bool
+    /// What was agreed on with it; nil if others can read along.
+    private(set) var session: SecureSession?
+    /// The session inside of its tunnel that this connection goes over; nil outside of tunnels, and once it is over.
+    private var inner: InnerSession?
     /// The outgoing fields of the last forwarded request, reused if the next request has the same fields.
     var lastOutgoing: OutgoingFields?
     /// The carrier may give the same fields in the same memory again, so that they are worth keeping.
@@ -25,7 +29,7 @@ package final class ConnectedClient {
 
     /// - Parameters:
     ///   - authority: whom the client believes to be connected to, if that is not this daemon.
-    ///   - isCounted: it holds a slot in the limits, which ``leave(_:_:)`` gives back.
+    ///   - isCounted: it holds a slot in the limits, which ``leave(_:_:_:)`` gives back.
     ///   - isTurnedAway: it holds a slot among those that are only told why they were not admitted.
     package init(
         _ peer: SocketAddress,
@@ -46,18 +50,46 @@ package final class ConnectedClient {
         self.isTurnedAway = isTurnedAway
     }
 
+    /// The same client inside of its tunnel, in which it asks somebody else. It takes over the slot in the limits.
+    /// - Parameters:
+    ///   - authority: whom the client believes to be connected to.
+    ///   - name: what TLS was asked for.
+    func inside(_ session: InnerSession, to authority: Authority, asking name: String?) -> ConnectedClient {
+        // The default port is not written, so that targets are shown as a client has them.
+        let isDefault = authority.port == 443
+        let shown = Authority(host: authority.host, port: isDefault ? nil : authority.port)
+        let client = ConnectedClient(peer, at: listener, to: shown, isCounted: isCounted)
+        client.connection.serverName = name
+        client.inner = session
+        return client
+    }
+
     /// The handshake has shown what carries exchanges.
     func isServed(by carriage: ConnectionContext.Carriage) { connection.carriage = carriage }
 
-    /// The handshake has shown whether others can read along.
-    func isServed(securely isSecure: Bool) { connection.security = isSecure ? .secure : .plain }
+    /// The handshake has shown whether others can read along, and what was agreed on.
+    func isServed(by handshake: any TransportHandshake) {
+        connection.security = handshake.isSecure ? .secure : .plain
+        session = handshake.agreement
+    }
 
     /// Gives back its slots in the limits, and in the load of its loop. The last call.
-    func leave(_ limits: ConnectionLimits, _ loop: EventLoop) {
+    func leave(_ limits: ConnectionLimits, _ loop: EventLoop, _ log: ServerLog) {
+        tellDistrust(log)
         if isTurnedAway { limits.leaveRefused() }
         guard isCounted else { return }
         loop.connections.add(-1)
         limits.leave(peer)
+    }
+
+    /// Tells the log if the client does not trust who answers inside of its tunnel; once.
+    /// - Returns: whether it does not.
+    @discardableResult func tellDistrust(_ log: ServerLog) -> Bool {
+        guard let inner else { return false }
+        self.inner = nil
+        guard let facts = inner.ended() else { return false }
+        if !facts.isEmpty { log.tell(.distrust, facts) }
+        return true
     }
 }
 

@@ -440,12 +440,18 @@ extension Connection: ExchangeCarrier {
         _ = state.end(.taken)
         letGo()
         context.remove(self)
+        func record(_ sent: Int) {
+            records.record(exchange, AnswerExtent(bytes: sent, unsent: 0, began: requestBegan), isAborted: false)
+        }
         return DetachedTransport(transport, received: received, unsent: unsent, waitedFor: waitedFor) {
             [self] sent, error in
             if let error { exchange.outcome.error = error }
-            let extent = AnswerExtent(bytes: sent, unsent: 0, began: requestBegan)
-            records.record(exchange, extent, isAborted: false)
+            record(sent)
             leaveLoop()
+        } handedOver: { [self] in
+            record(0)
+            context.counters.add(.connectionsClosed)
+            return client
         }
     }
 

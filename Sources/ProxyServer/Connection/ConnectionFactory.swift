@@ -19,21 +19,25 @@ package struct AcceptedSocket: Sendable {
 /// Makes the connections of a listener out of accepted sockets, on the loop that each of them is for: first the transport,
 /// and when that has shaken hands, what carries exchanges over it.
 package struct ConnectionFactory: Sendable {
+    /// Begins what carries exchanges over a transport that has shaken hands; it keeps itself with its loop. `agreed` is the
+    /// protocol that the handshake has agreed on, nil if there was none.
+    package typealias Carrier = @Sendable (ConnectionParts, _ agreed: String?, isolated EventLoop) -> ClientConnection
+
+    /// HTTP/1.1.
+    static let http1: Carrier = { Connection(on: $2, $0) }
+
     let security: ConnectionContext.Security
     let transport: @Sendable (AcceptedSocket, isolated EventLoop) -> any ByteTransport
-    let carrier: @Sendable (ConnectionParts, _ agreed: String?, isolated EventLoop) -> ClientConnection
+    let carrier: Carrier
 
     /// - Parameters:
     ///   - security: of the transports; the handshake of a connection may say otherwise.
     ///   - transport: takes the socket over.
-    ///   - carrier: begins the connection, which keeps itself with its loop. By default HTTP/1.1; `agreed` is the protocol
-    ///     that the handshake has agreed on, nil if there was none.
+    ///   - carrier: begins the connection; by default HTTP/1.1.
     package init(
         security: ConnectionContext.Security,
         transport: @escaping @Sendable (AcceptedSocket, isolated EventLoop) -> any ByteTransport,
-        carrier: @escaping @Sendable (ConnectionParts, _ agreed: String?, isolated EventLoop) -> ClientConnection = {
-            Connection(on: $2, $0)
-        }
+        carrier: @escaping Carrier = ConnectionFactory.http1
     ) {
         self.security = security
         self.transport = transport
@@ -52,7 +56,7 @@ package struct ConnectionFactory: Sendable {
 /// It is a phase of its own, and no state of a connection: what is agreed on chooses the connection's class.
 final class ClientHandshake: IOHandler, LoopMember {
     private let parts: ConnectionParts
-    private let connections: ConnectionFactory
+    private let carrier: ConnectionFactory.Carrier
     private let handshake: any TransportHandshake
     private let loop: EventLoop
     /// The client was not admitted, and is told so as soon as it can be.
@@ -63,13 +67,13 @@ final class ClientHandshake: IOHandler, LoopMember {
 
     private init(
         _ parts: ConnectionParts,
-        _ connections: ConnectionFactory,
+        _ carrier: @escaping ConnectionFactory.Carrier,
         _ handshake: any TransportHandshake,
         _ refusal: Problem?,
         on loop: isolated EventLoop
     ) {
         self.parts = parts
-        self.connections = connections
+        self.carrier = carrier
         self.handshake = handshake
         self.refusal = refusal
         self.loop = loop
@@ -79,14 +83,14 @@ final class ClientHandshake: IOHandler, LoopMember {
     /// - Parameter refusal: why the client is not admitted; nil if it is.
     static func begin(
         _ parts: ConnectionParts,
-        by connections: ConnectionFactory,
+        by carrier: @escaping ConnectionFactory.Carrier,
         refusal: Problem?,
         on loop: isolated EventLoop
     ) {
         guard let handshake = parts.transport.handshake else {
-            return finish(parts, connections, agreed: nil, refusal, on: loop)
+            return finish(parts, carrier, agreed: nil, refusal, on: loop)
         }
-        let phase = ClientHandshake(parts, connections, handshake, refusal, on: loop)
+        let phase = ClientHandshake(parts, carrier, handshake, refusal, on: loop)
         parts.context.add(phase)
         parts.transport.begin(on: loop, phase)
         phase.step()
@@ -94,12 +98,12 @@ final class ClientHandshake: IOHandler, LoopMember {
 
     private static func finish(
         _ parts: ConnectionParts,
-        _ connections: ConnectionFactory,
+        _ carrier: ConnectionFactory.Carrier,
         agreed: String?,
         _ refusal: Problem?,
         on loop: isolated EventLoop
     ) {
-        let connection = connections.carrier(parts, agreed, loop)
+        let connection = carrier(parts, agreed, loop)
         guard let refusal else { return }
         let context = parts.context
         context.counters.add(.errorRefused)
@@ -116,7 +120,7 @@ final class ClientHandshake: IOHandler, LoopMember {
         case .failed(let reason): fail(reason)
         case .done(let agreed):
             isOver = true
-            parts.client.isServed(securely: handshake.isSecure)
+            parts.client.isServed(by: handshake)
             parts.transport.stop()
             parts.context.remove(self)
             // A callback of the loop, outside any task: its isolation is entered once, by address.
@@ -125,14 +129,16 @@ final class ClientHandshake: IOHandler, LoopMember {
                 guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
                 // The caller's frame holds it.
                 let phase = Unmanaged<ClientHandshake>.fromOpaque(pointer).takeUnretainedValue()
-                Self.finish(phase.parts, phase.connections, agreed: agreed, phase.refusal, on: loop)
+                Self.finish(phase.parts, phase.carrier, agreed: agreed, phase.refusal, on: loop)
             }
         }
     }
 
     private func fail(_ reason: String) {
         parts.context.counters.add(.errorWire)
-        parts.context.daemonLog.tell(.refusedClient, [("client", parts.client.name), ("error", reason)])
+        if !parts.client.tellDistrust(parts.context.daemonLog) {
+            parts.context.daemonLog.tell(.refusedClient, [("client", parts.client.name), ("error", reason)])
+        }
         cut()
     }
 
@@ -154,7 +160,7 @@ final class ClientHandshake: IOHandler, LoopMember {
         isOver = true
         parts.transport.close(resets: false)
         parts.context.remove(self)
-        parts.client.leave(parts.context.limits, loop)
+        parts.client.leave(parts.context.limits, loop, parts.context.daemonLog)
     }
 }
 

@@ -339,7 +339,7 @@ extension Exchange {
                 ("client", client.name), ("method", request.method.name),
                 ("target", shownTarget),
                 ("host", request.fields.first(.host) ?? ""),
-            ]
+            ] + (client.session?.facts ?? [])
         )
     }
 }

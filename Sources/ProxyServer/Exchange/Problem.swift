@@ -253,6 +253,20 @@ extension Problem {
                     + " unencrypted; have the client use CONNECT for https (as curl does), or add localhost:PORT to"
                     + " listen and use that from this machine"
             )
+        case .misdirected(let reason):
+            self = .denied(
+                421,
+                "Misdirected request",
+                "\(reason); the daemon reads this tunnel (forward.intercept), and answers in it for that authority alone:"
+                    + " CONNECT, SNI and Host have to name the same host"
+            )
+        case .nestedTunnel:
+            self = .denied(
+                405,
+                "Method not allowed",
+                "CONNECT inside of a tunnel leads nowhere; send it to the proxy itself",
+                Fields([("Allow", Router.methods.replacing(", CONNECT", with: ""))])
+            )
         case .target(let target):
             self = .denied(
                 403,

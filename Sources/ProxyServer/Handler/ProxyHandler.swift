@@ -17,6 +17,8 @@ package final class ProxyHandler: ExchangeHandler {
     let client: UpstreamClient
     let context: LoopContext
     let listeners: OwnListeners
+    /// Makes the sessions in tunnels that are read; nil if none is.
+    private let interception: (any Interception)?
     /// The calls under way on this loop, of all configurations.
     private let calls: CallsUnderWay
     /// Replaced by a reload. Requests under way finish by those that they began with.
@@ -33,8 +35,10 @@ package final class ProxyHandler: ExchangeHandler {
         client: UpstreamClient,
         context: LoopContext,
         listeners: OwnListeners,
-        events: EventHub
+        events: EventHub,
+        interception: (any Interception)? = nil
     ) {
+        self.interception = interception
         self.core = core
         self.client = client
         self.context = context
@@ -105,7 +109,9 @@ package final class ProxyHandler: ExchangeHandler {
     }
 
     /// What answers CONNECT and Upgrade.
-    var tunnels: Tunnels { Tunnels(routes: routes, core: core, client: client, listeners: listeners) }
+    var tunnels: Tunnels {
+        Tunnels(routes: routes, core: core, client: client, listeners: listeners, interception: interception)
+    }
 
     /// Explains and routes requests that no client has sent.
     var unsent: UnsentRequests {

@@ -1,5 +1,6 @@
 // One line of the access log, in each of its three formats.
 
+import EventLoop
 import Glibc
 import HTTPWire
 import ServiceCore
@@ -46,6 +47,8 @@ struct AccessEntry {
     var status: Int
     /// The protocol of the request, such as `HTTP/1.1`.
     var protocolName = HTTPVersion.http11.name
+    /// What was agreed on with a client that speaks TLS.
+    var session: SecureSession?
     /// The number of body bytes that were sent.
     var bytes = 0
     /// Nanoseconds from the complete head of the request to the last byte of the answer.
@@ -161,6 +164,7 @@ struct AccessLineWriter {
             json.write(",\"fault\":")
             json.value(entry.fault)
         }
+        if let session = entry.session { json.write(session) }
         json.write(optional: ",\"referer\":", entry.referer)
         json.write(optional: ",\"user_agent\":", entry.userAgent)
         json.write("}")
@@ -220,6 +224,10 @@ struct AccessLineWriter {
         if let status = entry.upstreamStatus {
             append(" origin=" as StaticString, &bytes)
             appendDecimal(status, &bytes)
+        }
+        if let session = entry.session {
+            bytes.append(0x20)
+            append(session.version, &bytes)
         }
         if entry.isAborted { append(" aborted" as StaticString, &bytes) }
         if !entry.fault.isEmpty {
@@ -299,6 +307,19 @@ struct AccessLineWriter {
 }
 
 extension JSONText {
+    /// The member `tls`.
+    fileprivate mutating func write(_ session: SecureSession) {
+        write(",\"tls\":{\"version\":")
+        value(session.version)
+        write(",\"cipher\":")
+        value(session.cipher)
+        if let name = session.serverName {
+            write(",\"sni\":")
+            value(name)
+        }
+        write(session.isResumed ? ",\"resumed\":true}" : ",\"resumed\":false}")
+    }
+
     fileprivate mutating func write(optional name: StaticString, _ text: LogText?) {
         guard let text else { return }
         write(name)

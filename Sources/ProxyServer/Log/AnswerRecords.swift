@@ -34,6 +34,7 @@ struct AnswerRecords {
             status: record.status
         )
         entry.protocolName = client.connection.protocolName(request.version)
+        entry.session = client.session
         entry.route = record.route.name
         entry.endpoint = record.route.endpointName
         entry.cacheStatus = .bytes(record.cacheStatus)
@@ -65,6 +66,7 @@ struct AnswerRecords {
             status: status
         )
         entry.protocolName = client.connection.protocolName(exchange.request.version)
+        entry.session = client.session
         entry.route = exchange.outcome.route
         entry.endpoint = exchange.outcome.endpoint
         entry.cacheStatus = .string(exchange.outcome.cacheStatus)

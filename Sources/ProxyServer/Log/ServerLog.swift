@@ -21,6 +21,8 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
     /// The target of a tunnel could not be reached.
     case failedTunnel
     case failedUpgrade
+    /// The client does not trust the certificate that it is shown inside of its tunnel.
+    case distrust
     /// The request does not match the OpenAPI document of its service.
     case undescribed
     /// Connections cannot be accepted, mostly because descriptors have run out.
@@ -39,6 +41,7 @@ enum ClientTrouble: Int, Sendable, CaseIterable {
         case .refusedTunnel: "refused a CONNECT"
         case .failedTunnel: "a CONNECT failed"
         case .failedUpgrade: "an upgrade failed"
+        case .distrust: "a client does not trust the local authority, and what it asks in its tunnel is not answered"
         case .undescribed: "a request is not as the document of its service says"
         case .accept: "cannot accept connections, trying again in 100 ms"
         }

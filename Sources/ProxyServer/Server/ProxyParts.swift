@@ -17,6 +17,8 @@ package struct ProxyParts: Sendable {
     package var events: EventHub
     /// The journal in which requests are recorded if it is on.
     package var journal: Journal
+    /// Makes the sessions in tunnels that are read; nil if none is.
+    package var interception: (any Interception)?
 
     package init(
         plan: RoutePlan,
@@ -25,7 +27,8 @@ package struct ProxyParts: Sendable {
         listeners: [SocketAddress],
         adminListeners: [SocketAddress] = [],
         events: EventHub = EventHub(),
-        journal: Journal = Journal()
+        journal: Journal = Journal(),
+        interception: (any Interception)? = nil
     ) {
         self.plan = plan
         self.core = core
@@ -34,6 +37,7 @@ package struct ProxyParts: Sendable {
         self.adminListeners = adminListeners
         self.events = events
         self.journal = journal
+        self.interception = interception
     }
 }
 
@@ -69,7 +73,8 @@ extension Server where Handler == ProxyHandler {
                     admin: parts.adminListeners,
                     resolver: parts.resolver
                 ),
-                events: parts.events
+                events: parts.events,
+                interception: parts.interception
             )
         }
     }

@@ -223,10 +223,10 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
     ) {
         guard let handler = context.handler(for: client.listener.role), !context.isDraining else {
             transport.close(resets: false)
-            return client.leave(context.limits, loop)
+            return client.leave(context.limits, loop, context.daemonLog)
         }
         let parts = ConnectionParts(context: context, handler: handler, transport: transport, client: client)
-        ClientHandshake.begin(parts, by: connections, refusal: refusal, on: loop)
+        ClientHandshake.begin(parts, by: connections.carrier, refusal: refusal, on: loop)
     }
 
     private static func notAClient(_ peer: SocketAddress) -> Problem {

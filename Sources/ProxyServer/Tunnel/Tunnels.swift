@@ -5,6 +5,7 @@ import EventLoop
 import HTTPCaching
 import HTTPWire
 import ServiceCore
+import TLS
 import Upstream
 
 /// Answers one CONNECT or Upgrade request. On the loop, for the time of that request.
@@ -13,6 +14,8 @@ struct Tunnels {
     let core: DownloadCore
     let client: UpstreamClient
     let listeners: OwnListeners
+    /// Makes the sessions in tunnels that are read; nil if none is.
+    let interception: (any Interception)?
 
     private var plan: RoutePlan { routes.plan }
 
@@ -21,7 +24,28 @@ struct Tunnels {
     func connect(_ exchange: Exchange, _ authority: Authority, on loop: isolated EventLoop) async throws(Problem) {
         exchange.outcome.route = "connect"
         let rules = try routes.services.refusing { () throws(RouteRefusal) in try routes.router.tunnel(to: authority) }
+        if try isRead(exchange, authority), let interception {
+            return await read(exchange, authority, rules, interception, on: loop)
+        }
         exchange.trace?.say("decided", [("source", "tunnel"), ("rule", "forward.connect"), ("to", "\(authority)")])
+        let remote = try await dial(exchange, authority, rules, on: loop)
+        exchange.sendHead(Self.established, body: .none)
+        guard let client = exchange.detach() else {
+            remote.close(resets: false)
+            return exchange.fail()
+        }
+        await carry(exchange.context, client, remote, on: loop)
+    }
+
+    private static let established = ResponseHead(status: 200, reason: "Connection established")
+
+    /// The connection to the target of a tunnel.
+    private func dial(
+        _ exchange: Exchange,
+        _ authority: Authority,
+        _ rules: TargetRules,
+        on loop: isolated EventLoop
+    ) async throws(Problem) -> any ByteTransport {
         let target = DialTarget(
             host: authority.host,
             port: authority.port ?? 443,
@@ -35,25 +59,96 @@ struct Tunnels {
             via: exchange.request.fields.all(.via) + [plan.via]
         )
         let addresses = try await addresses(of: target, exchange, on: loop)
-        let remote: any ByteTransport
         do throws(UpstreamError) {
-            remote = PlainTransport(try await client.dialler.connect(to: addresses, of: target, on: loop))
+            return PlainTransport(try await client.dialler.connect(to: addresses, of: target, on: loop))
         } catch {
             exchange.outcome.error = error.detail
             throw Problem(error)
         }
-        exchange.sendHead(ResponseHead(status: 200, reason: "Connection established"), body: .none)
-        guard let client = exchange.detach() else {
-            remote.close(resets: false)
-            return exchange.fail()
+    }
+
+    /// Copies bytes both ways until the tunnel ends.
+    private func carry(
+        _ context: LoopContext,
+        _ client: DetachedTransport,
+        _ remote: any ByteTransport,
+        on loop: isolated EventLoop
+    ) async {
+        let timeout = plan.forward?.route.itself.request.timeouts.tunnel
+        _ = await Tunnel(on: loop, in: context, client: client, remote: remote, timeout: timeout).run()
+    }
+
+    // MARK: Tunnels that are read
+
+    /// Whether the tunnel is to be read if its client speaks HTTPS in it.
+    private func isRead(_ exchange: Exchange, _ authority: Authority) throws(Problem) -> Bool {
+        guard let interception, let forward = plan.forward,
+            case .read(let pattern) = forward.interception.ruling(on: authority)
+        else { return false }
+        let rule = ("rule", "forward.intercept.hosts: \(pattern)")
+        switch interception.decide(on: authority, for: exchange.peer) {
+        case .read:
+            exchange.trace?.say("decided", [("source", "tunnel that is read"), rule, ("to", "\(authority)")])
+            return true
+        case .leave(let why):
+            exchange.trace?.say("left alone", [rule, ("reason", why)])
+            return false
+        case .refuse(let why):
+            throw Problem(
+                status: 503,
+                title: "Tunnel cannot be read",
+                detail: "\(why); 'forward.intercept' names \(authority.host)",
+                proxyError: "proxy_configuration_error"
+            )
         }
-        _ = await Tunnel(
-            on: loop,
-            in: exchange.context,
-            client: client,
-            remote: remote,
-            timeout: plan.forward?.route.itself.request.timeouts.tunnel
-        ).run()
+    }
+
+    /// Answers inside of a tunnel what its client asks there, or makes a tunnel of it if that is not HTTPS. The target is
+    /// not connected to before that is known.
+    private func read(
+        _ exchange: Exchange,
+        _ authority: Authority,
+        _ rules: TargetRules,
+        _ interception: any Interception,
+        on loop: isolated EventLoop
+    ) async {
+        exchange.sendHead(Self.established, body: .none)
+        guard let client = exchange.detach() else { return exchange.fail() }
+        let context = exchange.context
+        switch await FirstBytes(of: client, in: context).run(on: loop) {
+        case .over(let reason): client.end(sent: 0, error: reason)
+        case .session(let hello):
+            let tunnel = ReadTunnel(
+                target: authority,
+                client: exchange.peer,
+                userAgent: exchange.request.fields.first(.userAgent) ?? ""
+            )
+            guard !context.isDraining, let handler = context.handler(for: exchange.listener.role),
+                let session = interception.session(
+                    in: tunnel,
+                    hello: hello,
+                    received: client.received,
+                    over: client.transport,
+                    on: loop
+                )
+            else { return client.end(sent: 0, error: "no session can be begun in the tunnel", resets: true) }
+            let inside = client.handOver().inside(session, to: authority, asking: hello?.serverName?.text)
+            let parts = ConnectionParts(
+                context: context,
+                handler: handler,
+                transport: session.transport,
+                client: inside
+            )
+            ClientHandshake.begin(parts, by: ConnectionFactory.http1, refusal: nil, on: loop)
+        case .tunnel:
+            do throws(Problem) {
+                let remote = try await dial(exchange, authority, rules, on: loop)
+                await carry(context, client, remote, on: loop)
+            } catch {
+                exchange.tell(ClientTrouble(connect: error), error.detail)
+                client.end(sent: 0, error: error.detail, resets: true)
+            }
+        }
     }
 
     /// Answers Upgrade (RFC 9110 section 7.8): the tunnel begins only after the origin's 101. It holds a slot of

@@ -17,6 +17,8 @@ package struct ConnectionContext: Sendable, Equatable {
     /// What the client believes to be connected to, if that is not this daemon: the target of a CONNECT inside of which
     /// the daemon answers. Every target in origin form is a resource of this authority.
     package var authority: Authority?
+    /// The name that TLS was asked for inside of the tunnel; nil if it was asked for none, and outside of tunnels.
+    package var serverName: String?
     /// Where the connection came in; nil for requests of the daemon's own.
     package var listener: SocketAddress?
 

@@ -18,6 +18,8 @@ package struct ForwardPlan: Sendable {
 
     private let allow: [TargetPattern]
     private let connect: [TargetPattern]
+    /// Which tunnels are read.
+    package let interception: InterceptionRules
     /// The route of forward mode, whose requests name their origin.
     package let route: ServiceRoute
 
@@ -25,9 +27,16 @@ package struct ForwardPlan: Sendable {
     /// - Parameters:
     ///   - allow: the patterns of hosts that may be reached, such as `example.com` or `*.example.com:8443`.
     ///   - connect: the patterns for CONNECT and https.
-    package init(allow: [String], connect: [String], route: ServiceRoute) {
+    ///   - interception: the tunnels that are read; none by default.
+    package init(
+        allow: [String],
+        connect: [String],
+        interception: InterceptionRules = InterceptionRules(),
+        route: ServiceRoute
+    ) {
         self.allow = allow.map(TargetPattern.init)
         self.connect = connect.map(TargetPattern.init)
+        self.interception = interception
         self.route = route
     }
 
@@ -48,6 +57,38 @@ package struct ForwardPlan: Sendable {
     private static func verdict(_ matching: [HostPattern]) -> Verdict {
         if matching.isEmpty { return .refused }
         return matching.contains { $0.isOneHost } ? .named : .anyPublic
+    }
+}
+
+/// The tunnels that the daemon reads, and answers in.
+package struct InterceptionRules: Sendable {
+    private let hosts: [(text: String, pattern: TargetPattern)]
+    private let except: [(text: String, pattern: TargetPattern)]
+
+    /// - Parameters:
+    ///   - hosts: the patterns of the targets whose tunnels are read.
+    ///   - except: those of targets whose tunnels are not, whatever `hosts` says.
+    package init(hosts: [String] = [], except: [String] = []) {
+        self.hosts = hosts.map { ($0, TargetPattern($0)) }
+        self.except = except.map { ($0, TargetPattern($0)) }
+    }
+
+    /// What the rules say of a target.
+    package enum Ruling: Sendable, Equatable {
+        /// The tunnel is read, by this pattern of `hosts`.
+        case read(_ pattern: String)
+        /// It is not, by this pattern of `except`.
+        case excepted(_ pattern: String)
+        /// No pattern is for it.
+        case unnamed
+    }
+
+    package func ruling(on authority: Authority) -> Ruling {
+        guard !hosts.isEmpty else { return .unnamed }
+        let port = authority.port ?? 443
+        guard let read = hosts.first(where: { $0.pattern.matches(authority.host, port) }) else { return .unnamed }
+        let excepted = except.first { $0.pattern.matches(authority.host, port) }
+        return excepted.map { .excepted($0.text) } ?? .read(read.text)
     }
 }
 

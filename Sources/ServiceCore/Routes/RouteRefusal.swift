@@ -51,6 +51,11 @@ package indirect enum RouteRefusal: Error, Sendable, Equatable {
     case scheme(String)
     /// An https URL in absolute form was sent over the network without encryption.
     case secureFromAfar
+    /// Inside of a tunnel, a request is for somebody else than the tunnel leads to, or TLS was (RFC 9110 section 7.4).
+    /// - Parameter reason: what differs.
+    case misdirected(_ reason: String)
+    /// CONNECT inside of a tunnel that the daemon reads.
+    case nestedTunnel
     /// No rule of forward mode allows the target.
     case target(String)
     /// `max_concurrent` and its queue have no room for a tunnel.

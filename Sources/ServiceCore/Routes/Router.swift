@@ -111,19 +111,20 @@ package struct Router {
     ) throws(RouteRefusal) -> RequestDestination {
         try accept(request)
         if request.method == .options, OutgoingRequest.maxForwards(request.fields) == 0 { return .daemon }
+        if let authority = connection.authority {
+            let path = try InnerTargets.path(of: request, target, to: authority, over: connection)
+            return .service(
+                try forward(request, scheme: connection.scheme, authority: authority, path: path, over: connection)
+            )
+        }
         switch target.form {
         case .asterisk: return .daemon
         case .authority(let authority): return .tunnel(authority)
         case .origin(let path):
             if let found { return .service(found) }
-            if let authority = connection.authority {
-                return .service(
-                    try forward(request, scheme: connection.scheme, authority: authority, path: path, over: connection)
-                )
-            }
             return .service(try service(request, target: path, known: known, learnt: learnt))
         case .absolute(let scheme, let authority, let path):
-            if connection.authority == nil, scheme == connection.scheme, isServedHere(authority, over: connection) {
+            if scheme == connection.scheme, isServedHere(authority, over: connection) {
                 if target.isServerWide { return .daemon }
                 // The authority of the target wins over Host (RFC 9112 section 3.2.2).
                 var request = request

@@ -77,7 +77,7 @@ enum CurlFailure {
             case .unknownAuthority?:
                 "is of an authority that \(file ?? "this machine") does not know (\(context.text)); \(authority)"
             case nil where context.text.contains("subject name"):
-                "is for another name (\(context.text)); correct the host in 'base_url', or the certificate there"
+                "is for another name (\(context.text)); correct the host that is asked for (of a service: 'base_url'), or the certificate there"
             case .other?, nil: "does not verify: \(context.text); correct it there, or \(authority)"
             }
         let challenge = CertificateChallenge(

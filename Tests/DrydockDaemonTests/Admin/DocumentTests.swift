@@ -30,6 +30,9 @@ import Testing
             disk: tier
         )
         status.demo = demo.overrides
+        status.distrusted = [
+            .init(client: "c", host: "a:443", reason: "why", times: 2, since: 1_769_860_800, isTunnelled: true)
+        ]
         (status.connections, status.tunnels, status.answers, status.hits, status.misses) = (1, 2, 3, 4, 5)
         return status
     }()

@@ -172,6 +172,6 @@ extension LoopContext {
         let listener = ListenerInfo(role: .proxy, address: peer, security: connections.security)
         let client = ConnectedClient(peer, at: listener, to: authority, isCounted: false)
         let parts = ConnectionParts(context: self, handler: handler, transport: transport, client: client)
-        ClientHandshake.begin(parts, by: connections, refusal: nil, on: loop)
+        ClientHandshake.begin(parts, by: connections.carrier, refusal: nil, on: loop)
     }
 }

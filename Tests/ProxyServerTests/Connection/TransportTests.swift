@@ -1,6 +1,7 @@
 // What a connection speaks over does not matter: the same requests get the same bytes.
 
 import EventLoop
+import ServiceCore
 import TestSupport
 import Testing
 
@@ -115,14 +116,20 @@ import Testing
     {
         try await ServerHarness.run { harness in
             let (there, back) = (Pattern.bytes(0..<200_000), Pattern.bytes(5..<150_005))
+            let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: 1))
             let (near, far) = (Monitor(MemoryTransport.Result()), Monitor(MemoryTransport.Result()))
             harness.server.contexts[0].submit { context, loop in
                 let client = DetachedTransport(
                     MemoryTransport(there, step: 700, stutters: true, record: record, near),
                     received: [],
                     unsent: [],
-                    waitedFor: WaitedFor(kind: .tunnel, client: "c", since: 0)
-                ) { _, _ in }
+                    waitedFor: WaitedFor(kind: .tunnel, client: "c", since: 0),
+                    ended: { _, _ in },
+                    handedOver: {
+                        let listener = ListenerInfo(role: .proxy, address: address, security: .plain)
+                        return ConnectedClient(address, at: listener, isCounted: false)
+                    }
+                )
                 let tunnel = Tunnel(
                     on: loop,
                     in: context,

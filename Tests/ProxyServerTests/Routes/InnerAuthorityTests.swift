@@ -29,8 +29,8 @@ import Testing
             }
             let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: 1))
             let authority = try #require(Authority.parse(origin.authority))
-            let request = "GET /made/x HTTP/1.1\r\nHost: localhost\r\n\r\n"
-            let last = "GET /past/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            let request = "GET /made/x HTTP/1.1\r\nHost: \(authority)\r\n\r\n"
+            let last = "GET /past/x HTTP/1.1\r\nHost: \(authority)\r\nConnection: close\r\n\r\n"
             let result = Monitor(MemoryTransport.Result())
             harness.server.contexts[0].submit { context, loop in
                 let sent = Array((request + request + last).utf8)

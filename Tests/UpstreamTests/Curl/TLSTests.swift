@@ -63,7 +63,7 @@ import Upstream
         let heard = rig.run(UpstreamRequest(url: url, tls: TLSOptions(ca: files.authority)))
         #expect(heard.error?.kind == .certificate)
         #expect(heard.error?.detail.contains("other.test") == true)
-        #expect(heard.error?.detail.contains("correct the host in 'base_url'") == true)
+        #expect(heard.error?.detail.contains("correct the host that is asked for (of a service: 'base_url')") == true)
     }
 
     @Test("an error says what is wrong with a certificate, since when, and what helps")
