@@ -86,7 +86,7 @@ let package = Package(
         module("HTTPWire"),
         module("YAML", ["CLibyaml"]),
         module("HTTPCaching", ["CLibcrypto", "HTTPWire", "Policies"]),
-        module("Upstream", ["CLibcurl", "EventLoop", "HTTPWire"]),
+        module("Upstream", ["CLibcurl", "EventLoop", "Files", "HTTPWire", "TLS"]),
         module("SQLite", ["CSQLite"]),
         module(
             "CacheStore",
@@ -125,8 +125,8 @@ let package = Package(
         module(
             "ProxyServer",
             [
-                "EventLoop", "HTTPWire", "HTTPCaching", "Matching", "Policies", "Upstream", "CacheStore", "Content",
-                "DownloadCore", "ServiceCore", "DemoMode", "TLS", "Trees",
+                "EventLoop", "HTTPWire", "HTTPCaching", "Matching", "Policies", "TLS", "Upstream", "CacheStore",
+                "Content", "DownloadCore", "ServiceCore", "DemoMode", "Trees",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
@@ -219,7 +219,7 @@ let package = Package(
         tests("HTTPWireTests", ["HTTPWire"]),
         tests("YAMLTests", ["YAML"]),
         tests("HTTPCachingTests", ["HTTPCaching", "HTTPWire"]),
-        tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire", "LoopSupport"]),
+        tests("UpstreamTests", ["Upstream", "EventLoop", "HTTPWire", "LoopSupport", "TLS"]),
         tests("ContentTests", ["Content", "HTTPWire", "Policies"]),
         tests("MappingTests", ["Mapping"]),
         tests("TreesTests", ["Trees", "HTTPWire", "Policies"]),

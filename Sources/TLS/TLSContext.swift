@@ -41,6 +41,8 @@ package final class TLSContext: @unchecked Sendable {
     package enum Trust: Sendable {
         /// The authorities of the system.
         case system
+        /// Those of a PEM file, and those of a folder that is named by their hashes, which is read when one is needed.
+        case files(String?, folder: String?)
         /// These alone.
         case authorities([Certificate])
         /// Anybody: for origins whose certificate is not to be verified.
@@ -116,16 +118,22 @@ package final class TLSContext: @unchecked Sendable {
         switch trust {
         case .anybody: SSL_CTX_set_verify(made, SSL_VERIFY_NONE, nil)
         case .system:
-            SSL_CTX_set_verify(made, SSL_VERIFY_PEER, nil)
+            SSL_CTX_set_verify(made, SSL_VERIFY_PEER, TLSSession.verificationCallback)
             guard SSL_CTX_set_default_verify_paths(made) == 1 else { throw .openSSL(PEM.lastError()) }
+        case .files(let file, let folder):
+            SSL_CTX_set_verify(made, SSL_VERIFY_PEER, TLSSession.verificationCallback)
+            if let file, SSL_CTX_load_verify_file(made, file) != 1 { throw .openSSL(PEM.lastError()) }
+            if let folder, SSL_CTX_load_verify_dir(made, folder) != 1 { throw .openSSL(PEM.lastError()) }
         case .authorities(let authorities):
-            SSL_CTX_set_verify(made, SSL_VERIFY_PEER, nil)
+            SSL_CTX_set_verify(made, SSL_VERIFY_PEER, TLSSession.verificationCallback)
             for authority in authorities {
                 guard X509_STORE_add_cert(SSL_CTX_get_cert_store(made), authority.handle) == 1 else {
                     throw .openSSL(PEM.lastError())
                 }
             }
         }
+        // Whoever names a certificate trusts it, whether or not it issued itself: so does libcurl.
+        X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(made), UInt(X509_V_FLAG_PARTIAL_CHAIN))
         if !self.protocols.isEmpty {
             guard SSL_CTX_set_alpn_protos(made, self.protocols, UInt32(self.protocols.count)) == 0 else {
                 throw .openSSL(PEM.lastError())
@@ -146,13 +154,14 @@ package final class TLSContext: @unchecked Sendable {
 
     deinit { SSL_CTX_free(handle) }
 
-    /// What clients and servers have in common: versions, ciphers with forward secrecy, and buffers that are freed when they are empty.
+    /// What clients and servers have in common: versions, and buffers that are freed when they are empty. Ciphers with forward
+    /// secrecy are a server's demand; a client takes OpenSSL's list, as libcurl does.
     private func prepare() throws(CertificateError) {
         c_ssl_ctx_set_modes(handle, Int(SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER))
         c_ssl_ctx_set_read_ahead(handle)
         _ = c_ssl_ctx_set_cache_mode(handle, Int(SSL_SESS_CACHE_OFF))
         guard c_ssl_ctx_set_versions(handle, TLS1_2_VERSION, TLS1_3_VERSION) == 1,
-            SSL_CTX_set_cipher_list(handle, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
+            !isServer || SSL_CTX_set_cipher_list(handle, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1
         else { throw .openSSL(PEM.lastError()) }
     }
 

@@ -116,3 +116,21 @@ extension TLSFailure {
         }
     }
 }
+
+/// What is wrong with a certificate of a chain that a server has shown.
+package struct CertificateFault: Sendable {
+    /// OpenSSL's `X509_V_ERR_…`.
+    package let code: Int32
+    /// 0 for the server's own certificate, more for the authorities above it.
+    package let depth: Int
+    /// The certificate at fault; nil if OpenSSL names none.
+    package let certificate: Certificate?
+
+    /// Whether it is for another name or address than the one that was asked for, and for nothing else.
+    package var isOtherName: Bool {
+        [X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH].contains(code)
+    }
+
+    /// OpenSSL's words for it.
+    package var text: String { String(cString: X509_verify_cert_error_string(Int(code))) }
+}

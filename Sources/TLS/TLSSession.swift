@@ -57,6 +57,8 @@ package final class TLSSession {
     private let address: HostName?
     private var identity: TLSIdentity?
     private var refusal: TLSFailure?
+    /// What is wrong with the certificates that a server has shown; nil as long as nothing is.
+    package private(set) var fault: CertificateFault?
     private var isBroken = false
     /// Whether OpenSSL has asked for more than the wire had: what it holds is then a part of a record.
     private var isStarved = false
@@ -275,6 +277,23 @@ package final class TLSSession {
             SSL_set_session_id_context(handle, digest, min(length, 32)) == 1
         else { return SSL_CLIENT_HELLO_ERROR }
         return SSL_CLIENT_HELLO_SUCCESS
+    }
+
+    /// Keeps the first fault of a server's certificates, which ends the handshake.
+    static let verificationCallback: SSL_verify_cb = { isGood, chain in
+        guard isGood != 1, let chain,
+            let handle = X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()),
+            let session = owner(of: OpaquePointer(handle)), session.fault == nil
+        else { return isGood }
+        let certificate = X509_STORE_CTX_get_current_cert(chain).flatMap { found in
+            X509_up_ref(found) == 1 ? Certificate(owning: found) : nil
+        }
+        session.fault = CertificateFault(
+            code: X509_STORE_CTX_get_error(chain),
+            depth: Int(X509_STORE_CTX_get_error_depth(chain)),
+            certificate: certificate
+        )
+        return isGood
     }
 
     /// Shows the certificate that was chosen; not called when a session is resumed.

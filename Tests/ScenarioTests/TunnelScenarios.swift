@@ -140,6 +140,91 @@ extension Scenarios {
             }
         }
 
+        @Test(
+            "a WebSocket goes over TLS to its origin, from a service and from forward mode",
+            arguments: ["/ws", "forward"]
+        )
+        func aSecureWebSocketEchoes(_ way: String) throws {
+            let folder = try TemporaryFolder()
+            let files = try TLSFiles(in: folder)
+            let origin = try UpgradingOverTLS(folder, files)
+            let daemon = try Daemon(
+                "services:\n" + service("ws", origin.url, "tls: { ca: \(files.authority) }")
+                    + "forward: { allow: [127.0.0.1], connect: { allow: [\"127.0.0.1:\(origin.port)\"] }, "
+                    + "tls: { ca: \(files.authority) } }\n"
+            )
+            let client = try daemon.client()
+            let target = way == "/ws" ? "/ws" : origin.url
+            let host = way == "/ws" ? "127.0.0.1:\(daemon.port)" : "127.0.0.1:\(origin.port)"
+            let upgrade = [("Connection", "Upgrade"), ("Upgrade", "echo")]
+            try client.request("GET", "\(target)/echo", host: host, fields: upgrade)
+            #expect(try client.readHead().status == 101)
+            #expect(try client.readRaw(5) == Array("first".utf8))
+            for length in [1, 125, 60_000, 100_000] {
+                try client.sendPattern(length)
+                #expect(try client.readRaw(length) == Pattern.bytes(0..<length))
+            }
+            client.finishSending()
+            #expect(try client.readToEnd().isEmpty)
+            #expect(origin.requests == ["/echo http/1.1 - 127.0.0.1:\(origin.port)"])
+        }
+
+        @Test("what an origin over TLS cuts is a reset for the client", arguments: ["said", "cut", "reset"])
+        func anUpgradeThatIsCut(_ ending: String) throws {
+            let folder = try TemporaryFolder()
+            let files = try TLSFiles(in: folder)
+            let origin = try UpgradingOverTLS(folder, files)
+            let daemon = try Daemon(services(service("ws", origin.url, "tls: { ca: \(files.authority) }")))
+            let client = try daemon.client()
+            let upgrade = [("Connection", "Upgrade"), ("Upgrade", "echo")]
+            try client.request("GET", "/ws/\(ending)", host: "127.0.0.1:\(daemon.port)", fields: upgrade)
+            #expect(try client.readHead().status == 101)
+            #expect(try client.readRaw(4) == Array("half".utf8))
+            try client.send(".")
+            if ending == "said" {
+                #expect(try client.readToEnd().isEmpty)
+            } else {
+                let error = #expect(throws: TestSupportError.self) { _ = try client.readToEnd() }
+                #expect(error?.description.contains("reset") == true)
+            }
+        }
+
+        @Test("an upgrade whose origin has a bad certificate is a 502 that says what is wrong with it")
+        func anUpgradeWithoutTrust() throws {
+            let folder = try TemporaryFolder()
+            let files = try TLSFiles(in: folder)
+            let origin = try UpgradingOverTLS(folder, files)
+            let other = try TLSFiles(in: folder, "other")
+            let daemon = try Daemon(
+                services(
+                    service("unknown", origin.url),
+                    service("pinned", origin.url, "tls: { ca: \(files.authority), pin: \"\(try other.pin)\" }"),
+                    service("unverified", origin.url, "tls: { verify: false }"),
+                    service("fileless", origin.url, "tls: { ca: \(files.authority) }")
+                )
+            )
+            let upgrade = [("Connection", "Upgrade"), ("Upgrade", "echo")]
+            for (name, words, error) in [
+                ("unknown", "is of an authority that this machine does not know", "tls_certificate_error"),
+                ("pinned", "shows a public key that is not the one under 'tls.pin'", "tls_certificate_error"),
+            ] {
+                let refused = try daemon.exchange("/\(name)/echo", fields: upgrade)
+                expectProblem(refused, 502)
+                #expect(refused.text.contains(words), "\(refused.text)")
+                #expect(refused.field("Proxy-Status")?.contains("error=\(error)") == true)
+                // The same as any other request gets.
+                #expect(try daemon.exchange("/\(name)/plain/256").text.contains(words))
+            }
+            #expect(origin.requests.isEmpty)
+            let client = try daemon.client()
+            try client.request("GET", "/unverified/echo", host: "127.0.0.1:\(daemon.port)", fields: upgrade)
+            #expect(try client.readHead().status == 101)
+            try FileManager.default.removeItem(atPath: files.authority)
+            let fileless = try daemon.exchange("/fileless/echo", fields: upgrade)
+            expectProblem(fileless, 502)
+            #expect(fileless.text.contains(files.authority), "\(fileless.text)")
+        }
+
         @Test func anUpgradeThatIsRefusedStaysHTTP() throws {
             let origin = try ScriptedOrigin { request in .answer(request.target == "/no" ? 403 : 200, "plain") }
             let daemon = try Daemon(services(service("ws", origin.url)))

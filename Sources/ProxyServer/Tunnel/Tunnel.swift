@@ -16,7 +16,7 @@ package struct TunnelTraffic: Sendable, Equatable {
 /// A tunnel, which owns both transports from its creation to its end. Loop-bound.
 ///
 /// The end of one direction is passed on, and the other goes on; the tunnel ends with both, on an error of either of
-/// them, or when nothing has moved for the configured time.
+/// them, which is a reset for the other, or when nothing has moved for the configured time.
 package final class Tunnel: LoopMember {
     private let client: DetachedTransport
     private let context: LoopContext
@@ -98,14 +98,13 @@ package final class Tunnel: LoopMember {
             write(peer)
         case .wouldBlock: updateInterest()
         // What the other side has got must not pass as complete.
-        case .truncated: end(resets: true)
-        case .failed: end()
+        case .truncated, .failed: end(resets: true)
         }
     }
 
     private func write(_ side: TunnelSide) {
         guard !hasEnded else { return }
-        guard side.write() else { return end() }
+        guard side.write() else { return end(resets: true) }
         if side.isDrained, peer(of: side).sawEnd { side.finishWriting() }
         if near.hasFinished, far.hasFinished { return end() }
         updateInterest()
@@ -319,7 +318,7 @@ package final class UpgradeTunnel: TransferDelegate, SynchronousResponder {
             on: loop,
             in: exchange.context,
             client: client,
-            remote: PlainTransport(connection.take()),
+            remote: connection.take(),
             timeout: timeout,
             received: connection.takeReceived()
         )
@@ -442,12 +441,4 @@ extension UpgradeTunnel {
         }
         return wanted.isEmpty ? nil : wanted.joined(separator: ",")
     }
-
-    /// The answer if the origin is asked by https: its TLS belongs to transfers, which cannot carry a tunnel.
-    package static let unsupportedScheme = Problem(
-        status: 501,
-        title: "Upgrade over https not supported",
-        detail: "an Upgrade is passed on to http origins only; connect to the https origin by CONNECT instead",
-        proxyError: "http_upgrade_failed"
-    )
 }

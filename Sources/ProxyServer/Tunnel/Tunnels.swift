@@ -176,7 +176,6 @@ struct Tunnels {
         on loop: isolated EventLoop
     ) async throws(Problem) {
         let hop = ask.hop
-        guard hop.origin.scheme == "http" else { throw UpgradeTunnel.unsupportedScheme }
         if core.isOffline { throw offlineProblem }
         var slots: [Admission] = []
         defer { for admission in slots { admission.release() } }
@@ -193,24 +192,42 @@ struct Tunnels {
             proxy: hop.service.proxies.proxy(to: hop.origin)
         )
         let addresses = try await addresses(of: target, exchange, on: loop)
+        let session = try await session(hop, exchange, on: loop)
         let via = plan.via
         let tunnel = UpgradeTunnel(exchange, timeout: hop.tunnelTimeout) { head in
             ask.rewriting.apply(to: &head.fields)
             CrossOrigin.apply(ask.added, to: &head.fields)
             head.fields.appendMember(.via, via)
         }
-        let request = upstreamRequest(ask, target, addresses, exchange)
+        let request = upstreamRequest(ask, target, addresses, session, exchange)
         try await tunnel.run(request, through: client, on: loop)
+    }
+
+    /// What the service's `tls` asks of an `https` origin; nil for another origin.
+    private func session(
+        _ hop: UpgradeHop,
+        _ exchange: Exchange,
+        on loop: isolated EventLoop
+    ) async throws(Problem) -> TLSContext? {
+        guard hop.origin.scheme == "https" else { return nil }
+        do throws(UpstreamError) {
+            return try await OriginSessions.shared.context(for: hop.service.tls, to: hop.origin.authority, on: loop)
+        } catch {
+            exchange.outcome.error = error.detail
+            throw Problem(error)
+        }
     }
 
     /// The request to the origin for an upgrade.
     /// - Parameters:
     ///   - target: the origin or its proxy, with the time that is left of `timeout.connect`.
     ///   - addresses: the addresses that the rules have checked; only these are connected to.
+    ///   - session: the terms of TLS with an `https` origin.
     private func upstreamRequest(
         _ ask: UpgradeAsk,
         _ target: DialTarget,
         _ addresses: [SocketAddress],
+        _ session: TLSContext?,
         _ exchange: Exchange
     ) -> UpstreamRequest {
         let hop = ask.hop
@@ -236,6 +253,8 @@ struct Tunnels {
                 url: hop.origin.root,
                 host: hop.origin.authority,
                 timeouts: timeouts,
+                tls: hop.service.tls,
+                session: session,
                 target: hop.target,
                 addresses: addresses,
                 proxy: target.proxy,

@@ -19,13 +19,25 @@ struct BadCertificate {
     let isAuthority: Bool
 
     init(_ bad: c_curl_bad_certificate) {
-        isAuthority = bad.depth > 0
-        // The X509_V_ERR_… codes of openssl/x509_vfy.h.
+        self.init(
+            code: bad.code,
+            depth: Int(bad.depth),
+            notBefore: bad.not_before == 0 ? nil : Int64(bad.not_before),
+            notAfter: bad.not_after == 0 ? nil : Int64(bad.not_after)
+        )
+    }
+
+    /// - Parameters:
+    ///   - code: one of the `X509_V_ERR_…` of openssl/x509_vfy.h.
+    ///   - depth: 0 for the origin's own certificate.
+    ///   - notBefore: in Unix seconds, as `notAfter`; nil if unknown.
+    init(code: Int32, depth: Int, notBefore: Int64?, notAfter: Int64?) {
+        isAuthority = depth > 0
         reason =
-            switch bad.code {
-            case 9 where bad.not_before != 0: .notYetValid(before: Int64(bad.not_before))
-            case 10 where bad.not_after != 0: .expired(since: Int64(bad.not_after))
-            case 2, 18, 19, 20, 21: .unknownAuthority
+            switch (code, notBefore, notAfter) {
+            case (9, let time?, _): .notYetValid(before: time)
+            case (10, _, let time?): .expired(since: time)
+            case (2, _, _), (18, _, _), (19, _, _), (20, _, _), (21, _, _): .unknownAuthority
             default: .other
             }
     }

@@ -60,48 +60,21 @@ enum CurlFailure {
     }
 
     private static func certificate(_ context: Context) -> UpstreamError {
-        let file = context.tls.ca
-        let key = context.tls.caKey
-        var authority = "name the PEM file of its authority in \(key)"
-        if let file { authority = "put the PEM of its authority into \(file), which \(key) names" }
-        // OpenSSL gives this text for every missing certificate of the chain.
-        if context.text.contains("unable to get local issuer certificate") {
-            authority += ", or, if the origin does not send its intermediate certificate, add that there"
-        }
-        let whose = context.certificate?.isAuthority == true ? "the authority's certificate of" : "the certificate of"
-        let what: String =
-            switch context.certificate?.reason {
-            case .expired(let time)?: "has expired on \(HTTPDate.format(time)); renew it there"
-            case .notYetValid(let time)?:
-                "is not valid before \(HTTPDate.format(time)); correct it there, or the clock of this machine"
-            case .unknownAuthority?:
-                "is of an authority that \(file ?? "this machine") does not know (\(context.text)); \(authority)"
-            case nil where context.text.contains("subject name"):
-                "is for another name (\(context.text)); correct the host that is asked for (of a service: 'base_url'), or the certificate there"
-            case .other?, nil: "does not verify: \(context.text); correct it there, or \(authority)"
-            }
-        let challenge = CertificateChallenge(
-            context.shown,
+        let isOtherName = context.text.contains("subject name")
+        return HandshakeFailure(name: context.name, tls: context.tls).certificate(
             context.certificate,
-            isOtherName: context.text.contains("subject name")
+            isOtherName: isOtherName,
+            text: context.text,
+            challenge: CertificateChallenge(context.shown, context.certificate, isOtherName: isOtherName)
         )
-        return UpstreamError(.certificate, detail: "\(whose) \(context.name) \(what)", challenge: challenge)
     }
 
     private static func pin(_ context: Context) -> UpstreamError {
-        let which = context.tls.pins.count == 1 ? "not the one" : "none of the \(context.tls.pins.count)"
-        return UpstreamError(
-            .certificate,
-            detail:
-                "\(context.name) shows a public key that is \(which) under 'tls.pin'; if the origin has a new key, pin that one as well"
-        )
+        HandshakeFailure(name: context.name, tls: context.tls).pin
     }
 
     private static func tlsFile(_ context: Context) -> UpstreamError {
-        let files = [context.tls.ca, context.tls.clientCertificate, context.tls.clientKey].compactMap { $0 }
-        let detail =
-            "a TLS file for \(context.name) cannot be used: \(context.text); check \(files.joined(separator: ", "))"
-        return UpstreamError(.tlsFile, detail: detail)
+        HandshakeFailure(name: context.name, tls: context.tls).file(context.text)
     }
 
     private static func tls(_ context: Context) -> UpstreamError {
@@ -112,8 +85,7 @@ enum CurlFailure {
                 challenge: CertificateChallenge(shown, nil)
             )
         }
-        let advice = "check that it speaks TLS 1.2 or newer there, and whether it wants tls.client_cert"
-        return UpstreamError(.tls, detail: "no TLS with \(context.name): \(context.text); \(advice)")
+        return HandshakeFailure(name: context.name, tls: context.tls).session(context.text)
     }
 
     /// The violation of HTTP that libcurl reports before Drydock's parser sees the bytes.

@@ -1,7 +1,7 @@
 // The terms that the fields of a request and its response set for their connection: whether it belongs to one client
-// from then on, and for how long it may be idle.
+// from then on, and for how long it may be idle; and the limits of all connections.
 
-import EventLoop
+package import EventLoop
 import HTTPWire
 
 enum ConnectionTerms {
@@ -78,21 +78,22 @@ enum ConnectionTerms {
 
 // MARK: - After a protocol switch
 
-/// A connection to an origin after a protocol switch: its socket, and the bytes that were received already. Handed over
-/// after a 101 (RFC 9110 section 7.8); loop-bound. The socket is closed with this object, unless it has been taken.
+/// A connection to an origin after a protocol switch: its transport, and the bytes that were received already. Handed
+/// over after a 101 (RFC 9110 section 7.8); loop-bound. The transport is closed with this object, unless it has been taken.
 package final class SwitchedConnection {
+    private let transport: any ByteTransport
+    private var isTaken = false
     /// The bytes after the head of the 101, until they are taken.
     private var received: [UInt8]
-    // The socket is open until it is taken or this object ends.
-    private var descriptor: Int32
 
-    init(_ descriptor: Int32, received: [UInt8]) {
-        self.descriptor = descriptor
+    /// - Parameter transport: taken over; it calls no handler.
+    init(_ transport: any ByteTransport, received: [UInt8]) {
+        self.transport = transport
         self.received = received
     }
 
     deinit {
-        if descriptor >= 0 { Socket.close(descriptor) }
+        if !isTaken { transport.close(resets: false) }
     }
 
     /// Takes the bytes that came after the head of the 101.
@@ -101,11 +102,30 @@ package final class SwitchedConnection {
         return received
     }
 
-    /// Takes the socket, which is non-blocking; the caller must close it.
-    package func take() -> Int32 {
-        defer { descriptor = -1 }
-        return descriptor
+    /// Takes the transport, which the caller must close.
+    package func take() -> any ByteTransport {
+        isTaken = true
+        return transport
     }
 }
 
 @available(*, unavailable) extension SwitchedConnection: Sendable {}
+
+// MARK: - Limits
+
+/// The limits of one client's connections.
+package struct UpstreamLimits: Sendable, Equatable {
+    /// The most connections to one host and port at once; more transfers wait within their connect deadline; 0 (the
+    /// default) for no limit.
+    package var connectionsPerHost: Int
+    /// The most idle connections; default 256.
+    package var idleConnections: Int
+    /// The most bytes of one read, 1 KiB to 512 KiB; default 256 KiB.
+    package var bufferSize: Int
+
+    package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 262_144) {
+        self.connectionsPerHost = connectionsPerHost
+        self.idleConnections = idleConnections
+        self.bufferSize = min(max(bufferSize, 1024), 524_288)
+    }
+}

@@ -111,8 +111,11 @@ package final class UpstreamClient: TransferClient {
                 throw UpstreamError(.cancelled, detail: "the request to \(origin.name) came after the shutdown")
             }
             if !isForOwnCarrier(origin) {
-                if transfer.request.isUpgrade { throw Self.noUpgrade(origin) }
-                try libcurl(for: origin).take(transfer, to: origin)
+                if transfer.request.isUpgrade {
+                    try SecureConnection.take(transfer, to: origin, wire)
+                } else {
+                    try libcurl(for: origin).take(transfer, to: origin)
+                }
             }
             resolve(transfer, isFresh: transfer.request.isUpgrade)
         } catch {
@@ -160,10 +163,6 @@ package final class UpstreamClient: TransferClient {
             )
         }
         return curl
-    }
-
-    private static func noUpgrade(_ origin: Origin) -> UpstreamError {
-        UpstreamError(.request, detail: "an upgrade to \(origin.url.authority) goes over plain http only: ask for none")
     }
 
     // MARK: - Addresses
@@ -224,6 +223,9 @@ package final class UpstreamClient: TransferClient {
             if isForOwnCarrier(origin) {
                 transfer.state = .running
                 wire.carry(transfer, to: wire.connections(to: origin), at: addresses, isFresh: isFresh)
+            } else if let connection = transfer.carrier as? SecureConnection {
+                transfer.state = .running
+                connection.open(addresses, transfer)
             } else {
                 try libcurl(for: origin).carry(transfer, to: origin, at: addresses, isFresh: isFresh)
             }
@@ -299,23 +301,4 @@ package final class UpstreamClient: TransferClient {
 private final class ClientReference: @unchecked Sendable {  // `client` is read and written on the loop's thread only
     // Unowned: the client clears it when it ends. A weak reference would slow down every use of the client.
     unowned var client: UpstreamClient?
-}
-
-// MARK: - Limits
-
-/// The limits of one client's connections.
-package struct UpstreamLimits: Sendable, Equatable {
-    /// The most connections to one host and port at once; more transfers wait within their connect deadline; 0 (the
-    /// default) for no limit.
-    package var connectionsPerHost: Int
-    /// The most idle connections; default 256.
-    package var idleConnections: Int
-    /// The most bytes of one read, 1 KiB to 512 KiB; default 256 KiB.
-    package var bufferSize: Int
-
-    package init(connectionsPerHost: Int = 0, idleConnections: Int = 256, bufferSize: Int = 262_144) {
-        self.connectionsPerHost = connectionsPerHost
-        self.idleConnections = idleConnections
-        self.bufferSize = min(max(bufferSize, 1024), 524_288)
-    }
 }

@@ -2,6 +2,7 @@
 
 package import EventLoop
 package import HTTPWire
+package import TLS
 
 /// The settings that all requests of one plan of a service to one origin share. It is an object, so that a request
 /// copies one reference.
@@ -15,6 +16,8 @@ package final class UpstreamTerms: Sendable {
     package let host: String?
     package let timeouts: Timeouts
     package let tls: TLSOptions
+    /// What ``tls`` comes to for an upgrade to an `https` origin (``OriginSessions``); nil for all other requests.
+    package let session: TLSContext?
     /// The rules for the addresses that the requests may go to.
     package let target: TargetRules
     /// The only addresses to connect to, if the host (or that of the proxy) was looked up and checked before; nil to
@@ -34,6 +37,7 @@ package final class UpstreamTerms: Sendable {
         host: String? = nil,
         timeouts: Timeouts = Timeouts(),
         tls: TLSOptions = TLSOptions(),
+        session: TLSContext? = nil,
         target: TargetRules = .any,
         addresses: [SocketAddress]? = nil,
         proxy: UpstreamProxy? = nil,
@@ -44,6 +48,7 @@ package final class UpstreamTerms: Sendable {
         self.host = host
         self.timeouts = timeouts
         self.tls = tls
+        self.session = session
         self.target = target
         self.addresses = addresses
         self.proxy = proxy
@@ -63,8 +68,8 @@ package struct UpstreamRequest: Sendable {
     /// How the request's body is framed: `.none`, `.length` or `.chunked`. `fields` must say the same.
     package var bodyFraming: BodyFraming
     package var terms: UpstreamTerms
-    /// Whether the request asks for another protocol (RFC 9110 section 7.8), to an `http` origin and without a body: it
-    /// goes over a new connection, which belongs to the delegate after a 101.
+    /// Whether the request asks for another protocol (RFC 9110 section 7.8), without a body: it goes over a new
+    /// connection, which belongs to the delegate after a 101.
     package var isUpgrade: Bool
 
     package init(

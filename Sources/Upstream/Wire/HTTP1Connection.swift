@@ -484,7 +484,7 @@ extension HTTP1Connection {
     /// head. The whole request must have been sent first, or its rest would be taken for bytes of the new protocol.
     private func handOver(_ rest: UnsafeRawBufferPointer, _ transfer: Transfer) {
         guard isRequestSent, let head = reader.takeHead() else { return refuse(transfer) }
-        transfer.switched(head, to: SwitchedConnection(detach(), received: Array(rest)))
+        transfer.switched(head, to: SwitchedConnection(PlainTransport(detach()), received: Array(rest)))
     }
 
     // MARK: - The end

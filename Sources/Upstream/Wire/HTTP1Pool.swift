@@ -1,6 +1,7 @@
 // The HTTP/1.1 connections of one loop to origins: the idle ones, their limits, and the transfers that wait.
 
 import EventLoop
+import TLS
 
 /// The key of a connection: no connection is used for another origin, or through another proxy.
 struct ConnectionsKey: Hashable {
@@ -38,6 +39,8 @@ final class HTTP1Pool {
 
     let loop: EventLoop
     private let limits: UpstreamLimits
+    /// What the TLS sessions of upgrades share.
+    private(set) lazy var room = TLSRoom()
     /// The read buffer that all connections share; its bytes are not used after a callback. Owned by this object; used
     /// within one callback at a time.
     let buffer: UnsafeMutableRawBufferPointer

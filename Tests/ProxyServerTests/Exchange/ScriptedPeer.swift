@@ -83,4 +83,10 @@ final class ScriptedPeer {
     }
 
     func close() { Glibc.close(descriptor) }
+
+    /// Has `close` reset the connection.
+    func reset() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
 }

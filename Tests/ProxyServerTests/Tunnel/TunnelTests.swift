@@ -66,6 +66,40 @@ import Testing
         }
     }
 
+    @Test("a reset on one side is a reset on the other", arguments: ["origin", "client"])
+    func resets(side: String) async throws {
+        try await ServerHarness.run { harness in
+            let (asked, saw) = (Counter(), Monitor<String?>(nil))
+            let port = try Self.peer { peer in
+                try peer.send(Array("half".utf8))
+                guard side == "client" else {
+                    // Not before the client has read.
+                    _ = try peer.read()
+                    return peer.reset()
+                }
+                asked.add()
+                do {
+                    while try peer.read() != nil {}
+                    saw.update { $0 = "an end" }
+                } catch TestSupportError.system(_, let code) {
+                    saw.update { $0 = code == ECONNRESET ? "a reset" : "error \(code)" }
+                }
+            }
+            let client = try Self.connect(harness, port)
+            #expect(try client.readRaw(4) == Array("half".utf8))
+            if side == "client" {
+                client.reset()
+                #expect(saw.wait(120) { $0 != nil })
+                #expect(saw.read { $0 } == "a reset")
+            } else {
+                try client.send(".")
+                let error = #expect(throws: TestSupportError.self) { _ = try client.readToEnd() }
+                #expect(error?.description.hasSuffix("Connection reset by peer") == true)
+            }
+            #expect(blockUntil { harness.counters[.tunnelsClosed] == 1 })
+        }
+    }
+
     @Test func `a slow reader holds the other side back, and gets every byte`() async throws {
         try await ServerHarness.run { harness in
             let count = 20_000_000

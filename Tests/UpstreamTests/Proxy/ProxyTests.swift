@@ -5,6 +5,7 @@ import EventLoop
 import Glibc
 import HTTPWire
 import LoopSupport
+import TLS
 import TestSupport
 import Testing
 
@@ -188,6 +189,34 @@ extension ProxyTests {
         let got = try #require(origin.log.first)
         #expect(got.target == "/ws" && got.field("Host") == "origin.test:81")
         #expect(got.field("Proxy-Authorization") == nil)
+    }
+
+    @Test("an upgrade to an https origin has its TLS end to end through the tunnel")
+    func secureUpgrade() throws {
+        let folder = try TemporaryFolder("upstream-proxy")
+        let files = try TLSFiles(in: folder, hosts: ["origin.test"])
+        let origin = try UpgradingOverTLS(folder, files)
+        let rig = try ProxyRig(tunnelsTo: origin.port)
+        defer { rig.close() }
+        let session = try TLSContext(
+            asking: ["http/1.1"],
+            trust: .authorities(PEM.certificates(in: Array(TestSupport.readText(files.authority).utf8)))
+        )
+        let terms = UpstreamTerms(
+            url: "https://origin.test:444",
+            session: session,
+            proxy: rig.named(Self.credentials)
+        )
+        let fields = Fields([("Connection", "Upgrade"), ("Upgrade", "echo"), ("Via", "1.1 dock")])
+        let heard = rig.rig.run(UpstreamRequest(path: "/echo", fields: fields, terms: terms, isUpgrade: true))
+        #expect(heard.head?.status == 101, "\(heard.error?.detail ?? "")")
+        let asked = try #require(rig.proxy.log.first)
+        #expect(asked.method == "CONNECT" && asked.target == "origin.test:444")
+        #expect(asked.all("Proxy-Authorization") == [Self.basic])
+        #expect(origin.requests == ["/echo http/1.1 origin.test origin.test:444"])
+        rig.proxy.stop()
+        let refused = rig.rig.run(UpstreamRequest(path: "/echo", fields: fields, terms: terms, isUpgrade: true))
+        #expect(refused.error?.kind == .connectionRefused)
     }
 
     @Test("TLS goes end to end through the tunnel, and the certificate is for the origin's name")

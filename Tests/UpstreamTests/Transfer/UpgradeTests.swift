@@ -2,7 +2,6 @@
 // connection of anybody else's.
 
 import EventLoop
-import Glibc
 import HTTPWire
 import TestSupport
 import Testing
@@ -25,32 +24,21 @@ import Testing
         }
     }
 
-    @Test("after a 101 the socket is the delegate's, with what came behind the head")
+    @Test("after a 101 the connection is the delegate's, with what came behind the head")
     func switched() throws {
         let origin = try Self.echo("HTTP/1.1 103 Early\r\nLink: </a>\r\n\r\n", behind: "first")
         let rig = try Rig()
         defer { rig.close() }
-        let socket = Monitor(Int32(-1))
-        let take: @Sendable (Recorder) -> Void = { recorder in
-            recorder.onSwitch = { connection in
-                let taken = connection.take()
-                socket.update { $0 = taken }
-            }
-        }
-        let heard = rig.run(Self.upgrade(origin.url), prepare: take)
+        let end = SwitchedEnd()
+        let heard = rig.run(Self.upgrade(origin.url), prepare: { recorder in recorder.onSwitch = { end.take($0) } })
         #expect(heard.calls == "is")
         #expect(heard.head?.status == 101)
         #expect(heard.behind == Array("first".utf8))
         // No longer a connection of the client's, and no transfer.
         #expect(rig.connectionCount == 0)
         #expect(rig.activeCount == 0)
-        let descriptor = socket.read { $0 }
-        defer { close(descriptor) }
-        #expect(send(descriptor, "ping", 4, Int32(MSG_NOSIGNAL)) == 4)
-        var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        #expect(Glibc.poll(&poll, 1, 10_000) == 1)
-        var answer = [UInt8](repeating: 0, count: 8)
-        #expect(recv(descriptor, &answer, 8, 0) == 4)
+        #expect(end.exchange("ping", on: rig) == "ping")
+        end.close(on: rig)
     }
 
     @Test("an upgrade goes to the addresses that its terms name, and no name is asked for")
