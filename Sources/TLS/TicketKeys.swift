@@ -75,7 +75,8 @@ package final class TicketKeys: Sendable {
                 ? EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, vector)
                 : EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, key.cipher, vector)
             guard isReady == 1, c_mac_set_key(mac, &macKey, macKey.count) == 1 else { return -1 }
-            return isOld ? 2 : 1
+            // A ticket of TLS 1.3 is for one connection: clients forget it with its use (RFC 8446, appendix C.4).
+            return isOld || (isMaking == 0 && SSL_version(handle) == TLS1_3_VERSION) ? 2 : 1
         }
 }
 
