@@ -32,6 +32,12 @@ struct Serve: AsyncParsableCommand {
     )
     var clients: [String] = []
 
+    @Flag(
+        help:
+            "With a URL, clients speak TLS, with certificates of the local authority of 'drydock ca', which is made if there is none. Default address: localhost:8443."
+    )
+    var tls = false
+
     @Flag(help: "Read the configuration again whenever one of its files changes.")
     var watch = false
 
@@ -42,7 +48,8 @@ struct Serve: AsyncParsableCommand {
         if url != nil, option.file != nil {
             throw ValidationError("give a URL or a configuration file, not both")
         }
-        for (name, values) in [("listen", listen), ("clients", clients)] where url == nil && !values.isEmpty {
+        let given = [("listen", !listen.isEmpty), ("clients", !clients.isEmpty), ("tls", tls)]
+        for (name, isGiven) in given where url == nil && isGiven {
             throw ValidationError(
                 "--\(name) needs the URL of an origin; in a configuration file it is the key '\(name)'"
             )
@@ -51,7 +58,7 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         let source: ConfigurationSource =
-            if let url { .url(url, listen: listen, clients: clients) } else {
+            if let url { .url(url, listen: listen, clients: clients, tls: tls) } else {
                 .file(path: try option.path(alternative: ", or give the URL of an origin"))
             }
         let daemon: Daemon

@@ -258,6 +258,22 @@ import Testing
         #expect(open.warnings.count == 1)
         let named = try URLConfiguration.make("http://a", listen: ["*:80"], clients: ["10.0.0.0/8"], environment: [:])
         #expect(named.clients.map(\.description) == ["10.0.0.0/8"] && named.warnings.isEmpty && !named.forward.enabled)
+        let secure = try URLConfiguration.make("http://a", tls: true, environment: [:])
+        #expect(secure.listen.map(\.description) == ["https://localhost:8443"] && secure.tls?.isLocal == true)
+        let points = ["localhost:1", "any://localhost:2", "http://localhost:3", "unix:/a"]
+        let several = try URLConfiguration.make("http://a", listen: points, tls: true, environment: [:])
+        #expect(
+            several.listen.map(\.description) == ["https://localhost:1", "any://localhost:2", "localhost:3", "unix:/a"]
+        )
+        for (listen, tls, part) in [
+            (["any://localhost:1"], false, "any://localhost:1 speaks TLS; give --tls"),
+            (["unix:/a", "http://localhost:1"], true, "--tls has no address"),
+        ] {
+            let error = #expect(throws: ConfigurationErrors.self) {
+                try URLConfiguration.make("http://a", listen: listen, tls: tls, environment: [:])
+            }
+            #expect(error?.errors.first?.message.contains(part) == true, "\(String(describing: error))")
+        }
         for (listen, clients, part) in [
             (["8080"], [], "an address needs a host"),
             ([":80", "localhost:80"], [], "localhost:80 takes a port twice"),

@@ -152,7 +152,8 @@ struct MistakeFolder {
         // Standard input is no file of the table.
         "<standard input>", "standard input cannot be read: ",
         // Options of 'serve URL' (DaemonTests).
-        "--listen  takes a port twice; give each address once",
+        "--listen  takes a port twice; give each address once", "--listen  speaks TLS; give --tls for its certificates",
+        "--tls has no address: clients speak plain at each of --listen; add --listen localhost:8443",
         "other machines can connect to , and each gets a 403; name who may connect, such as --clients 192.168.0.0/16 or --clients any",
         // Values of 'drydock demo set' (DemoRouteTests).
         "'' is neither on nor off", "'' is no status of an answer; write a number from 200 to 599",

@@ -11,11 +11,14 @@ package enum URLConfiguration {
     /// - Parameters:
     ///   - listen: the addresses as `listen` has them in a file; empty for the default.
     ///   - clients: the rules as `clients` has them in a file; empty for the default.
+    ///   - tls: clients speak TLS at TCP addresses that do not begin with `http://`, with certificates of the local
+    ///     authority; by default at `localhost:8443`.
     /// - Throws: the mistake in one of the texts.
     package static func make(
         _ url: String,
         listen: [String] = [],
         clients: [String] = [],
+        tls: Bool = false,
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(ConfigurationErrors) -> Configuration {
         func problem(_ message: String) -> ConfigurationError {
@@ -43,10 +46,28 @@ package enum URLConfiguration {
             result.cache.disk = disk
         }
         do throws(ScalarProblem) {
-            if !listen.isEmpty { result.listen = try listen.map(Addresses.listener) }
+            if !listen.isEmpty {
+                result.listen = try listen.map { text throws(ScalarProblem) in
+                    var point = try Addresses.listener(text)
+                    if tls, point.scheme == .http, !point.address.isUnix, !text.hasPrefix("http://") {
+                        point.scheme = .https
+                    }
+                    return point
+                }
+            } else if tls {
+                result.listen = [ListenPoint(.tcp(host: "localhost", port: 8443), scheme: .https)]
+            }
             if !clients.isEmpty { result.clients = try clients.map(Addresses.client) }
         } catch {
             throw fail(error.message)
+        }
+        let secure = result.listen.first { $0.scheme != .http }
+        if let secure, !tls { throw fail("--listen \(secure) speaks TLS; give --tls for its certificates") }
+        if tls {
+            guard secure != nil else {
+                throw fail("--tls has no address: clients speak plain at each of --listen; add --listen localhost:8443")
+            }
+            result.tls = ListenerTLS(isLocal: true)
         }
         for (index, address) in result.listen.enumerated()
         where result.listen[..<index].contains(where: { $0.address.meets(address.address) }) {

@@ -6,8 +6,8 @@ package import Configuration
 package enum ConfigurationSource: Sendable {
     /// The file at `path`; `Configuration.standardInput` stands for standard input.
     case file(path: String)
-    /// One origin, with the command line's `--listen` and `--clients` values; empty arrays stand for the defaults.
-    case url(String, listen: [String], clients: [String])
+    /// One origin, with the command line's `--listen`, `--clients` and `--tls`; empty arrays stand for the defaults.
+    case url(String, listen: [String], clients: [String], tls: Bool)
 
     /// Reads the configuration and validates it.
     /// - Throws: `DaemonError.configuration` with every error and its position.
@@ -15,8 +15,14 @@ package enum ConfigurationSource: Sendable {
         do throws(ConfigurationErrors) {
             switch self {
             case .file(let path): return try Configuration.load(path: path, environment: environment)
-            case .url(let url, let listen, let clients):
-                return try URLConfiguration.make(url, listen: listen, clients: clients, environment: environment)
+            case .url(let url, let listen, let clients, let tls):
+                return try URLConfiguration.make(
+                    url,
+                    listen: listen,
+                    clients: clients,
+                    tls: tls,
+                    environment: environment
+                )
             }
         } catch {
             // Errors of a URL are told without a position, since a URL has no lines.
@@ -41,6 +47,9 @@ package enum ConfigurationSource: Sendable {
     var storeAdvice: String {
         if case .url = self { "; XDG_CACHE_HOME=DIR gives this daemon a folder of its own" } else { "" }
     }
+
+    /// Whether the local authority is made where there is none: nobody has asked for one in a file.
+    var makesAuthority: Bool { if case .url = self { true } else { false } }
 
     private var isStandardInput: Bool {
         if case .file(Configuration.standardInput) = self { true } else { false }

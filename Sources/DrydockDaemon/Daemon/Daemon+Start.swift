@@ -80,7 +80,10 @@ extension Daemon {
         let compiler = DaemonCompiler(files: threads.files, logger: logger)
         ServiceGauges.log(compiler.registry.services, to: logger)
         let plan = try compiler.compile(configuration)
-        let security = DaemonSecurity(environment: beginning.environment)
+        let security = DaemonSecurity(
+            environment: beginning.environment,
+            made: beginning.source.makesAuthority ? logger : nil
+        )
         security.use(try security.prepare(configuration))
         SignalWatch.ignoreBrokenPipes()
         // The folder of the disk tier is claimed before the sockets are bound, which may lie in it.
@@ -229,6 +232,9 @@ extension Daemon {
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
         adminSockets.start(sockets, of: server, on: loop)
         parts.security.listeners.use(plan, listeners: sockets.proxy.map(\.address))
+        context.state.withLock { state in
+            for socket in sockets.proxy { state.schemes[socket.address] = sockets.schemes[socket.descriptor] }
+        }
         for socket in sockets.proxy {
             let connections = parts.security.listeners.connections(sockets.schemes[socket.descriptor] ?? .http)
             await server.listen(on: socket, role: .proxy, connections: connections)

@@ -96,6 +96,8 @@ final class DaemonContext: Sendable {
         /// The changes that an operator has made to demo answers.
         var demo = DemoOverlay()
         var isStopping = false
+        /// How clients speak at the daemon's addresses; plain where there is nothing.
+        var schemes: [SocketAddress: ListenScheme] = [:]
     }
 
     let parts: DaemonParts
@@ -125,8 +127,14 @@ final class DaemonContext: Sendable {
     /// Replaces the running server by another one; nil ends it.
     func replaceServer(with server: Server<ProxyHandler>?) { running.exchange(server) }
 
-    /// The addresses that clients connect to.
-    var addresses: [String] { server?.addresses(.proxy).map(\.description) ?? [] }
+    /// The addresses that clients connect to, after `https://` or `any://` where they do not speak plain.
+    var addresses: [String] {
+        let schemes = state.withLock { $0.schemes }
+        return (server?.addresses(.proxy) ?? []).map { address in
+            guard let scheme = schemes[address], scheme != .http else { return "\(address)" }
+            return "\(scheme.rawValue)://\(address)"
+        }
+    }
 
     /// Explains how a request would be answered, without sending or changing anything.
     /// - Throws: the refusal of the request, or a 503 if the daemon is ending.

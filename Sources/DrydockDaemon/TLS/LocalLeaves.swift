@@ -3,6 +3,7 @@
 package import Configuration
 import EventLoop
 import Glibc
+import Logging
 import ProxyServer
 import Synchronization
 import TLS
@@ -12,16 +13,21 @@ import TLS
 /// Sendable: they are under a lock, from which they are copied.
 final class LocalLeaves: Sendable {
     private let environment: [String: String]
+    /// Told of an authority that was made; nil if none is made.
+    private let made: Logger?
     private let inForce = Mutex<LeafCache?>(nil)
 
-    /// - Parameter environment: says where the authority is, if the configuration does not.
-    init(environment: [String: String]) { self.environment = environment }
+    /// - Parameters:
+    ///   - environment: says where the authority is, if the configuration does not.
+    ///   - made: told of the local authority that is made where there is none; nil if none is made.
+    init(environment: [String: String], made: Logger? = nil) { (self.environment, self.made) = (environment, made) }
 
     /// The folder of the authority.
     /// - Parameter key: what needs it, for the error.
     func folder(_ configuration: Configuration, for key: String) throws(DaemonError) -> String {
         guard let path = configuration.authorityFolder ?? DefaultAuthority.folder(environment: environment) else {
-            throw .configuration("\(key) has no folder for the local authority; name one with 'ca'")
+            let advice = made == nil ? "name one with 'ca'" : "set HOME, or XDG_STATE_HOME"
+            throw .configuration("\(key) has no folder for the local authority; \(advice)")
         }
         return path
     }
@@ -31,7 +37,7 @@ final class LocalLeaves: Sendable {
     func prepare(_ configuration: Configuration, for key: String) throws(DaemonError) -> LeafCache {
         let path = try folder(configuration, for: key)
         do throws(AuthorityError) {
-            let authority = try AuthorityFolder(path).load()
+            let authority = try authority(AuthorityFolder(path))
             let old = inForce.withLock { $0 }
             if let old, old.authority.certificate.fingerprint == authority.certificate.fingerprint { return old }
             do throws(CertificateError) { return try LeafCache(authority) { Int64(time(nil)) } } catch {
@@ -39,6 +45,17 @@ final class LocalLeaves: Sendable {
             }
         } catch {
             throw .configuration("\(key): \(error)")
+        }
+    }
+
+    private func authority(_ folder: AuthorityFolder) throws(AuthorityError) -> LocalAuthority {
+        do throws(AuthorityError) { return try folder.load() } catch {
+            guard let made, case .absent = error else { throw error }
+            let authority = try folder.create(now: Int64(time(nil)))
+            made.notice(
+                "made a local authority in \(folder.path), which no program trusts yet; 'drydock ca trust' changes that, and 'drydock ca lines' says what programs with a store of their own need"
+            )
+            return authority
         }
     }
 
@@ -98,8 +115,9 @@ package struct DaemonSecurity: Sendable {
         fileprivate let tunnels: Interceptor.Settings?
     }
 
-    init(environment: [String: String]) {
-        let leaves = LocalLeaves(environment: environment)
+    /// - Parameter made: told of the local authority that is made where there is none; nil if none is made.
+    init(environment: [String: String], made: Logger? = nil) {
+        let leaves = LocalLeaves(environment: environment, made: made)
         listeners = ListenerSecurity(environment: environment, leaves: leaves)
         tunnels = Interceptor(leaves: leaves, tickets: listeners.tickets, counters: listeners.counters)
     }

@@ -147,6 +147,61 @@ extension Scenarios {
             )
         }
 
+        @Test("serve URL --tls makes the user's authority where there is none, and says https")
+        func serveURLOverTLS() throws {
+            let origin = try Self.origin()
+            // The authority of root is the service's.
+            let user = PlainUser.canChange ? try PlainUser.fresh() : try PlainUser()
+            let variables = [
+                "XDG_RUNTIME_DIR": try user.runtimeFolder(), "XDG_CACHE_HOME": user.home.file("cache"),
+                "XDG_STATE_HOME": user.home.file("state"),
+            ]
+            let (one, two) = (try freePort(), user.home.file("two.sock"))
+            let authority = "\(user.home.path)/state/drydock/ca"
+            func serve() throws -> PlainDaemon {
+                try PlainDaemon(
+                    user,
+                    origin.url,
+                    "--tls",
+                    "--listen",
+                    "127.0.0.1:\(one)",
+                    "--listen",
+                    "unix:\(two)",
+                    environment: variables
+                )
+            }
+            var made = ""
+            for round in 1...2 {
+                let daemon = try serve()
+                let addresses = "https://127.0.0.1:\(one), unix:\(two)"
+                #expect(
+                    daemon.says("serving \(origin.url) on \(addresses), without a configuration file\n"),
+                    "\(daemon.errors)"
+                )
+                let told = "notice drydock: made a local authority in \(authority), which no program trusts yet"
+                #expect(daemon.errors.contains(told) == (round == 1), "\(daemon.errors)")
+                let certificate = try String(contentsOfFile: "\(authority)/ca.pem", encoding: .utf8)
+                if round == 1 { made = certificate } else { #expect(certificate == made) }
+                let status = try user.drydock("status", environment: variables)
+                #expect(status.output.contains("listening on   \(addresses)  ("), "\(status.report)")
+                let url = "https://127.0.0.1:\(one)/x"
+                let curl = try Shell.run("curl", ["-s", "--cacert", "\(authority)/ca.pem", url])
+                #expect(curl.output == "from the origin", "\(curl.report)")
+                let plain = try Shell.run("curl", ["-s", "--unix-socket", two, "http://localhost/x"])
+                #expect(plain.output == "from the origin", "\(plain.report)")
+                daemon.process.signal(SIGTERM)
+                #expect(daemon.process.waitForEnd() == .exited(0), "\(daemon.errors)")
+            }
+            for (arguments, code, part) in [
+                (["--tls"], 2, "--tls needs the URL of an origin"),
+                (["--listen", "https://127.0.0.1:1", origin.url], 1, "give --tls for its certificates"),
+                (["--tls", "--listen", "unix:\(two)", origin.url], 1, "add --listen localhost:8443"),
+            ] {
+                let result = try Shell.run(Daemon.binary(), ["serve"] + arguments, environment: variables)
+                #expect(result.end == .exited(Int32(code)) && result.errors.contains(part), "\(result.report)")
+            }
+        }
+
         @Test("a port without a host is one of all addresses, for this machine alone unless clients says more")
         func allAddresses() throws {
             let origin = try Self.origin()
