@@ -7,7 +7,7 @@ import Testing
 extension Scenarios {
     @Suite(.timeLimit(.minutes(10))) struct HTTPS {
         /// A daemon with a plain address, one with TLS and one that takes both, and the local authority beside it.
-        private struct World {
+        struct World {
             let origin: ScriptedOrigin
             let home: DaemonHome
             let daemon: Daemon
