@@ -16,7 +16,8 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TOP = os.path.dirname(HERE)
 BUILT = os.path.join(HERE, ".build")
 COUNTING_TOOLS = ("nginx", "taskset", "cc", "pkg-config", "valgrind", "objcopy")
-TOOLS = (*COUNTING_TOOLS, "wrk", "haproxy", "varnishd", "squid", "traffic_server")
+SECURE_TOOLS = (*COUNTING_TOOLS, "wrk", "haproxy", "openssl")
+TOOLS = (*SECURE_TOOLS, "varnishd", "squid", "traffic_server")
 DESCRIPTORS = 65536
 
 

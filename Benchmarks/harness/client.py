@@ -40,6 +40,17 @@ def wrk(connections=64):
     return load
 
 
+def secure_wrk(connections=64):
+    """The same at the server's port for TLS; wrk does not look at certificates."""
+
+    def load(server, question, seconds):
+        return run(
+            ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", "-s", f"{WRK}/report.lua",
+             f"https://127.0.0.1:{server.secure}{question.path}"], seconds)  # fmt: skip
+
+    return load
+
+
 def zipf(keys):
     """wrk asks for keys, a few of them often and most of them seldom."""
 

@@ -53,12 +53,16 @@ def late_service(paths, first, step):
 
 def configure(
     bench, origin, logged=False, loops="1", memory="512MiB", max_object="8MiB", is_disk=False, demo=None, delays=None,
-    connections=20_000, more="",
+    connections=20_000, more="", identity=None, secure=0,
 ):  # fmt: skip
     """A folder with a configuration; `demo` is the body of demo answers, `delays` are the words of `late_service`, `more` are further services,
-    in which `ORIGIN` stands for the origin's port.  Gives the folder, the file and the port."""
+    in which `ORIGIN` stands for the origin's port; `identity` has a certificate for clients that speak TLS at the port `secure`.  Gives the folder,
+    the file and the port."""
     folder, port = bench.scratch("drydock"), free_port()
-    text = f"""listen: 127.0.0.1:{port}
+    tls = f"tls: {{ certificate: {identity}/certificate.pem, key: {identity}/key.pem }}" if identity else ""
+    also = f', "https://127.0.0.1:{secure}"' if identity else ""
+    text = f"""listen: [127.0.0.1:{port}{also}]
+{tls}
 admin: unix:{folder}/admin.sock
 loops: {loops}
 name: drydock
@@ -87,11 +91,13 @@ cache:
 def drydock(bench, core=SERVER_CORE, wrapper=(), binary=None, environment=None, **options):
     """`wrapper` is a program and its options that run the binary; the other options are those of the configuration."""
     origin = next(bench.origin.ports)
-    folder, file, port = configure(bench, origin, **options)
+    secure = free_port() if options.get("identity") else 0
+    folder, file, port = configure(bench, origin, secure=secure, **options)
     log, command = os.path.join(folder, "log"), [*wrapper, binary or bench.binary, "serve", "-c", file]
     with process(command, log, core=core, **(environment or {})) as child:
         wait_for_port(port, child, log)
-        yield Server("Drydock", port, [child], origin, log, f"{folder}/access.log", admin=f"{folder}/admin.sock")
+        yield Server("Drydock", port, [child], origin, log, f"{folder}/access.log", admin=f"{folder}/admin.sock",
+                     secure=secure)  # fmt: skip
 
 
 def metric(server, name):

@@ -5,11 +5,11 @@ import os
 import sys
 import traceback
 
-from . import contest, report, special, workloads
-from .bench import COUNTING_TOOLS, HERE, TOOLS, TOP, check_machine, look_for_servers, running
+from . import contest, report, secure, special, workloads
+from .bench import COUNTING_TOOLS, HERE, SECURE_TOOLS, TOOLS, TOP, check_machine, look_for_servers, running
 from .processes import Failure
 
-GROUPS = {**workloads.GROUPS, **special.GROUPS}
+GROUPS = {**workloads.GROUPS, **secure.GROUPS, **special.GROUPS}
 
 
 def arguments():
@@ -59,7 +59,9 @@ def main():
         for group, workload in wanted:
             print(f"{group:12} {workload.name:14} {workload.title}")
         return 0
-    check_machine(COUNTING_TOOLS if {group for group, _ in wanted} <= {"counts", "entered"} else TOOLS, options.binary)
+    groups = {group for group, _ in wanted}
+    tools = COUNTING_TOOLS if groups <= {"counts", "entered"} else SECURE_TOOLS if groups == {"tls"} else TOOLS
+    check_machine(tools, options.binary)
     results = []
     with running(options.binary, options.rounds, options.seconds) as bench:
         for _, workload in wanted:

@@ -34,9 +34,12 @@ def write(folder, name, text):
 
 
 @contextlib.contextmanager
-def nginx(bench, logged=False):
+def nginx(bench, logged=False, identity=None):
     """proxy_cache: files, sent with sendfile from the page cache; open files are remembered."""
     folder, port, origin = bench.scratch("nginx"), free_port(), next(bench.origin.ports)
+    secure = free_port() if identity else 0
+    tls = f"""listen 127.0.0.1:{secure} ssl backlog=4096; ssl_protocols TLSv1.2 TLSv1.3;
+        ssl_certificate {identity}/certificate.pem; ssl_certificate_key {identity}/key.pem;""" if identity else ""
     user = f"user {os.environ.get('USER', 'root')};" if os.geteuid() == 0 else ""
     access = f"access_log {folder}/access.log combined buffer=64k flush=1s;" if logged else "access_log off;"
     temporary = "".join(
@@ -53,7 +56,7 @@ http {{
     upstream origin {{ server 127.0.0.1:{origin}; keepalive 256; keepalive_requests 1000000000; }}
     proxy_http_version 1.1; proxy_set_header Connection "";
     server {{
-        listen 127.0.0.1:{port} backlog=4096;
+        listen 127.0.0.1:{port} backlog=4096; {tls}
         location / {{ proxy_pass http://origin; proxy_cache c; proxy_cache_lock on; proxy_cache_lock_timeout 60s; }}
         location /pass/ {{
             proxy_pass http://origin; proxy_buffers 16 32k; proxy_buffer_size 32k; proxy_busy_buffers_size 64k;
@@ -64,13 +67,15 @@ http {{
 """)
     with process(["nginx", "-p", folder, "-c", file, "-e", f"{folder}/log"], f"{folder}/log", core=SERVER_CORE) as child:
         wait_for_port(port, child, f"{folder}/log")
-        yield Server("nginx", port, [child], origin, f"{folder}/log", f"{folder}/access.log")
+        yield Server("nginx", port, [child], origin, f"{folder}/log", f"{folder}/access.log", secure=secure)
 
 
 @contextlib.contextmanager
-def haproxy(bench, logged=False):
+def haproxy(bench, logged=False, identity=None):
     """Its cache is in memory, and made for small objects."""
     folder, port, origin = bench.scratch("haproxy"), free_port(), next(bench.origin.ports)
+    secure = free_port() if identity else 0
+    tls = f"bind 127.0.0.1:{secure} backlog 4096 ssl crt {identity}/both.pem alpn http/1.1" if identity else ""
     log = "log stdout format raw local0" if logged else ""
     option = "log global\n option httplog" if logged else ""
     file = write(folder, "haproxy.cfg", f"""global
@@ -92,6 +97,7 @@ defaults
  {option}
 frontend f
  bind 127.0.0.1:{port} backlog 4096
+ {tls}
  http-request cache-use c
  http-response cache-store c
  default_backend b
@@ -100,7 +106,7 @@ backend b
 """)
     with process(["haproxy", "-db", "-f", file], f"{folder}/log", core=SERVER_CORE) as child:
         wait_for_port(port, child, f"{folder}/log")
-        yield Server("HAProxy", port, [child], origin, f"{folder}/log", f"{folder}/log")
+        yield Server("HAProxy", port, [child], origin, f"{folder}/log", f"{folder}/log", secure=secure)
 
 
 @contextlib.contextmanager

@@ -58,6 +58,8 @@ class Server:
     # Whether its answers are those of an origin (a bare loop makes its own head).
     is_proxy: bool = True
     admin: str = ""
+    # Where clients speak TLS.
+    secure: int = 0
 
     def pids(self):
         return [pid for child in self.children for pid in descendants(child.pid)]
