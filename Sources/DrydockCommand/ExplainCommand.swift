@@ -23,6 +23,8 @@ struct Explain: ParsableCommand {
     var url: String
     @Option(help: "Explain the request through this service; 'forward' is forward mode.")
     var service: String?
+    @Flag(help: "Explain the request that a program with http_proxy sends for the URL, and which rule takes it.")
+    var proxy = false
     @Option(help: "The method of the request.")
     var method = "GET"
     @Option(name: [.customShort("H"), .customLong("header")], help: "A request field, 'Name: value'; may be repeated.")
@@ -33,11 +35,15 @@ struct Explain: ParsableCommand {
         for field in header where !field.contains(":") || field.hasPrefix(":") {
             throw ValidationError("-H '\(field)' is not a field; write 'Name: value'")
         }
+        if proxy, service != nil {
+            throw ValidationError("--proxy says which service takes the request, so leave --service out")
+        }
     }
 
     func run() throws {
         var query: [AdminQuery.Item] = [("as", options.json ? "json" : "text"), ("url", url)]
         if let service { query.append(("service", service)) }
+        if proxy { query.append(("proxy", "true")) }
         if method != "GET" { query.append(("method", method)) }
         for field in header { query.append(("field", field)) }
         print(try options.client.request("GET", .explain, query: query).successful().text, terminator: "")

@@ -93,6 +93,7 @@ struct Check: ParsableCommand {
         }
         print(configuration.summary)
         for warning in configuration.warnings { printError("\(warning.position): warning: \(warning.message)") }
+        for note in configuration.notes { printError("\(note.position): note: \(note.message)") }
     }
 }
 

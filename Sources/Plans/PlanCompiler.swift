@@ -192,6 +192,8 @@ extension RoutePlan {
             host: service.match.host,
             hosts: service.hosts.map(HostPattern.init),
             inner: inner,
+            asksTarget: service.asksNamedOrigin,
+            answersItself: service.answersItself,
             demo: try demo(service.demo, name: service.name, plan.request, sources),
             endpointDemos: endpoints.map(\.1),
             listedOnly: service.unlisted == .notFound,

@@ -160,6 +160,8 @@ struct MistakeFolder {
         "write the name of a fault profile, such as flaky-mobile, or off", "there are , and off",
         // A warning (OpenAPIKeyTests).
         "not all that the document under 'openapi' says of requests is checked; left out: ",
+        // A note (HostsTests).
+        "requests that come through the proxy for  are answered by the services with that 'match.host', and forward mode has the others; 'drydock explain --proxy URL' says which",
         // Words of libyaml, by which an error is known.
         "but found another document", "tab character",
     ]

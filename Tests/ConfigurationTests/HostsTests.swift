@@ -70,4 +70,50 @@ import Testing
     @Test func theAuthoritiesOfForwardMode() {
         expectError("forward: { tls: { ca: ./none.pem } }\n", "1:23", ["'forward.tls.ca'", "none.pem does not exist"])
     }
+
+    @Test(
+        arguments: [
+            // Nothing but rules, endpoints that ask, demo answers, and both.
+            ("", .pass, false), ("cache: { ttl: 1m }", .pass, false),
+            ("endpoints: [{ name: e, path: /e }]", .pass, false),
+            ("endpoints: [{ name: e, path: /e, demo: { enabled: true, body: x } }]", .pass, true),
+            ("unlisted: 404, endpoints: [{ name: e, path: /e }]", .notFound, false),
+            ("unlisted: pass, endpoints: [{ name: e, path: /e, demo: { enabled: true, body: x } }]", .pass, true),
+            (
+                "demo: { enabled: true, body: x, unmatched: pass, rules: [{ name: a, when: { method: GET } }] }", .pass,
+                false
+            ),
+            ("from: [live], unlisted: 404, endpoints: [{ name: e, path: /e }]", .notFound, false),
+            ("tls: { verify: false }, redirects: follow", .pass, false),
+        ] as [(String, UnlistedPolicy, Bool)]
+    )
+    func aHostNeedsNoOriginOfItsOwn(keys: String, unlisted: UnlistedPolicy, answersItself: Bool) throws {
+        let comma = keys.isEmpty ? "" : ", "
+        let loaded = try load("services: [{ name: a, match: { host: api.example.com }\(comma)\(keys) }]\n")
+        let service = try #require(loaded.services.first)
+        #expect(service.asksNamedOrigin && service.unlisted == unlisted && service.answersItself == answersItself)
+        #expect(try load(loaded.text(hidingSecrets: false)) == loaded)
+        // A prefix alone names nobody, and a base URL is an origin of its own.
+        #expect(
+            try load("services: [{ name: a, match: { host: h }, base_url: http://a }]").services[0].asksNamedOrigin
+                == false
+        )
+    }
+
+    @Test func proxiedRequestsForHostsAreNotedOnce() throws {
+        func notes(_ hosts: [String], forward: String = "") throws -> [String] {
+            let services = hosts.enumerated().map { "  - { name: s\($0), base_url: http://a, match: { \($1) } }\n" }
+            return try load("\(forward)services:\n" + services.joined()).notes.map(\.description)
+        }
+        let one = try notes(["prefix: /p", "host: a.test", "host: a.test, prefix: /b"])
+        #expect(one.count == 1)
+        #expect(
+            one.first?.contains(":3:52: requests that come through the proxy for a.test are answered by") == true,
+            "\(one)"
+        )
+        let many = try notes(["host: a.test", "host: b.test", "host: c.test", "host: d.test", "host: e.test"])
+        #expect(many.first?.contains("for a.test, b.test, c.test and 2 more are") == true, "\(many)")
+        #expect(try notes(["prefix: /p"]).isEmpty)
+        #expect(try notes(["host: a.test"], forward: "forward: { enabled: false }\n").isEmpty)
+    }
 }

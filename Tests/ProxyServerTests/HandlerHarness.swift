@@ -167,12 +167,15 @@ final class HandlerHarness: Sendable {
     }
 
     /// What is said of a request, as text, or the refusal; blocks until it is.
-    func explanation(_ url: String, fields: [(String, String)] = []) throws -> String {
-        let question = RequestQuestion(url: url, fields: fields.map { .init(name: $0.0, value: $0.1) })
+    /// - Parameter isProxied: asks as a client with a proxy setting does, and gets the text that a command prints.
+    func explanation(_ url: String, fields: [(String, String)] = [], isProxied: Bool = false) throws -> String {
+        var question = RequestQuestion(url: url, fields: fields.map { .init(name: $0.0, value: $0.1) })
+        question.isProxied = isProxied
         let text = Monitor(String?.none)
         Task(executorPreference: BlockingExecutor.shared) { [server] in
             let result = await server.explain(question)
             let document = result?.map { AdminExplanation($0) }
+            if isProxied, case .success(let document)? = document { return text.update { $0 = document.text } }
             text.update { $0 = "\(document.map { "\($0)" } ?? "no handler")" }
         }
         guard text.wait(120, until: { $0 != nil }), let text = text.read({ $0 }) else {

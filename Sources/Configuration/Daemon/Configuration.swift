@@ -65,6 +65,9 @@ package struct Configuration: Sendable, Equatable {
     package var answerFiles: [String] = []
     /// The warnings about settings that are valid but probably not intended, each with its position; not compared by `==`.
     package var warnings: [ConfigurationError] = []
+    /// What `drydock check` tells about settings that are meant, and have an effect that may surprise; not compared by
+    /// `==`.
+    package var notes: [ConfigurationError] = []
     /// The position of each key in the files; not compared by `==`.
     var origin = ConfigurationOrigin()
 
@@ -286,7 +289,7 @@ extension Resolver {
         if result.givenName == nil {
             followed.append(("name", Leaf(text: result.name, scalar: .text(result.name))))
         }
-        result.warnings = warnings
+        (result.warnings, result.notes) = (warnings, notes)
         result.origin = ConfigurationOrigin(file: file, root: root, services: trees, followed: followed)
         return result
     }

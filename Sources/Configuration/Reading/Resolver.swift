@@ -12,6 +12,7 @@ struct Resolver {
     let file: String
     var errors: [ConfigurationError] = []
     var warnings: [ConfigurationError] = []
+    var notes: [ConfigurationError] = []
     /// The demo files, for `--watch`.
     var demoFiles: [String] = []
     /// The rules of each fault profile, by its name.

@@ -243,5 +243,8 @@ extension Resolver {
         if service.park != nil, case .service(let name)? = baseURL {
             fail(position, "'park' is for a service with an origin of its own; set it in service '\(name)'")
         }
+        if service.park != nil, service.asksNamedOrigin {
+            fail(position, "'park' is for a service with an origin of its own; add a 'base_url', or remove 'park'")
+        }
     }
 }

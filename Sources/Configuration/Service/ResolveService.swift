@@ -23,6 +23,7 @@ extension Resolver {
             }
         }
         checkAmongServices(result)
+        noteHosts(result)
         return result.map(\.0)
     }
 
@@ -75,7 +76,7 @@ extension Resolver {
         result.openAPI = openAPI(reader)
         let route = RouteReader(reader: reader, own: own, owner: .service, rateLimitScope: "", daemonDemo: daemonDemo)
         read(&result.settings, route)
-        let needs = SourceNeeds(hasOrigin: baseURL != nil, isParked: result.park != nil)
+        let needs = SourceNeeds(hasOrigin: baseURL != nil || match.host != nil, isParked: result.park != nil)
         check(sources: reader, needs, &result.settings)
         var trees: [Value] = []
         var endpointReaders: [(EndpointConfiguration, SectionReader)] = []
@@ -104,7 +105,7 @@ extension Resolver {
         }
         check(cors: result, own)
         checkEndpoints(reader, result)
-        checkStoredFiles(endpointReaders)
+        checkStoredFiles(endpointReaders, of: result)
         checkAnswers(here, own, &result, reported: errors.count > before)
         // The shown configuration includes the values that depend on the daemon's defaults and on a missing base URL.
         var tree = reader.entries.filled("demo.enabled", with: Self.leaf(result.demo.enabled))

@@ -22,7 +22,7 @@ extension KeyTable {
             KeyDescriptor(
                 "base_url",
                 .baseURL,
-                "Where requests go: an http or https URL, or service:NAME; optional if every answer is a demo answer."
+                "Where requests go: an http or https URL, or service:NAME; optional if every answer is a demo answer, and with match.host: the origin is then the one that a proxied request names."
             ),
             KeyDescriptor(
                 "host",
@@ -88,7 +88,7 @@ extension KeyTable {
                 "unlisted",
                 .choice(UnlistedPolicy.allCases.map(\.rawValue)),
                 default: "pass",
-                "What happens to paths that match no endpoint; 404 if there is no base_url.",
+                "What happens to paths that match no endpoint; 404 if there is no origin to pass them to.",
                 inherited: .services
             ),
             openAPIKey,
@@ -105,7 +105,11 @@ extension KeyTable {
                 .text(.prefix),
                 "A path prefix such as /github; the longest matching prefix wins, and is removed from the path."
             ),
-            KeyDescriptor("host", .text(.hostName), "A Host value such as api.localhost, without a port."),
+            KeyDescriptor(
+                "host",
+                .text(.hostName),
+                "A host such as api.localhost or api.example.com, without a port: of requests to the daemon, and of proxied ones."
+            ),
         ]
     )
 
@@ -158,7 +162,7 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// Host patterns under which a service that is matched by its prefix alone answers, besides localhost, the listen
     /// addresses and the machine's own names: a name, `*.DOMAIN` or an address, in lower case. Default: the daemon's.
     package var hosts: [String] = []
-    /// The target of requests; nil only if every answer is a demo answer.
+    /// The target of requests; nil if every answer is a demo answer, or if proxied requests name the origin.
     package var baseURL: BaseURL?
     /// The Host that the origin gets. Default: that of `base_url`.
     package var host: HostPolicy
@@ -187,6 +191,15 @@ package struct ServiceConfiguration: Sendable, Equatable {
     /// The treatment of paths that no endpoint has. Default: pass, or 404 without a `base_url`.
     package var unlisted: UnlistedPolicy
     package var endpoints: [EndpointConfiguration] = []
+
+    /// Whether the origin is the one that a proxied request names: without a base URL, with a host.
+    package var asksNamedOrigin: Bool { baseURL == nil && match.host != nil }
+
+    /// Whether there are endpoints, and each of them has an answer of its own, which asks no origin.
+    package var answersItself: Bool {
+        !endpoints.isEmpty
+            && endpoints.allSatisfy { $0.demo.answersAlone($0.recording) || !$0.recording.asksOrigin }
+    }
 }
 
 /// The match of a service's requests: by a prefix of the path, by Host, or by both; at least one is present.

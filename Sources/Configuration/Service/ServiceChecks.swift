@@ -61,7 +61,8 @@ extension Resolver {
         if service.unlisted == .notFound, service.endpoints.isEmpty, let position = own.position("unlisted") {
             fail(position, "'unlisted: 404' without endpoints refuses every request; add endpoints, or remove it")
         }
-        guard service.baseURL == nil else { return }
+        // Proxied requests name the origin.
+        guard service.baseURL == nil, !service.asksNamedOrigin else { return }
         let live = service.endpoints.filter { !$0.demo.answersAlone($0.recording) && $0.recording.asksOrigin }
             .map(\.name)
         let answersItself = service.demo.answersAlone(service.recording) || !service.recording.asksOrigin
@@ -151,17 +152,49 @@ extension Resolver {
     }
 }
 
+extension Resolver {
+    /// Notes, once for all services, that those with a host have the proxied requests for it. Before version 0.2.0 forward
+    /// mode had them.
+    mutating func noteHosts(_ resolved: [(ServiceConfiguration, SectionReader)]) {
+        let forward = SectionReader(entries: root, section: KeyTable.root).section("forward")
+        let found = resolved.compactMap { service, own in
+            service.match.host.map { (host: $0, position: self.position(own.section("match"), "host")) }
+        }
+        guard forward.bool("enabled"), let first = found.first else { return }
+        var hosts: [String] = []
+        for (host, _) in found where !hosts.contains(host) { hosts.append(host) }
+        let shown = hosts.prefix(3).joined(separator: ", ") + (hosts.count > 3 ? " and \(hosts.count - 3) more" : "")
+        notes.append(
+            ConfigurationError(
+                position: first.position,
+                message:
+                    "requests that come through the proxy for \(shown) are answered by the services with that 'match.host', and forward mode has the others; 'drydock explain --proxy URL' says which"
+            )
+        )
+    }
+}
+
 extension DemoConfiguration {
     /// Whether demo answers are on and have no other source before or behind them.
-    fileprivate func answersAlone(_ recording: RecordingConfiguration) -> Bool { recording.from.isEmpty && enabled }
+    func answersAlone(_ recording: RecordingConfiguration) -> Bool { recording.from.isEmpty && enabled }
 }
 
 extension Resolver {
     /// Checks the files of `store_as`: a file belongs to one resource, because two would overwrite each other.
-    mutating func checkStoredFiles(_ endpoints: [(EndpointConfiguration, SectionReader)]) {
+    mutating func checkStoredFiles(
+        _ endpoints: [(EndpointConfiguration, SectionReader)],
+        of service: ServiceConfiguration
+    ) {
         for (endpoint, reader) in endpoints {
             guard let file = endpoint.cache.storeAs else { continue }
             let position = self.position(reader.section("cache"), "store_as")
+            if service.asksNamedOrigin {
+                fail(
+                    position,
+                    "'cache.store_as' keeps one resource as a file, and service '\(service.name)' has one for each scheme and port that requests name; give it a 'base_url'"
+                )
+                continue
+            }
             let isOne = endpoint.path.segments.allSatisfy { if case .literal = $0 { true } else { false } }
             if !isOne || endpoint.method != "GET" {
                 fail(

@@ -29,6 +29,10 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
     case unrecorded(String)
     /// None of the sources that the route may ask has an answer.
     case unanswered(String)
+    /// The request names no origin that may be asked, and its service has none of its own.
+    case misdirected(String)
+    /// No rule allows the origin that the request names.
+    case targetRefused(String)
     /// The client has left.
     case cancelled
     /// An operator has ended the fetch.
@@ -40,6 +44,8 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         case .upstream(let error): error.status
         case .notAdmitted, .unavailable, .cancelled, .stopped: 503
         case .inner, .redirect, .mapping, .type: 502
+        case .misdirected: 421
+        case .targetRefused: 403
         case .onlyIfCached, .offline, .parkExpired, .unrecorded, .unanswered: 504
         }
     }
@@ -50,6 +56,7 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         case .upstream(let error): error.proxyStatus
         case .notAdmitted: "connection_limit_reached"
         case .onlyIfCached, .unrecorded, .unanswered: nil
+        case .misdirected, .targetRefused: "http_request_denied"
         case .offline, .unavailable, .parkExpired: "destination_unavailable"
         case .redirect: "http_protocol_error"
         case .inner, .mapping, .type, .cancelled: "proxy_internal_error"
@@ -69,6 +76,8 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         case .type: "Unexpected media type"
         case .unrecorded: "Not recorded"
         case .unanswered: "No rung answers"
+        case .misdirected: "No origin named"
+        case .targetRefused: "Target refused"
         default: nil
         }
     }
@@ -92,7 +101,8 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         case .notAdmitted(let detail), .unavailable(let detail, seconds: _), .parkExpired(let detail),
             .onlyIfCached(let detail),
             .offline(let detail), .inner(let detail), .redirect(let detail), .mapping(let detail), .type(let detail),
-            .unrecorded(let detail), .unanswered(let detail), .stopped(let detail):
+            .unrecorded(let detail), .unanswered(let detail), .misdirected(let detail),
+            .targetRefused(let detail), .stopped(let detail):
             detail
         case .cancelled: "the request was given up"
         }
@@ -114,8 +124,8 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
         switch self {
         case .upstream(let error): !error.isUnsent && error.kind != .cancelled && error.kind != .internal
         case .inner, .redirect, .mapping, .type: true
-        case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .unrecorded, .unanswered, .cancelled,
-            .stopped:
+        case .notAdmitted, .unavailable, .parkExpired, .onlyIfCached, .offline, .unrecorded, .unanswered, .misdirected,
+            .targetRefused, .cancelled, .stopped:
             false
         }
     }
@@ -132,8 +142,10 @@ package indirect enum FetchError: Error, Sendable, Equatable, CustomStringConver
     package var isOriginFailure: Bool {
         switch self {
         case .upstream(let error): error.kind != .request && error.kind != .requestBody && error.kind != .addressRefused
-        case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .type, .offline, .unanswered: true
-        case .onlyIfCached, .unrecorded, .cancelled, .stopped: false
+        case .notAdmitted, .unavailable, .parkExpired, .inner, .redirect, .mapping, .type, .offline, .unanswered,
+            .misdirected:
+            true
+        case .onlyIfCached, .unrecorded, .targetRefused, .cancelled, .stopped: false
         }
     }
 }

@@ -114,7 +114,9 @@ extension DownloadError {
     init(_ error: FetchError) {
         switch error {
         case .cancelled, .stopped: self = .cancelled
-        case .onlyIfCached(let text), .unrecorded(let text), .unanswered(let text): self = .notStored(text)
+        case .onlyIfCached(let text), .unrecorded(let text), .unanswered(let text), .misdirected(let text),
+            .targetRefused(let text):
+            self = .notStored(text)
         case .offline: self = .notStored(ProgramWords.told(error.description))
         case .notAdmitted(let text), .parkExpired(let text): self = .busy(ProgramWords.told(text))
         case .unavailable(let text, seconds: _): self = .origin(OriginFailure(kind: .leftAlone, detail: text))

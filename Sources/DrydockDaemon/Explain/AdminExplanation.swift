@@ -99,6 +99,15 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
         package var retryAfter: Int?
     }
 
+    /// A rule about requests to the proxy; the rules are listed in the order in which they are asked.
+    package struct Proxied: Codable, Sendable, Equatable {
+        /// The rule: the daemon's own address, a service by host, or forward mode.
+        package var rule: String
+        /// True if the rule takes the request.
+        package var takes: Bool
+        package var reason: String
+    }
+
     package struct Way: Codable, Sendable, Equatable {
         package var service: String
         package var url: String
@@ -108,6 +117,8 @@ package struct AdminExplanation: Codable, Sendable, Equatable {
     package var target: String
     package var fields: [Field]
     package var route: Route
+    /// The rules up to the one that takes a request to the proxy; nil for other requests.
+    package var proxied: [Proxied]?
     package var now: Int64
     package var isOffline: Bool
     /// The reason why nothing is stored or looked up; nil if ``cache`` has the stored responses.
@@ -281,6 +292,7 @@ extension AdminExplanation {
             target: request.target,
             fields: request.fields.lines.map { Field(name: $0.name, value: $0.value) },
             route: Route(explanation.route),
+            proxied: explanation.proxied?.map { Proxied(rule: $0.rule.rawValue, takes: $0.takes, reason: $0.reason) },
             now: explanation.now,
             isOffline: explanation.isOffline,
             bypass: explanation.bypass.map { Ruling($0) },

@@ -3,28 +3,31 @@
 import ProxyServer
 
 extension RequestQuestion {
-    /// Parses `url=…`, optionally `method=…` and `service=…`, and `field=Name: value` once for each field.
+    /// Parses `url=…`, optionally `method=…`, `service=…` and `proxy=true`, and `field=Name: value` once for each field.
     /// - Throws: a 400 that names the mistake.
     init(members: [(name: String, value: String)]) throws(Problem) {
         var url: String?
         var (service, method): (String?, String?)
+        var isProxied: Bool?
         var fields: [Field] = []
         for (name, value) in members {
             switch name {
             case "url" where url == nil: url = value
             case "service" where service == nil: service = value
             case "method" where method == nil: method = value
+            case "proxy" where isProxied == nil && (value == "true" || value == "false"): isProxied = value == "true"
             case "field": fields.append(try Self.field(value))
             case "as" where value == "text" || value == "json": break
             default:
                 throw Problem.badQuery(
-                    "\(name) is not known, or given twice; there are url, method, field, service and as=text|json"
+                    "\(name) is not known, or given twice; there are url, method, field, service, proxy=true and as=text|json"
                 )
             }
         }
         guard let url, !url.isEmpty else { throw Problem.badQuery("give url=URL, as a client would send it") }
         self.init(url: url, fields: fields, service: service)
         if let method { self.method = method }
+        self.isProxied = isProxied ?? false
     }
 
     /// Parses a field, `Name: value`.

@@ -12,6 +12,9 @@ extension AdminExplanation {
         text.add("request", "\(method) \(target)")
         for field in fields { text.add("", "\(field.name): \(field.value)") }
         text.add("route", route.text)
+        for (number, rule) in (proxied ?? []).enumerated() {
+            text.add(number == 0 ? "proxied" : "", "\(rule.rule): \(rule.takes ? "takes it" : "no"), \(rule.reason)")
+        }
         if let document = route.openAPI { text.add("checked by", "\(document) (configuration, openapi)") }
         if let asks = route.asks { text.add("origin", asks + (route.proxy.map { " through the proxy \($0)" } ?? "")) }
         for rule in demo ?? [] {

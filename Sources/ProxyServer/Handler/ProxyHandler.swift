@@ -210,7 +210,7 @@ extension ProxyHandler {
     @inline(never) private func begin(_ exchange: Exchange, _ match: RouteMatch) throws(Problem) -> Beginning {
         let (route, services) = (match.route, routes.services)
         // The hot path may answer for this origin from now on. The rules for http are other ones than those for https.
-        if route.asksTarget, let origin = match.origin, origin.scheme == "http" { routes.hot.note(origin: origin) }
+        if route.isForward, let origin = match.origin, origin.scheme == "http" { routes.hot.note(origin: origin) }
         exchange.outcome.route = route.label
         exchange.outcome.endpoint = match.endpoint.name
         let cors = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
@@ -267,7 +267,7 @@ extension ProxyHandler {
             request: match.request,
             protocols: wanted,
             hop: hop,
-            rewriting: match.route.rewriting,
+            rewriting: match.rewriting,
             added: added
         )
     }
@@ -276,7 +276,7 @@ extension ProxyHandler {
     private static func bind(_ call: inout ServiceCall, _ exchange: Exchange, via: String, _ bodies: BodyLog?) {
         call.trace = exchange.trace
         exchange.identify(&call.originFields)
-        call.onInterim = { [weak exchange, rewriting = call.match.route.rewriting] head in
+        call.onInterim = { [weak exchange, rewriting = call.match.rewriting] head in
             if let exchange { Responder.forward(interim: head, rewriting, via: via, exchange) }
         }
         call.endWithClient = { [weak exchange] in exchange?.endWithClient() }
@@ -433,7 +433,7 @@ final class MadeAnswer {
 
     /// Sends the answer; if the client has left, this only ends what there was to send.
     func send(to exchange: Exchange, on loop: isolated EventLoop) async {
-        let rewriting = match.route.rewriting
+        let rewriting = match.rewriting
         if let effect {
             await responder.send(result, rewriting, added, exchange, bodies, effect, on: loop)
         } else {

@@ -126,6 +126,8 @@ package struct RequestExplanation: Sendable {
 
     package var request: RequestHead
     package var route: Route
+    /// What the rules about proxied requests say, up to the one that takes the request; nil for other requests.
+    package var proxied: [ProxyRuling]?
     /// Unix seconds.
     package var now: Int64
     package var isOffline: Bool
@@ -146,8 +148,8 @@ package struct RequestExplanation: Sendable {
 extension RequestExplanation.Route {
     init(_ match: RouteMatch) {
         let route = match.route
-        kind = route.asksTarget ? .forward : .service
-        if !route.asksTarget {
+        kind = route.isForward ? .forward : .service
+        if !route.isForward {
             service = route.plan.name
             self.match = route.mountPoint
             endpoint = match.endpoint.endpoint?.name

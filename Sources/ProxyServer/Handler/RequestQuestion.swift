@@ -14,6 +14,8 @@ package struct RequestQuestion: Sendable, Equatable {
     package var service: String?
     /// The method of the request.
     package var method = "GET"
+    /// Whether the request is one to the proxy: its target is the URL, be it the daemon's own or not.
+    package var isProxied = false
 
     package struct Field: Sendable, Equatable {
         package var name: String
@@ -49,7 +51,9 @@ package struct RequestQuestion: Sendable, Equatable {
                 throw Problem.badQuery("'\(url)' is not a URL; write a path, or http://HOST/PATH")
             }
             host = authority.description
-            if scheme == "http", isOwn(authority) { target = path }
+            if scheme == "http", !isProxied, isOwn(authority) { target = path }
+        } else if isProxied {
+            throw Problem.badQuery("a request to the proxy has a whole URL, and not '\(url)'; write http://HOST/PATH")
         }
         // A space or a line end in the method would make another request.
         guard !method.isEmpty, method.utf8.allSatisfy({ $0 > 32 && $0 < 127 }) else {

@@ -17,6 +17,7 @@ extension UnsentRequests {
         _ question: RequestQuestion,
         on loop: isolated EventLoop
     ) async throws(Problem) -> RequestExplanation {
+        if question.isProxied { return try await explain(proxied: question, on: loop) }
         var question = question
         if question.service == "forward", plan.service(named: "forward") == nil { question.service = "" }
         if let service = question.service, !service.isEmpty {
@@ -48,6 +49,27 @@ extension UnsentRequests {
                 return try await explain(question, way, on: loop)
             }
             let detail = "such a request is answered \(error.status) \(error.title): \(error.detail)"
+            throw Problem(status: 422, title: "Refused", detail: detail)
+        }
+    }
+
+    /// Explains a request to the proxy, with the rule that takes it.
+    private func explain(
+        proxied question: RequestQuestion,
+        on loop: isolated EventLoop
+    ) async throws(Problem) -> RequestExplanation {
+        guard question.service == nil else {
+            throw Problem.badQuery("the rules say which service takes a request to the proxy; leave service out")
+        }
+        let bytes = try question.bytes(host: listenerName) { _ in false }
+        let rulings = routes.router.rulings(of: try parse(bytes).1)
+        do throws(Problem) {
+            var explanation = try await explain(bytes, on: loop)
+            explanation.proxied = rulings
+            return explanation
+        } catch {
+            let asked = rulings.map { "\($0.rule.rawValue): \($0.reason)" }.joined(separator: "; ")
+            let detail = "such a request is answered \(error.status) \(error.title): \(error.detail) (\(asked))"
             throw Problem(status: 422, title: "Refused", detail: detail)
         }
     }

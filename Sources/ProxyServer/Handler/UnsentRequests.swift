@@ -60,6 +60,10 @@ struct UnsentRequests {
 
     /// Whether a client that asks this authority is connected to this daemon.
     func isListener(_ authority: Authority) -> Bool {
+        // Only a request to the proxy names the origin of a service that has none.
+        if plan.services.contains(where: { $0.asksTarget && $0.host == authority.name }) {
+            return routes.router.isServedHere(authority)
+        }
         // A proxy in front listens on port 80, and passes its name on.
         if authority.port == nil, plan.writtenNames.contains(authority.name) { return true }
         if plan.routes(host: authority.name).first?.host != nil || routes.router.isServedHere(authority) { return true }
@@ -117,7 +121,7 @@ extension UnsentRequests {
     private func url(of target: RedirectTarget, from match: RouteMatch) throws(BatchRefusal) -> String {
         let route = match.route
         let url = route.rewriting.secrets.removed(from: target.url)
-        if route.host == nil, !route.asksTarget, let rest = plan.rests(of: url, through: route).first {
+        if route.host == nil, !route.isForward, let rest = plan.rests(of: url, through: route).first {
             let path = String(decoding: route.prefix, as: UTF8.self) + rest
             return path.hasPrefix("/") ? path : "/" + path
         }
@@ -182,7 +186,7 @@ extension UnsentRequests {
             if call.framing != .none { call.body = item.body.map { ContentSource($0) } }
             do throws(RouteRefusal) {
                 var answer = try await services.answer(call, on: loop).answer
-                call.match.route.rewriting.apply(to: &answer.head.fields)
+                call.match.rewriting.apply(to: &answer.head.fields)
                 return answer
             } catch {
                 let problem = Problem(error, services.plan)

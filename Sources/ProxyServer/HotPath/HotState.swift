@@ -117,7 +117,8 @@ final class HotState {
 
     /// Forward mode may ask this origin, over plain HTTP.
     func note(origin: OriginAddress) {
-        if isTraced || isJournaled { return }
+        // A service of the host may answer for other paths.
+        if isTraced || isJournaled || plan.hasService(ofHost: Authority(host: origin.host).name) { return }
         let bytes = Array(origin.authority.utf8)
         guard !authorities.contains(bytes) else { return }
         authorities = authorities.suffix(Self.limit - 1) + [bytes]

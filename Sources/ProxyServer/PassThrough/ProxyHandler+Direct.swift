@@ -48,7 +48,8 @@ extension ProxyHandler {
     /// Leaves the request to the waiting path, with its route, so that it is routed only once.
     /// - Returns: whether the waiting path begins later, when a latency has passed.
     private func wait(_ exchange: Exchange, _ route: ServiceRoute, _ endpoint: EndpointRoute, _ rest: String) -> Bool {
-        let match = RouteMatch(route, rest, exchange.request, endpoint: endpoint)
+        let client = exchange.client
+        let match = RouteMatch(route, rest, exchange.request, endpoint: endpoint, over: client.connection)
         exchange.match = match
         // What is traced says what it does while it does it.
         guard endpoint.demo != nil, !routes.hot.isTraced, let latency = match.drawEarly(now: core.clock.elapsed),

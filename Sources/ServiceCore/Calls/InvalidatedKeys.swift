@@ -15,12 +15,12 @@ extension RouteMatch {
     /// The absolute URL of the request's target on its origin.
     /// - Parameter rest: the target below the base URL.
     func targetURL(_ rest: String) -> String {
-        if route.asksTarget, let origin { return origin.root + rest }
+        if route.asksTarget, let origin { return origin.base + rest }
         return referred.root + referred.path(appending: rest)
     }
 
-    /// The keys under which a GET of the given URLs may be stored in this service. Forward mode has none of its own,
-    /// because its stored responses are found by the URL.
+    /// The keys under which a GET of the given URLs may be stored in this service. Where requests name
+    /// their origin there are none of its own, because its stored responses are found by the URL.
     /// - Parameters:
     ///   - urls: the absolute URLs that an answer names, or that redirects led to.
     ///   - host: the client's Host.

@@ -15,7 +15,9 @@ package enum OriginOutlook: Sendable, Equatable {
 
     package init(_ match: RouteMatch) {
         let (service, runtime) = (match.route.plan, match.route.runtime)
-        if service.breaker != nil, let origin = match.origin?.root, runtime.resilience.leavesAlone(origin) {
+        if let obstacle = match.obstacle {
+            self = .refused(FetchError(obstacle, of: match.route))
+        } else if service.breaker != nil, let origin = match.origin?.root, runtime.resilience.leavesAlone(origin) {
             self = .refused(FetchError(leavingAlone: origin, service, runtime.resilience))
         } else {
             self.init(service, runtime.admission)

@@ -39,7 +39,8 @@ extension ServiceCall {
             }
         let route = match.route
         let mounted = route.host.map { "host \($0)" } ?? "prefix \(String(decoding: route.prefix, as: UTF8.self))"
-        let matched = route.asksTarget ? "the target names the origin" : mounted
+        let found = match.isProxied ? mounted + ", through the proxy" : mounted
+        let matched = route.isForward ? "the target names the origin" : found
         trace.say(
             "decided",
             [

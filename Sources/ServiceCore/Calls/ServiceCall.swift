@@ -138,7 +138,9 @@ package struct ServiceCall {
 
     /// The key of a GET of the same target.
     package var key: CacheKey {
-        guard match.route.asksTarget else { return match.route.key(rest: match.rest, host: head.fields.first(.host)) }
+        guard match.route.isForward else {
+            return match.route.key(rest: match.rest, host: head.fields.first(.host), on: match.origin)
+        }
         return match.route.key(path: match.rest, head.fields, match.endpoint, on: match.origin)
     }
 

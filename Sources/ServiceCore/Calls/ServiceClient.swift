@@ -191,7 +191,7 @@ package final class ServiceClient {
 
     private func liveStep(admitted call: ServiceCall) throws(RouteRefusal) -> ServiceStep {
         let (route, endpoint) = (call.match.route, call.match.endpoint)
-        if endpoint.isUnlisted { throw .noEndpoint(call.head.method, call.match.rest, route) }
+        if call.match.isUnlisted { throw .noEndpoint(call.head.method, call.match.rest, route) }
         let source = try source(of: call)
         let path = route.path(try call.target(), endpoint, behind: call.hidden)
         if PostedContent.mayBeStored(call.head, call.framing, endpoint.request) {
@@ -229,9 +229,11 @@ package final class ServiceClient {
             originFields: plan.policy.mode == .none ? fields : UnkeyedFields.removed(from: fields, plan.key),
             path: plan.storesAnything ? plan.key.path(path) : path,
             policy: plan.policy,
-            headFormatID: endpoint.headFormatID,
+            headFormatID: call.match.isProxied ? endpoint.proxiedHeadFormatID : endpoint.headFormatID,
             collapse: plan.collapse,
-            prepare: { [via = self.plan.via] in Self.prepare($0, route, via: via) }
+            prepare: { [via = self.plan.via, rewriting = call.match.rewriting] in
+                Self.prepare($0, route, rewriting, via: via)
+            }
         )
         plan.apply(to: &ask)
         ask.urgency = call.urgency
@@ -247,9 +249,14 @@ package final class ServiceClient {
     }
 
     /// The lines of a stored head for the hot path, as this route shows them to a request without Origin.
-    private static func prepare(_ head: StoredHead, _ route: ServiceRoute, via: String) -> [UInt8] {
+    private static func prepare(
+        _ head: StoredHead,
+        _ route: ServiceRoute,
+        _ rewriting: Rewriting,
+        via: String
+    ) -> [UInt8] {
         var shown = head
-        route.rewriting.apply(to: &shown.fields)
+        rewriting.apply(to: &shown.fields)
         if !route.cors.origins.isEmpty { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &shown.fields) }
         return StoredResponse.prepare(shown, length: head.bodyLength, via: via)
     }
@@ -329,7 +336,7 @@ package final class ServiceClient {
         let storedPath = route.path(route.filledOrPlain(match.rest, stored), stored, behind: call.hidden)
         let ask = Self.get(ask(call, storedPath, stored), stored.request)
         call.heed(ask)
-        let own = route.keys(asking: path, host: host)
+        let own = route.keys(asking: path, host: host, on: match.origin)
         let trail = FetchTrail()
         fetch.trail = trail
         var pass = UncachedRequest(fetch, ask, url: url) { answer in
@@ -339,7 +346,7 @@ package final class ServiceClient {
         // response.
         if let origin = match.origin {
             let urls =
-                route.asksTarget
+                route.isForward
                 ? [url] : [origin.root + path, origin.root + ask.path, url, ask.key.description]
             pass.elsewhere = trail.elsewhere(plan, urls, url, but: route.asksTarget ? nil : route)
         }

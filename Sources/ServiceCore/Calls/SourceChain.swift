@@ -30,7 +30,7 @@ extension ServiceClient {
         // All attempts are one call to those who watch calls, and the attempts report to this source.
         if stage < .call { return told(try source(of: call, behind: .call), call) }
         // A retry may bring an answer that the stages behind it accept.
-        if stage < .attempts, endpoint.request.policies.retry.count > 0 {
+        if stage < .attempts, endpoint.request.policies.retry.count > 0, call.match.obstacle == nil {
             return attempts(at: try source(of: call, behind: .attempts), call)
         }
         // A mapping reads only documents of the type that is expected.
@@ -64,9 +64,12 @@ extension ServiceClient {
             ) { [core] in core.isOffline }
         }
         // Only recordings may answer a route that asks nobody.
-        if stage < .recording, endpoint.request.asksNobody { return NobodySource(service: route.plan.name) }
+        if stage < .recording, endpoint.request.asksNobody {
+            return NobodySource(.unanswered("service \(route.plan.name) asks no origin for it"))
+        }
+        if let obstacle = call.match.obstacle { return NobodySource(FetchError(obstacle, of: route)) }
         // Redirects lead from one origin to another, and the answer of the last one is that of the call.
-        if stage < .redirects, endpoint.request.policies.redirects.limit > 0, let origin = route.plan.origin {
+        if stage < .redirects, endpoint.request.policies.redirects.limit > 0, let origin = call.match.origin {
             return following(try source(of: call, behind: .redirects), from: origin, call)
         }
         // Secrets of the services in front are written only into the request to their origin, and not to another one.
@@ -120,10 +123,10 @@ extension ServiceClient {
 
 /// A source without answers, which opens no socket. Loop-bound.
 final class NobodySource: FetchSource {
-    private let service: String
+    private let failure: FetchError
 
-    /// - Parameter service: the name of the service, for messages.
-    init(service: String) { self.service = service }
+    /// - Parameter failure: of each request.
+    init(_ failure: FetchError) { self.failure = failure }
 
     var opensSockets: Bool { false }
 
@@ -132,7 +135,7 @@ final class NobodySource: FetchSource {
         sink: any FetchSink,
         on loop: isolated EventLoop
     ) async throws(FetchError) -> any FetchHandle {
-        throw .unanswered("service \(service) asks no origin for it")
+        throw failure
     }
 }
 

@@ -55,12 +55,13 @@ extension RoutePlan {
             let (route, endpoint) = (match.route, match.endpoint)
             try ServiceClient.admit(match.request, match.rest, route)
             if endpoint.demo != nil || endpoint.order != nil || endpoint.request.judgesAnswers { return nil }
-            if endpoint.isUnlisted { throw .noEndpoint(match.request.method, match.rest, route) }
+            if match.isUnlisted { throw .noEndpoint(match.request.method, match.rest, route) }
             let request = endpoint.request
             tunnelTimeout = [tunnelTimeout, request.timeouts.tunnel].compactMap(\.self).min()
             let path = route.path(try route.fill(match.rest, endpoint).rest, endpoint, behind: hidden)
             hidden = hidden.adding(request.query, of: route, to: path)
             gates.append(UpgradeGate(service: route.plan, runtime: route.runtime))
+            if match.obstacle != nil { return nil }
             if let origin = match.origin {
                 return UpgradeHop(
                     service: route.plan,

@@ -247,8 +247,8 @@ private struct Absence {
         case .notAdmitted:
             guard isReplay else { return nil }
             (wasSent, isAway) = (false, false)
-        case .onlyIfCached, .inner, .redirect, .mapping, .type, .unrecorded, .unanswered, .cancelled, .stopped,
-            .parkExpired:
+        case .onlyIfCached, .inner, .redirect, .mapping, .type, .unrecorded, .unanswered, .misdirected,
+            .targetRefused, .cancelled, .stopped, .parkExpired:
             return nil
         }
     }

@@ -48,7 +48,7 @@ extension ServiceClient {
         if core.isOffline { throw .offline("\(redirect), \(FetchError.offlineAdvice)") }
         let head = RequestHead(method: request.method, target: target.path, fields: request.fields)
         let below = ([route] + plan.services.filter { $0 !== route }).filter { service in
-            service.plan.origin.map { target.mayBeBelow($0) } ?? false
+            service.origin(of: target.url).map { target.mayBeBelow($0) } ?? false
         }
         // The service's own rules count, whatever others say of the same origin.
         let judges = below.first === route ? [route] : below
@@ -62,7 +62,7 @@ extension ServiceClient {
 
     /// What of a service refuses a request for a target on its origin.
     private static func rule(of service: ServiceRoute, refusing head: RequestHead) -> String? {
-        let base = service.plan.origin?.basePath ?? ""
+        let base = service.address.basePath
         if service.access.isEmpty { return nil }
         // No reading of the path says where it leads then.
         if DotSegments.mayOccur(in: head.target) { return "a dot segment" }

@@ -19,6 +19,8 @@ package final class EndpointRoute: Sendable {
     /// The number of the settings that shape a head. A ready head with another number was made under other settings,
     /// and is not sent.
     package let headFormatID: UInt64
+    /// The same number for answers to proxied requests.
+    package let proxiedHeadFormatID: UInt64
     /// The targets that the hot path can look up.
     package let hotKey: HotKey
     /// The demo answers, which replace stored and fetched ones; nil if demo mode is off.
@@ -49,6 +51,7 @@ package final class EndpointRoute: Sendable {
         _ endpoint: EndpointPlan?,
         _ facts: RouteFacts,
         headFormatID: UInt64,
+        proxiedHeadFormatID: UInt64,
         order: SourceOrder<EndpointRoute>?,
         readyDemo: (DemoRule) -> ReadyDemo?
     ) {
@@ -57,6 +60,7 @@ package final class EndpointRoute: Sendable {
         name = endpoint?.name ?? ""
         self.request = request
         self.headFormatID = headFormatID
+        self.proxiedHeadFormatID = proxiedHeadFormatID
         self.openWays = openWays
         self.order = order
         demo = facts.demo

@@ -14,14 +14,15 @@ package struct OriginKeys {
 /// A request by which a client reaches a URL of an origin.
 package struct ClientWay {
     package let route: ServiceRoute
-    /// The target in origin form.
+    /// The target in origin form, or the URL where the target has to name the origin.
     package let target: String
-    /// The host of the request; nil for that of a listener.
+    /// The host of the request; nil for that of a listener, or of the target.
     package let host: String?
 
     package init(_ route: ServiceRoute, _ target: some StringProtocol, host: String?) {
         self.route = route
-        self.target = target.hasPrefix("/") ? String(target) : "/" + target
+        let isAbsolute = target.hasPrefix("http://") || target.hasPrefix("https://")
+        self.target = isAbsolute || target.hasPrefix("/") ? String(target) : "/" + target
         self.host = host
     }
 }
@@ -40,11 +41,15 @@ extension RoutePlan {
                 found.keys.insert(CacheKey(service: "", url: root + path))
             }
             for service in services where !(service === route && service.keysHost) {
+                let origin = service.origin(of: url)
                 // No key contains the query items that a service adds in secret.
                 for url in Set([url, service.rewriting.secrets.removed(from: url)]) {
-                    var keys = Set(rests(of: url, through: service).map { service.key(rest: $0, host: nil) })
+                    var keys = Set(
+                        rests(of: url, through: service).map { service.key(rest: $0, host: nil, on: origin) }
+                    )
                     for path in askedPaths(of: url, through: service) {
-                        keys.formUnion(service.keys(asking: service.address.path(appending: path), host: nil))
+                        let asked = service.address.path(appending: path)
+                        keys.formUnion(service.keys(asking: asked, host: nil, on: origin))
                     }
                     if service.keysHost { found.anyHost.formUnion(keys) } else { found.keys.formUnion(keys) }
                 }
@@ -56,7 +61,7 @@ extension RoutePlan {
     /// The forms in which keys may contain this URL of an origin, or one that begins with it.
     package func listedForms(of url: String) -> [String] {
         let beginnings = services.filter { !$0.keysHost }.flatMap { service in
-            rests(of: url, through: service).map { service.address.base + $0 }
+            rests(of: url, through: service).map { (service.origin(of: url) ?? service.address).base + $0 }
         }
         return beginnings + keys(storing: [url]).keys.map(\.description)
     }
@@ -76,14 +81,17 @@ extension RoutePlan {
             let rests = rests(of: url, through: route)
             // Endpoints with targets of their own may lead to the URL, too.
             let shaped = rests.dropFirst().filter { route.endpoint(for: .get, $0).isShaped }
-            var found = (rests.prefix(1) + shaped).map { ClientWay(route, prefix + $0, host: route.host) }
+            // The URL names the origin only where it is asked for through the proxy.
+            let named = route.asksTarget ? route.origin(of: url)?.root : nil
+            let host = named == nil ? route.host : nil
+            var found = (rests.prefix(1) + shaped).map { ClientWay(route, (named ?? "") + prefix + $0, host: host) }
             let root = CacheKey(service: "", url: route.keysHost ? url : route.address.root + "/").description
             if found.isEmpty, route.keysHost, service != nil, let own = Self.root(of: url) {
                 // If the key contains the client's Host, the listed URL has it as its authority.
                 let path = url.dropFirst(own.count)
                 if path.hasPrefix(route.address.basePath) {
-                    let host = own.firstRange(of: "://").map { String(own[$0.upperBound...]) }
-                    found = [ClientWay(route, prefix + path.dropFirst(route.address.basePath.count), host: host)]
+                    let asked = own.firstRange(of: "://").map { String(own[$0.upperBound...]) }
+                    found = [ClientWay(route, prefix + path.dropFirst(route.address.basePath.count), host: asked)]
                 }
             } else if found.isEmpty, !route.keysHost, url.hasPrefix(root), route.inner != nil {
                 found = [ClientWay(route, prefix + "/" + url.dropFirst(root.count), host: route.host)]
@@ -99,7 +107,7 @@ extension RoutePlan {
 
     /// The paths below its base URL that a service asks for, if `url` is requested in the end.
     private func askedPaths(of url: String, through route: ServiceRoute, depth: Int = 0) -> [String] {
-        if let base = route.plan.origin?.base {
+        if let base = route.origin(of: url)?.base {
             guard url.hasPrefix(base) else { return [] }
             let rest = String(url.dropFirst(base.count))
             return rest.isEmpty || rest.hasPrefix("/") || rest.hasPrefix("?") ? [rest] : []

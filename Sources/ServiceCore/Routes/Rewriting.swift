@@ -29,8 +29,15 @@ package struct Rewriting: Sendable, Hashable {
         self.secrets = secrets
     }
 
+    /// The rules for answers to proxied requests. If the origin is the very host that the client knows, with the same
+    /// paths, its URLs and cookies are right as they are.
+    var forProxied: Rewriting {
+        guard let origin, let host, origin.host == host, origin.basePath == prefix else { return self }
+        return Rewriting(prefix: prefix, host: host, origin: nil, secrets: secrets)
+    }
+
     package func apply(to fields: inout Fields) {
-        guard let origin else { return }
+        guard let origin else { return hideSecrets(in: &fields) }
         let references = References(prefix: prefix, origin: origin)
         for field in [KnownField.location, .contentLocation] {
             change(field, in: &fields) { value in
@@ -43,20 +50,35 @@ package struct Rewriting: Sendable, Hashable {
             let moved = references.moved(refresh: shown) ?? shown
             if moved != value { fields.set("Refresh", moved) }
         }
-        if !secrets.isEmpty {
-            let links = fields.all("Link")
-            let shown = links.map { secrets.removed(from: $0) }
-            if shown != links {
-                fields.remove("Link")
-                for link in shown { fields.append("Link", link) }
-            }
-        }
+        hideSecretLinks(in: &fields)
         change(.setCookie, in: &fields) { Cookies(references, host: host).moved($0) }
         change(.serviceWorkerAllowed, in: &fields) { scope($0, references) }
         // A page of one service must not clear the data of the others.
         if sharesWebOrigin { fields.remove(.clearSiteData) }
         // It holds for every port of a host (RFC 6797 section 8.3): with a service that has none of its own, all of localhost.
         if host == nil { fields.remove(.strictTransportSecurity) }
+    }
+
+    /// Removes the secret query items from URLs that stay as the origin sent them.
+    private func hideSecrets(in fields: inout Fields) {
+        if secrets.isEmpty { return }
+        for field in [KnownField.location, .contentLocation] {
+            change(field, in: &fields) { secrets.removed(from: $0) }
+        }
+        if let value = fields.first("Refresh") {
+            let shown = secrets.removed(from: value)
+            if shown != value { fields.set("Refresh", shown) }
+        }
+        hideSecretLinks(in: &fields)
+    }
+
+    private func hideSecretLinks(in fields: inout Fields) {
+        if secrets.isEmpty { return }
+        let links = fields.all("Link")
+        let shown = links.map { secrets.removed(from: $0) }
+        if shown == links { return }
+        fields.remove("Link")
+        for link in shown { fields.append("Link", link) }
     }
 
     /// Replaces the value of each line by the result of `change`; nil removes the line.

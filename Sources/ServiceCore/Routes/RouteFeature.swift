@@ -35,6 +35,8 @@ struct RouteFacts {
     var access = AccessRules()
     /// Whether web pages of other origins may call the service.
     var hasCrossOrigin = false
+    /// Whether the service asks the origin that a proxied request names.
+    var asksNamedOrigin = false
     /// The demo answers; nil if demo mode is off.
     var demo: DemoPlan?
     /// Whether the service answers only its endpoints, and none of them names the request.
@@ -134,6 +136,8 @@ struct RouteFeature: Sendable {
     /// The features that are members of ``ServiceRoute`` and ``EndpointRoute``.
     private static let ofRoutes: [RouteFeature] =
         [
+            // The key has the scheme of the connection, which only the waiting path knows, and no origin is asked.
+            RouteFeature("asksTarget", goesOn: .demo) { $0.asksNamedOrigin },
             RouteFeature("access", goesOn: []) { !$0.access.isEmpty },
             // A request with Origin takes the waiting path, and ready heads have Vary.
             RouteFeature("cors", goesOn: [.stored, .demo]) { $0.hasCrossOrigin },

@@ -9,8 +9,15 @@ extension ServiceRoute {
     /// - Parameters:
     ///   - path: the path and query on the origin.
     ///   - host: the client's Host; part of the key only if it reaches an origin, whose answer may depend on it.
+    ///   - origin: the origin that a target names; otherwise without effect.
     ///   - lines: the further lines of the key.
-    package func key(path: String, host: String?, lines: [String] = []) -> CacheKey {
+    package func key(
+        path: String,
+        host: String?,
+        on origin: OriginAddress? = nil,
+        lines: [String] = []
+    ) -> CacheKey {
+        if asksTarget, let origin { return CacheKey(service: plan.name, url: origin.root + path, lines: lines) }
         if let keyRoot, path.utf8.first == UInt8(ascii: "/") {
             return CacheKey(root: keyRoot, path: path, lines: lines)
         }
@@ -22,20 +29,20 @@ extension ServiceRoute {
     }
 
     /// The key of a request by the rules of its endpoint.
-    /// - Parameter origin: the origin that the target names, in forward mode; otherwise nil.
+    /// - Parameter origin: the origin that the target names; otherwise without effect.
     package func key(path: String, _ fields: Fields, _ endpoint: EndpointRoute, on origin: OriginAddress?) -> CacheKey {
         let path = endpoint.request.key.path(path)
         let lines = endpoint.keyLines + endpoint.request.key.lines(fields)
-        if asksTarget, let origin { return CacheKey(service: self.plan.name, url: origin.root + path, lines: lines) }
         // Host is read only if it may be part of the key.
-        return key(path: path, host: keysHost ? fields.first(.host) : nil, lines: lines)
+        return key(path: path, host: keysHost ? fields.first(.host) : nil, on: origin, lines: lines)
     }
 
     /// The key of a GET of `rest`, as far as the URL determines it.
-    package func key(rest: String, host: String?) -> CacheKey {
+    /// - Parameter origin: the origin that a target names; otherwise without effect.
+    package func key(rest: String, host: String?, on origin: OriginAddress? = nil) -> CacheKey {
         let endpoint = endpoint(for: .get, rest)
         let path = path(filledOrPlain(rest, endpoint), endpoint)
-        return key(path: endpoint.request.key.path(path), host: host, lines: endpoint.keyLines)
+        return key(path: endpoint.request.key.path(path), host: host, on: origin, lines: endpoint.keyLines)
     }
 
     /// The scheme in keys. If the client's Host replaces the authority, the name of a service that stands in for an

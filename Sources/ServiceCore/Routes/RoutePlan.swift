@@ -100,6 +100,20 @@ package final class RoutePlan: Sendable {
         return named.last?.prefix.isEmpty == true ? named : named + prefixes
     }
 
+    /// The service of a host with the longest prefix that leads to the target; nil if the host has none for it.
+    /// - Parameter name: the host in lower case, without the dot of the DNS root.
+    package func service(ofHost name: String, target: String) -> ServiceRoute? {
+        guard let named = hosts[name] else { return nil }
+        var target = target
+        return target.withUTF8 { target in
+            let target = UnsafeRawBufferPointer(target)
+            return named.first { $0.leads(target) }
+        }
+    }
+
+    /// Whether some service is matched by this host.
+    package func hasService(ofHost name: String) -> Bool { hosts[name] != nil }
+
     /// Whether `hosts` of the whole daemon includes the name.
     package func hasHost(_ name: String) -> Bool { daemonHosts.contains { $0.matches(name) } }
 }

@@ -2,61 +2,8 @@
 // Answers, explanations and batches use it.
 
 package import EventLoop
-import HTTPCaching
 package import HTTPWire
 package import Upstream
-
-/// A request with its service, found once and passed by reference. It does not change, except for the early draw, which
-/// is set once.
-package final class RouteMatch {
-    package let route: ServiceRoute
-    package let endpoint: EndpointRoute
-    /// The target without the service's prefix: empty, or beginning with `/` or `?`. In forward mode, the path and
-    /// query.
-    package let rest: String
-    /// The origin of the request; nil if the service asks another one, or only plays demo answers.
-    package let origin: OriginAddress?
-    /// The rules for the addresses that the origin may have.
-    package let target: TargetRules
-    /// The request in origin form, whose Host is decisive.
-    package let request: RequestHead
-    /// The draw of the demo answer, if it was made before the latency.
-    package internal(set) var early: EarlyDraw?
-
-    /// Makes a match for a service.
-    /// - Parameter endpoint: the endpoint of the route for the request's method and `rest`; nil to find it here.
-    package init(
-        _ route: ServiceRoute,
-        _ rest: String,
-        _ request: RequestHead,
-        endpoint: EndpointRoute? = nil
-    ) {
-        self.route = route
-        self.rest = rest
-        self.request = request
-        self.endpoint = endpoint ?? route.endpoint(for: request.method, rest)
-        origin = route.plan.origin
-        target = route.plan.target
-    }
-
-    /// Makes a match for forward mode.
-    init(
-        _ route: ServiceRoute,
-        origin: OriginAddress,
-        target: TargetRules,
-        path: String,
-        request: RequestHead
-    ) {
-        self.route = route
-        rest = path
-        self.request = request
-        endpoint = route.itself
-        self.origin = origin
-        self.target = target
-    }
-}
-
-@available(*, unavailable) extension RouteMatch: Sendable {}
 
 /// The destination of a request.
 package enum RequestDestination {
@@ -113,30 +60,30 @@ package struct Router {
         if request.method == .options, OutgoingRequest.maxForwards(request.fields) == 0 { return .daemon }
         if let authority = connection.authority {
             let path = try InnerTargets.path(of: request, target, to: authority, over: connection)
-            return .service(
-                try forward(request, scheme: connection.scheme, authority: authority, path: path, over: connection)
-            )
+            let asked = ProxyTarget(scheme: connection.scheme, authority: authority, path: path)
+            return .service(try proxied(request, asked, by: taker(of: asked, over: connection), over: connection))
         }
         switch target.form {
         case .asterisk: return .daemon
         case .authority(let authority): return .tunnel(authority)
         case .origin(let path):
             if let found { return .service(found) }
-            return .service(try service(request, target: path, known: known, learnt: learnt))
+            return .service(try service(request, target: path, over: connection, known: known, learnt: learnt))
         case .absolute(let scheme, let authority, let path):
-            if scheme == connection.scheme, isServedHere(authority, over: connection) {
+            let asked = ProxyTarget(scheme: scheme, authority: authority, path: target.isServerWide ? "" : path)
+            let taker = taker(of: asked, over: connection)
+            if case .own = taker {
                 if target.isServerWide { return .daemon }
                 // The authority of the target wins over Host (RFC 9112 section 3.2.2).
                 var request = request
                 request.target = path
                 request.fields.set(.host, authority.description)
-                return .service(try service(request, target: path, known: known, learnt: learnt))
+                let match = try service(request, target: path, over: connection, known: known, learnt: learnt)
+                // The daemon at the name of a service without an origin is not that origin.
+                let isOwn = listeners.isOwn(authority, port: asked.port)
+                return .service(match.route.asksTarget && !isOwn ? named(match, by: asked) : match)
             }
-            // OPTIONS without a path asks about the server as a whole (RFC 9112 section 3.2.4).
-            let path = target.isServerWide ? "" : path
-            return .service(
-                try forward(request, scheme: scheme, authority: authority, path: path, over: connection)
-            )
+            return .service(try proxied(request, asked, by: taker, over: connection))
         }
     }
 
@@ -155,6 +102,7 @@ package struct Router {
     private func service(
         _ request: RequestHead,
         target: String,
+        over connection: ConnectionContext,
         known: (UnsafeRawBufferPointer) -> KnownHost?,
         learnt: (KnownHost) -> Void
     ) throws(RouteRefusal) -> RouteMatch {
@@ -173,7 +121,7 @@ package struct Router {
         }
         var target = target
         if let route = target.withUTF8({ host?.service(target: UnsafeRawBufferPointer($0)) }) {
-            return RouteMatch(route, route.rest(target), request)
+            return RouteMatch(route, route.rest(target), request, over: connection)
         }
         if let host, let refusing = target.withUTF8({ host.refusing(target: UnsafeRawBufferPointer($0)) }) {
             throw .host(host.authority, service: refusing.plan.name)
@@ -191,38 +139,89 @@ package struct Router {
         return plan.ownNames.contains(authority.name) || listeners.takesClients(at: authority.name, port: port)
     }
 
-    // MARK: - Forward mode
+    // MARK: - Proxied requests
+
+    /// Finds the route of a request that its client has sent to a proxy, and that is not for the daemon's own address.
+    /// - Throws: the refusal of a target that is this daemon itself, or of a request that forward mode refuses.
+    private func proxied(
+        _ request: RequestHead,
+        _ asked: ProxyTarget,
+        by taker: ProxyTaker,
+        over connection: ConnectionContext
+    ) throws(RouteRefusal) -> RouteMatch {
+        guard case .service(let route) = taker else {
+            return try forward(request, asked, over: connection)
+        }
+        try check(asked, over: connection)
+        // The authority that the client was told to reach wins over Host (RFC 9112 section 3.2.2).
+        var request = request
+        request.target = asked.path
+        request.fields.set(.host, asked.origin.authority)
+        let match = RouteMatch(
+            route,
+            route.rest(asked.path),
+            request,
+            origin: route.plan.origin,
+            target: route.plan.target
+        )
+        return route.asksTarget ? named(match, by: asked) : match
+    }
+
+    /// A match of a service without a base URL, with the origin that the target names: forward mode's rules say whether
+    /// it is asked, and at which addresses.
+    private func named(_ match: RouteMatch, by asked: ProxyTarget) -> RouteMatch {
+        let verdict = plan.forward?.verdict(on: asked)
+        let obstacle: OriginObstacle? =
+            switch verdict {
+            case .named, .anyPublic: nil
+            case .refused: .refused("\(asked.origin.host):\(asked.port)")
+            case nil: .forwardOff
+            }
+        return RouteMatch(
+            match.route,
+            match.rest,
+            match.request,
+            origin: match.route.named(scheme: asked.scheme, port: asked.authority.port),
+            target: verdict == .named ? .any : .noPrivate,
+            obstacle: obstacle,
+            endpoint: match.endpoint
+        )
+    }
+
+    /// Checks what a client wants to reach, whoever takes the request.
+    /// - Throws: the refusal of a target that is this daemon itself, or of its scheme.
+    private func check(_ asked: ProxyTarget, over connection: ConnectionContext) throws(RouteRefusal) {
+        if listeners.isOwn(asked.authority, port: asked.port) { throw .loop }
+        guard asked.isSecure || asked.scheme == "http" else { throw .scheme(asked.scheme) }
+        // A client that writes https:// wants secrecy, and its request must not have crossed the network in the clear.
+        if asked.isSecure, connection.security == .plain, let listener = connection.listener, !listener.isLoopback {
+            throw .secureFromAfar
+        }
+    }
 
     /// Finds the route of forward mode.
     /// - Throws: the refusal of a target that is this daemon itself, or that no rule allows.
     private func forward(
         _ request: RequestHead,
-        scheme: String,
-        authority: Authority,
-        path: String,
+        _ asked: ProxyTarget,
         over connection: ConnectionContext
     ) throws(RouteRefusal) -> RouteMatch {
-        let isSecure = scheme == "https"
-        let port = authority.port ?? (isSecure ? 443 : 80)
-        if listeners.isOwn(authority, port: port) { throw .loop }
-        guard let forward = plan.forward else { throw .forwardOff }
-        guard isSecure || scheme == "http" else { throw .scheme(scheme) }
-        // A client that writes https:// wants secrecy, and its request must not have crossed the network in the clear.
-        if isSecure, connection.security == .plain, let listener = connection.listener, !listener.isLoopback {
-            throw .secureFromAfar
+        guard let forward = plan.forward else {
+            throw listeners.isOwn(asked.authority, port: asked.port) ? .loop : .forwardOff
         }
-        let verdict =
-            isSecure
-            ? forward.verdict(connect: Authority(host: authority.host, port: port))
-            : forward.verdict(host: authority.host, port: port)
-        if verdict == .refused { throw .target(isSecure ? "\(authority.host):\(port)" : authority.description) }
-        let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
+        try check(asked, over: connection)
+        let verdict = forward.verdict(on: asked)
+        if verdict == .refused {
+            let authority = asked.authority
+            throw .target(asked.isSecure ? "\(authority.host):\(asked.port)" : authority.description)
+        }
         return RouteMatch(
             forward.route,
-            origin: origin,
+            asked.path,
+            request,
+            origin: asked.origin,
             target: verdict == .named ? .any : .noPrivate,
-            path: path,
-            request: request
+            endpoint: forward.route.itself
         )
     }
 

@@ -30,7 +30,7 @@ extension RoutePlan {
     /// passes the client's Host to its origin has no URL of its own for it, and is left out.
     package func seedTargets(of url: String) -> [SeedTarget] {
         let found = services.filter { route in
-            guard let origin = route.plan.origin, !route.keysHost, url.hasPrefix(origin.base) else { return false }
+            guard let origin = route.origin(of: url), !route.keysHost, url.hasPrefix(origin.base) else { return false }
             return url.utf8.dropFirst(origin.base.utf8.count).first.map { "/?".utf8.contains($0) } ?? false
         }
         let ordered = found.sorted { $0.address.base.utf8.count > $1.address.base.utf8.count }
@@ -38,7 +38,10 @@ extension RoutePlan {
             // Endpoints with targets of their own store the same URL under keys of their own.
             rests(of: url, through: route).map { rest in
                 let isShaped = route.endpoint(for: .get, rest).isShaped
-                let key = isShaped ? route.key(rest: rest, host: nil) : CacheKey(service: route.plan.name, url: url)
+                let key =
+                    isShaped
+                    ? route.key(rest: rest, host: nil, on: route.origin(of: url))
+                    : CacheKey(service: route.plan.name, url: url)
                 return SeedTarget(key, route.plan(storedAs: key))
             }
         }
@@ -52,13 +55,16 @@ extension RoutePlan {
     package var knownFolders: [String] {
         var folders: [String] = []
         for route in services {
-            guard let origin = route.plan.origin else { continue }
-            folders.append(origin.base)
-            for endpoint in route.plan.endpoints {
-                var folder = origin.base
-                for case .literal(let bytes) in endpoint.pattern.segments.prefix(while: \.isLiteral) {
-                    folder += "/" + String(decoding: bytes, as: UTF8.self)
-                    folders.append(folder)
+            // A service by host has URLs with either scheme.
+            let named = route.asksTarget ? ["https", "http"].map { route.named(scheme: $0, port: nil) } : []
+            for origin in route.plan.origin.map({ [$0] }) ?? named {
+                folders.append(origin.base)
+                for endpoint in route.plan.endpoints {
+                    var folder = origin.base
+                    for case .literal(let bytes) in endpoint.pattern.segments.prefix(while: \.isLiteral) {
+                        folder += "/" + String(decoding: bytes, as: UTF8.self)
+                        folders.append(folder)
+                    }
                 }
             }
         }

@@ -42,8 +42,10 @@ package final class ServiceRoute: Sendable {
     let hosts: [HostPattern]
     /// The service that this one asks instead of an origin.
     package let inner: String?
-    /// Whether the target of a request names the origin, as in forward mode.
+    /// Whether the target of a request names the origin: in forward mode, and in a service by host without a base URL.
     package let asksTarget: Bool
+    /// Whether the service has no base URL, and each of its endpoints an answer of its own.
+    package let answersItself: Bool
     /// The web pages that may call the service, and their rights.
     package let cors: CrossOriginRules
     /// The access rules of the service. With rules, no request takes the hot path, which has none.
@@ -55,6 +57,8 @@ package final class ServiceRoute: Sendable {
     /// Whether a service in front of this one adds secret query items, so that one URL may have several keys.
     let isAskedInSecret: Bool
     package let rewriting: Rewriting
+    /// The rules for answers to proxied requests, whose client knows the service by its real name.
+    package let proxiedRewriting: Rewriting
     /// Whether the client's Host reaches an origin, and so is part of the key.
     package let keysHost: Bool
     /// The origin in keys; a service that stands in for one has the scheme `service`.
@@ -83,6 +87,7 @@ package final class ServiceRoute: Sendable {
         hosts: [HostPattern] = [],
         inner: String? = nil,
         asksTarget: Bool = false,
+        answersItself: Bool = false,
         demo: DemoPlan? = nil,
         endpointDemos: [DemoPlan?] = [],
         listedOnly: Bool = false,
@@ -94,7 +99,7 @@ package final class ServiceRoute: Sendable {
         via: String
     ) {
         self.plan = plan
-        label = asksTarget ? "forward" : plan.name
+        label = asksTarget && host == nil ? "forward" : plan.name
         self.runtime = runtime
         self.demoState = demoState
         ordinals = demoState.ordinals
@@ -104,13 +109,16 @@ package final class ServiceRoute: Sendable {
         self.hosts = hosts
         self.inner = inner
         self.asksTarget = asksTarget
+        self.answersItself = answersItself
         self.cors = cors
         self.access = access
         addsCredentials = chain.addsCredentials
         guardsPaths = chain.guardsPaths
         self.isAskedInSecret = isAskedInSecret
-        keysHost = chain.preservesHost
-        let standIn = OriginAddress(scheme: "service", host: inner ?? plan.name, port: nil, basePath: "")
+        // The origin that a target names is the client's Host, and is the beginning of the key already.
+        keysHost = chain.preservesHost && !asksTarget
+        let basePath = asksTarget ? prefix : ""
+        let standIn = OriginAddress(scheme: "service", host: inner ?? plan.name, port: nil, basePath: basePath)
         let address = plan.origin ?? standIn
         self.address = address
         let rewriting = Rewriting(
@@ -121,6 +129,8 @@ package final class ServiceRoute: Sendable {
             secrets: chain.secrets
         )
         self.rewriting = rewriting
+        let proxiedRewriting = rewriting.forProxied
+        self.proxiedRewriting = proxiedRewriting
         let scheme = Self.keyScheme(address, keysHost: keysHost)
         // A path that consists of a slash only is left out, because the rest of a target is appended later.
         let whole = keysHost ? "" : String(CacheKey(service: "", url: address.root + "/").description.dropLast())
@@ -133,31 +143,36 @@ package final class ServiceRoute: Sendable {
             _ demo: DemoPlan?,
             _ order: SourceOrder<EndpointRoute>? = nil
         ) -> EndpointRoute {
-            var hasher = Hasher()
-            hasher.combine(String(describing: request.policy))
-            hasher.combine(request.key)
-            hasher.combine(request.storesGet)
-            // A head that was made ready before a seed folder was opened must not be sent without a look into the
-            // folder.
-            hasher.combine(request.seed?.identity)
-            hasher.combine(rewriting)
-            hasher.combine(address)
-            // A head that was made ready for a path that is refused now must not be sent without the check.
-            hasher.combine(chain.guardsPaths)
-            hasher.combine(addsVary)
-            hasher.combine(via)
+            func formatID(_ rewriting: Rewriting) -> UInt64 {
+                var hasher = Hasher()
+                hasher.combine(String(describing: request.policy))
+                hasher.combine(request.key)
+                hasher.combine(request.storesGet)
+                // A head that was made ready before a seed folder was opened must not be sent without a look into the
+                // folder.
+                hasher.combine(request.seed?.identity)
+                hasher.combine(rewriting)
+                hasher.combine(address)
+                // A head that was made ready for a path that is refused now must not be sent without the check.
+                hasher.combine(chain.guardsPaths)
+                hasher.combine(addsVary)
+                hasher.combine(via)
+                return UInt64(bitPattern: Int64(hasher.finalize()))
+            }
             let facts = RouteFacts(
                 request: request,
                 service: plan,
                 access: access,
                 hasCrossOrigin: addsVary,
+                asksNamedOrigin: asksTarget && host != nil,
                 demo: demo,
                 isUnlisted: endpoint == nil && listedOnly
             )
             return EndpointRoute(
                 endpoint,
                 facts,
-                headFormatID: UInt64(bitPattern: Int64(hasher.finalize())),
+                headFormatID: formatID(rewriting),
+                proxiedHeadFormatID: formatID(proxiedRewriting),
                 order: order,
                 readyDemo: { ReadyDemo($0, rewriting, addsVary: addsVary) }
             )
@@ -220,8 +235,11 @@ package final class ServiceRoute: Sendable {
     ///     the prefix: empty, or beginning with `/` or `?`.
     ///   - hidden: the items that the services before this one add to the query.
     package func path(_ rest: String, _ endpoint: EndpointRoute, behind hidden: [HiddenItem] = []) -> String {
-        asksTarget ? rest : endpoint.request.query.apply(to: address.path(appending: rest), behind: hidden.texts)
+        isForward ? rest : endpoint.request.query.apply(to: address.path(appending: rest), behind: hidden.texts)
     }
+
+    /// Whether this is the route of forward mode.
+    package var isForward: Bool { asksTarget && host == nil }
 
     /// Whether the service answers for a host that is no name of the daemon.
     /// - Parameter name: the host in lower case, without the dot of the DNS root.
@@ -243,7 +261,7 @@ package final class ServiceRoute: Sendable {
 
     /// Whether some or all requests go to an origin or to another service.
     package var asksOrigin: Bool {
-        (plan.origin != nil || inner != nil)
+        (plan.origin != nil || inner != nil || asksTarget)
             && ([itself] + endpoints).contains { endpoint in
                 let passes = endpoint.order?.sources.contains(.live) ?? endpoint.demo?.mayPass ?? true
                 return passes && !endpoint.isUnlisted

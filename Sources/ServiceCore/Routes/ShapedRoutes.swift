@@ -37,11 +37,13 @@ extension ServiceRoute {
 
     /// The keys under which endpoints with a target of their own may have stored a path, as far as its URL determines
     /// them.
-    /// - Parameter path: the path and query on the origin.
-    func keys(asking path: String, host: String?) -> Set<CacheKey> {
+    /// - Parameters:
+    ///   - path: the path and query on the origin.
+    ///   - origin: the origin that a target names; otherwise without effect.
+    func keys(asking path: String, host: String?, on origin: OriginAddress? = nil) -> Set<CacheKey> {
         Set(
             endpoints.filter { $0.request.shape?.to != nil }
-                .map { key(path: $0.request.key.path(path), host: host) }
+                .map { key(path: $0.request.key.path(path), host: host, on: origin) }
         )
     }
 

@@ -102,7 +102,7 @@ extension SourceOrder.Stage where Route == EndpointRoute {
     package func call(_ call: ServiceCall) -> ServiceCall {
         let match = call.match
         var result = call
-        result.match = RouteMatch(match.route, match.rest, match.request, endpoint: route)
+        result.match = match.staged(route)
         return result
     }
 }

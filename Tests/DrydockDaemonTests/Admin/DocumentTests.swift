@@ -179,6 +179,7 @@ import Testing
             ways: [.init(service: "b", url: "/b")]
         )
         explanation.meets = meeting
+        explanation.proxied = [.init(rule: "service by host", takes: true, reason: "service a at a.test")]
         explanation.cache?.otherVariant = 1
         return explanation
     }()

@@ -363,9 +363,10 @@ private struct Run: Sendable {
 
     /// Rows that close ways on which nothing would be found, or what is found would be the same: each spares its requests
     /// the look. The key of what is stored has the items that a route adds to the query, and a line for each field of
-    /// `key.fields`, which a target has not; the direct way finds no source where a service has no origin; and an answer
+    /// `key.fields`, which a target has not; the key of a service that asks the origin of a target begins with that origin; the direct way
+    /// finds no source where a service has no origin; and an answer
     /// that is forwarded is judged by the policy of its route, which knows what is a success.
-    private static let sparing: Set<String> = ["query", "key.fields", "origin", "policy.success"]
+    private static let sparing: Set<String> = ["query", "key.fields", "asksTarget", "origin", "policy.success"]
 
     /// The table with a row that closes nothing.
     private struct Mutant {

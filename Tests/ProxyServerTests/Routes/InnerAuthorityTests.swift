@@ -9,7 +9,7 @@ import Testing
 @testable import ProxyServer
 
 @Suite(.timeLimit(.minutes(5))) struct InnerAuthorityTests {
-    @Test func `no service of this daemon answers inside of a tunnel, by whatever way it would`() async throws {
+    @Test func `no service with a prefix alone answers inside of a tunnel, by whatever way it would`() async throws {
         let origin = try ScriptedOrigin { .answer(to: $0, fields: [("Cache-Control", "max-age=60")], "of the origin") }
         defer { origin.stop() }
         let text = """
@@ -17,6 +17,7 @@ import Testing
             services:
               - { name: made, match: { prefix: /made }, demo: { enabled: true, body: "of this daemon" } }
               - { name: past, match: { prefix: /past }, base_url: "http://127.0.0.1:1", cache: { mode: none } }
+              - { name: other, match: { host: localhost, prefix: /made }, demo: { enabled: true, body: "of this daemon" } }
             """
         let folder = try TemporaryFolder()
         var log = LogConfiguration()
@@ -48,5 +49,39 @@ import Testing
             $0.contains("\"target\":\"http://\(origin.authority)/")
         }
         #expect(shown.count == 3)
+    }
+
+    @Test func `services of the tunnel's host answer inside of it`() async throws {
+        let origin = try ScriptedOrigin { .answer(to: $0, fields: [("Cache-Control", "max-age=60")], "of the origin") }
+        defer { origin.stop() }
+        let text = """
+            forward: { enabled: true, allow: ["127.0.0.1"] }
+            services:
+              - { name: made, match: { host: 127.0.0.1, prefix: /made }, demo: { enabled: true, body: "of the service" } }
+              - { name: kept, match: { host: 127.0.0.1, prefix: /kept }, cache: { ttl: 1h } }
+              - { name: past, match: { prefix: / }, demo: { enabled: true, body: "of this daemon" } }
+            """
+        try await HandlerHarness.run(text) { harness in
+            let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: 1))
+            let authority = try #require(Authority.parse(origin.authority))
+            let result = Monitor(MemoryTransport.Result())
+            let targets = ["/made/x", "/kept/x", "/kept/x", "/other"]
+            let sent = targets.map { target in
+                let end = target == "/other" ? "Connection: close\r\n" : ""
+                return "GET \(target) HTTP/1.1\r\nHost: \(authority)\r\n\(end)\r\n"
+            }
+            harness.server.contexts[0].submit { context, loop in
+                let bytes = Array(sent.joined().utf8)
+                let transport = MemoryTransport(bytes, step: 1 << 20, stutters: false, result)
+                context.connect(transport, from: address, to: authority, on: loop)
+            }
+            #expect(result.wait(120) { $0.isClosed })
+            let received = String(decoding: result.read { $0.received }, as: UTF8.self)
+            #expect(received.contains("of the service") && !received.contains("of this daemon"))
+            // The second one of those that are kept is the service's hit, and forward mode has the rest.
+            #expect(origin.log.map(\.target) == ["/kept/x", "/other"])
+            let keys = try harness.listed().map { String($0.split(separator: " ")[0]) }
+            #expect(keys.sorted() == ["http://\(origin.authority)/kept/x", "http://\(origin.authority)/other"])
+        }
     }
 }

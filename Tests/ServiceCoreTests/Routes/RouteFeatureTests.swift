@@ -21,8 +21,10 @@ import Testing
     private static let noSettings: Set<String> = [
         "name", "request", "endpoint", "endpoints", "paths", "plan", "label", "runtime", "demoState", "ordinals",
         "prefix",
-        "host", "hosts", "inner", "asksTarget", "isAskedInSecret", "rewriting", "keysHost", "address", "keyPrefix",
-        "keyRoot", "itself", "headFormatID", "hotKey", "order", "openWays", "readyDemo", "passThrough", "directRules",
+        "host", "hosts", "inner", "answersItself", "isAskedInSecret", "rewriting", "proxiedRewriting", "keysHost",
+        "address", "keyPrefix",
+        "keyRoot", "itself", "headFormatID", "proxiedHeadFormatID", "hotKey", "order", "openWays", "readyDemo",
+        "passThrough", "directRules",
         "isShaped", "keyLines", "demo.name", "demo.lastTurn",
     ]
 

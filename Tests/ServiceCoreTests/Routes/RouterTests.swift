@@ -17,14 +17,17 @@ import Upstream
         prefix: String,
         host: String? = nil,
         endpoints: [EndpointPlan] = [],
-        listedOnly: Bool = false
+        listedOnly: Bool = false,
+        asksTarget: Bool = false
     ) -> ServiceRoute {
-        let plan = ServicePlan(name: name, origin: origin, endpoints: endpoints)
+        let plan = ServicePlan(name: name, origin: asksTarget ? nil : origin, endpoints: endpoints)
         return ServiceRoute(
             plan: plan,
             runtime: ServiceRuntime(name: name, limits: AdmissionLimits()),
             prefix: prefix,
             host: host,
+            asksTarget: asksTarget,
+            answersItself: asksTarget && !endpoints.isEmpty,
             listedOnly: listedOnly,
             via: "1.1 dock"
         )
@@ -39,8 +42,8 @@ import Upstream
         )
         let target = ServicePlan(name: "", origin: nil)
         let forward = ForwardPlan(
-            allow: ["open.test", "*.wide.test"],
-            connect: ["open.test:443"],
+            allow: ["open.test", "*.wide.test", "real.test:80", "real.wide.test:8080", "piece.test"],
+            connect: ["open.test:443", "real.test:443"],
             route: ServiceRoute(
                 plan: target,
                 runtime: ServiceRuntime(name: "", limits: AdmissionLimits()),
@@ -54,6 +57,13 @@ import Upstream
                 route("api", prefix: "/api", endpoints: [users]),
                 route("listed", prefix: "/listed", endpoints: [users], listedOnly: true),
                 route("named", prefix: "/", host: "named.test"),
+                route("part", prefix: "/part", host: "part.test"),
+                route("deep", prefix: "/part/deep", host: "part.test"),
+                route("real", prefix: "/", host: "real.test", asksTarget: true),
+                route("piece", prefix: "/api", host: "piece.test", endpoints: [users], asksTarget: true),
+                route("mine", prefix: "/", host: "mine.localhost", asksTarget: true),
+                route("inward", prefix: "/", host: "10.0.0.1", asksTarget: true),
+                route("wide", prefix: "/", host: "real.wide.test", asksTarget: true),
             ],
             forward: isForwarding ? forward : nil
         )
@@ -93,7 +103,9 @@ import Upstream
             case .service(let match):
                 let endpoint = match.endpoint.name.isEmpty ? "itself" : match.endpoint.name
                 let origin = match.origin?.root ?? "none"
-                return "\(match.route.label) \(endpoint) \(match.rest) \(origin) \(match.target)"
+                let isByHost = match.isProxied && !match.route.isForward
+                let way = (isByHost ? " proxied" : "") + (match.obstacle.map { " \($0)" } ?? "")
+                return "\(match.route.label) \(endpoint) \(match.rest) \(origin) \(match.target)\(way)"
             }
         } catch {
             return "\(error)"
@@ -127,6 +139,159 @@ import Upstream
         #expect(try Self.destination("/x", fields: [("Host", "named.test")]) == "named itself /x http://api.test any")
         #expect(try Self.destination("/api/x", fields: [("Host", "evil.test")]).hasPrefix("host("))
         #expect(try Self.destination("/api/x", fields: []) == "api itself /x http://api.test any")
+    }
+
+    @Test(
+        arguments: [
+            // A service of the host takes proxied requests, whatever forward mode's rules are, and at every port.
+            ("http://named.test/x", "named itself /x http://api.test any proxied"),
+            ("http://NAMED.test.:8443/x", "named itself /x http://api.test any proxied"),
+            ("https://named.test/x", "named itself /x http://api.test any proxied"),
+            ("http://part.test/part/x", "part itself /x http://api.test any proxied"),
+            ("http://part.test/part/deep/x", "deep itself /x http://api.test any proxied"),
+            // What its prefix does not lead to is forward mode's, and no service with a prefix alone has it.
+            ("http://part.test/api/users/7", "target(\"part.test\")"),
+            ("http://open.test/api/users/7", "forward itself /api/users/7 http://open.test any"),
+            ("http://named.test.open.test/x", "target(\"named.test.open.test\")"),
+            // Without a base URL the target names the origin, and the prefix stays in the path.
+            ("http://real.test/x", "real itself /x http://real.test any proxied"),
+            ("https://real.test/x?y", "real itself /x?y https://real.test any proxied"),
+            ("http://REAL.test.:80/x", "real itself /x http://real.test any proxied"),
+            ("http://piece.test/api/users/7", "piece users /users/7 http://piece.test any proxied"),
+            ("http://piece.test/other", "forward itself /other http://piece.test any"),
+            // Forward mode's rules decide which origin is asked, at which port, and whether at internal addresses.
+            ("http://real.wide.test/x", "wide itself /x http://real.wide.test noPrivate proxied"),
+            (
+                "http://10.0.0.1/x",
+                "inward itself /x http://10.0.0.1 noPrivate proxied refused(\"10.0.0.1:80\")"
+            ),
+            ("http://real.test:81/x", "real itself /x http://real.test:81 noPrivate proxied refused(\"real.test:81\")"),
+            (
+                "https://real.test:8443/x",
+                "real itself /x https://real.test:8443 noPrivate proxied refused(\"real.test:8443\")"
+            ),
+            (
+                "http://mine.localhost/x",
+                "mine itself /x http://mine.localhost noPrivate proxied refused(\"mine.localhost:80\")"
+            ),
+            // The daemon's own URL names no other origin.
+            ("http://mine.localhost:8080/x", "mine itself /x http://mine.localhost:8080 any unnamed"),
+            ("http://127.0.0.1:8080/x", "noService(target: \"/x\")"),
+            ("ftp://named.test/x", "scheme(\"ftp\")"),
+        ] as [(String, String)]
+    )
+    func `a proxied request is a service's of its host, or else forward mode's`(target: String, destination: String)
+        throws
+    {
+        #expect(try Self.destination(target) == destination)
+        // The target wins over Host.
+        #expect(try Self.destination(target, fields: [("Host", "real.test")]) == destination)
+        #expect(try Self.destination(target, fields: [("Host", "localhost")]) == destination)
+    }
+
+    @Test(
+        arguments: [
+            // What the client's Host and connection name is not asked, but has a key.
+            ("real.test", "/x", "real itself /x http://real.test any unnamed"),
+            ("Real.test:8080", "/x", "real itself /x http://real.test:8080 any unnamed"),
+            ("piece.test", "/api/users/7", "piece users /users/7 http://piece.test any unnamed"),
+            ("part.test", "/part/x", "part itself /x http://api.test any"),
+            // The services with a prefix alone answer here.
+            ("part.test", "/api/x", "host("), ("localhost", "/api/x", "api itself /x http://api.test any"),
+        ] as [(String, String, String)]
+    )
+    func `a request to the daemon itself names no origin`(host: String, target: String, destination: String) throws {
+        #expect(try Self.destination(target, fields: [("Host", host)]).hasPrefix(destination))
+    }
+
+    @Test func `services by host need no forward mode, but the client's choice of an origin does`() throws {
+        #expect(
+            try Self.destination("http://named.test/x", isForwarding: false)
+                == "named itself /x http://api.test any proxied"
+        )
+        #expect(
+            try Self.destination("http://real.test/x", isForwarding: false)
+                == "real itself /x http://real.test noPrivate proxied forwardOff"
+        )
+        #expect(try Self.destination("http://part.test/other", isForwarding: false) == "forwardOff")
+        let far = "192.0.2.1"
+        #expect(try Self.destination("https://named.test/x", from: far) == "secureFromAfar")
+        #expect(try Self.destination("https://real.test/x", from: far) == "secureFromAfar")
+        #expect(try Self.destination("http://named.test", method: .options) == "target(\"named.test\")")
+    }
+
+    @Test func `inside of a tunnel the services of its host answer, and those of a prefix do not`() throws {
+        let named = Authority(host: "named.test", port: 443)
+        let real = Authority(host: "real.test", port: 443)
+        // Host has to agree with the tunnel, or may be missing.
+        for (authority, found) in [
+            (named, "named itself /api/users/7 http://api.test"), (real, "real itself /api/users/7 https://real.test"),
+        ] {
+            for fields in [[], [("Host", authority.host)], [("Host", authority.description)]] {
+                #expect(
+                    try Self.destination("/api/users/7", fields: fields, over: .secure, to: authority)
+                        == found + " any proxied"
+                )
+            }
+            let other = try Self.destination(
+                "/api/users/7",
+                fields: [("Host", "localhost")],
+                over: .secure,
+                to: authority
+            )
+            #expect(other.hasPrefix("misdirected("), "\(other)")
+        }
+        // Plain HTTP inside of a tunnel is another origin than https.
+        #expect(
+            try Self.destination("/x", fields: [], to: Authority(host: "real.test", port: 80))
+                == "real itself /x http://real.test any proxied"
+        )
+        let part = Authority(host: "part.test", port: 443)
+        #expect(
+            try Self.destination("/api/users/7", fields: [], over: .secure, to: part) == "target(\"part.test:443\")"
+        )
+        #expect(
+            try Self.destination("/part/x", fields: [], over: .secure, to: part)
+                == "part itself /x http://api.test any proxied"
+        )
+    }
+
+    @Test func `what takes a proxied request is said as it is taken`() throws {
+        let pool = try IOPool(threads: 1)
+        defer { pool.stop() }
+        let clients = [try #require(SocketAddress(numericHost: "127.0.0.1", port: 8080))]
+        let listeners = OwnListeners(clients: clients, admin: [], resolver: Resolver(pool: pool))
+        func said(_ url: String, isForwarding: Bool = true) throws -> [String] {
+            try Router(Self.plan(isForwarding: isForwarding), listeners)
+                .rulings(of: RequestTarget.parse(url, method: .get))
+                .map { "\($0.rule.rawValue) \($0.takes) \($0.reason)" }
+        }
+        #expect(try said("http://localhost:8080/api/x") == ["own address true localhost:8080 is one of this daemon's"])
+        let other = "own address false part.test is none of this daemon's"
+        #expect(
+            try said("http://part.test/part/deep") == [
+                other, "service by host true service deep at part.test/part/deep",
+            ]
+        )
+        let none = "service by host false there are only part.test/part (part), part.test/part/deep (deep)"
+        #expect(try said("http://part.test/x") == [other, none, "forward mode false no rule allows part.test"])
+        #expect(
+            try said("http://part.test/x", isForwarding: false)
+                == [other, none, "forward mode false forward.enabled is false"]
+        )
+        #expect(
+            try said("https://sub.wide.test/x").suffix(2) == [
+                "service by host false no service has match.host: sub.wide.test",
+                "forward mode false no rule allows sub.wide.test",
+            ]
+        )
+        #expect(try said("http://open.test/x").last == "forward mode true a rule names the host")
+        let pattern = "forward mode true a pattern allows the host, at addresses that are not internal"
+        #expect(try said("http://sub.wide.test/x").last == pattern)
+        // Most clients open a tunnel for https, in which nobody takes a request.
+        #expect(try said("https://open.test/x").last?.hasSuffix("and not a closed tunnel (CONNECT)") == true)
+        #expect(try said("https://part.test/part").last?.hasSuffix("and not a closed tunnel (CONNECT)") == true)
+        #expect(try said("/x") == [])
     }
 
     @Test func `the daemon answers OPTIONS for itself, and what may go no further`() throws {
