@@ -342,6 +342,16 @@ import Upstream
         #expect(world.origin.log.isEmpty)
     }
 
+    @Test func `faults of forward mode are played inside, and on no CONNECT`() async throws {
+        let world = try World("  faults: [{ name: broken, status: 418 }]")
+        try await world.run { harness in
+            let client = try world.client(harness)
+            let answer = try client.exchange("GET /a.txt HTTP/1.1", "Host: \(world.target)")
+            #expect(answer.head.hasPrefix("HTTP/1.1 418 "), "\(answer.head)")
+        }
+        #expect(world.origin.log.isEmpty)
+    }
+
     @Test func `targets inside are of the tunnel's authority, and of no other`() async throws {
         let world = try World()
         try await world.run { harness in
