@@ -213,6 +213,31 @@ extension Scenarios {
             #expect(world.origin.log.filter { $0.method == "POST" }.map(\.body.count) == [300_000, 300_000, 300_000])
         }
 
+        @Test func theDatabaseOfABrowserTakesTheAuthorityInAndGivesItUp() throws {
+            let world = try World()
+            let user = try TemporaryFolder("home")
+            let database = "sql:\(try user.folder(".pki/nssdb"))"
+            func certutil(_ words: String...) throws -> ShellResult {
+                try Shell.run("certutil", words + ["-d", database])
+            }
+            #expect(try certutil("-N", "--empty-password").succeeded)
+            for (verb, isTrusted) in [("trust", true), ("trust", true), ("untrust", false), ("untrust", false)] {
+                let done = try Shell.run(
+                    Daemon.binary(),
+                    ["ca", verb, "--store", "nss", "--ca", "\(world.home.folder.path)/ca"],
+                    environment: ["HOME": user.path]
+                )
+                #expect(done.succeeded, "\(done.report)")
+                let name = try certutil("-L").output.split(separator: "\n").first { $0.hasPrefix("drydock-") }
+                #expect((name != nil) == isTrusted)
+                guard let name else { continue }
+                // As NSS itself judges: an authority for servers, and for nothing else.
+                #expect(name.contains(" C,, "), "\(name)")
+                let judged = try certutil("-V", "-n", String(name.prefix { $0 != " " }), "-u", "L")
+                #expect(judged.output.contains("certificate is valid"), "\(judged.report)")
+            }
+        }
+
         @Test func theAuthorityIsShownTrustedByLinesAndNeverByAccidentGivenAway() throws {
             let world = try World()
             let options = ["--ca", "\(world.home.folder.path)/ca"]
