@@ -110,7 +110,7 @@ import Testing
         let (name, byLibcurl) = try await details(files, trusted, host: "other.test")
         #expect(
             name.hasSuffix(
-                "(it is for 127.0.0.1, localhost, origin.test, not for other.test); correct the host in 'base_url', or the certificate there"
+                "(it is for 127.0.0.1, localhost, origin.test, not for other.test); correct the host that is asked for (of a service: 'base_url'), or the certificate there"
             ),
             "\(name)"
         )
