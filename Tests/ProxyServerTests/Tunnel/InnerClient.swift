@@ -142,7 +142,7 @@ final class InnerClient: TLSWire {
         return try answer(hasContent: !lines[0].hasPrefix("HEAD"))
     }
 
-    private func read(_ count: Int) throws -> String {
+    func read(_ count: Int) throws -> String {
         var bytes: [UInt8] = []
         while bytes.count < count {
             var buffer = [UInt8](repeating: 0, count: count - bytes.count)

@@ -352,6 +352,40 @@ import Upstream
         #expect(world.origin.log.isEmpty)
     }
 
+    @Test func `an Upgrade inside is a tunnel to the target, over TLS on both sides`() async throws {
+        let folder = try TemporaryFolder("upgrading")
+        let files = try TestSupport.TLSFiles(in: folder)
+        let origin = try UpgradingOverTLS(folder, files)
+        let interception = try ScriptedInterception()
+        let target = "localhost:\(origin.port)"
+        let text = """
+            forward:
+              allow: [localhost]
+              connect: { allow: ["*:*"] }
+              intercept: { hosts: [localhost] }
+              tls: { ca: \(files.authority) }
+            """
+        try await HandlerHarness.run(text, interception: interception) { harness in
+            let client = try InnerClient(
+                harness.client(),
+                to: target,
+                trusting: .authorities([interception.authority.certificate])
+            )
+            #expect(try client.handshake() == nil)
+            try client.send("GET /echo HTTP/1.1\r\nHost: \(target)\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            #expect(try client.answer(hasContent: false).head.hasPrefix("HTTP/1.1 101 "))
+            #expect(try client.read(5) == "first")
+            for text in ["a", String(repeating: "xyz", count: 10_000)] {
+                try client.send(text)
+                #expect(try client.read(text.utf8.count) == text)
+            }
+            #expect(harness.server.limits.open == 1)
+            client.raw.close()
+            #expect(blockUntil { harness.server.limits.open == 0 })
+        }
+        #expect(origin.requests == ["/echo http/1.1 localhost \(target)"])
+    }
+
     @Test func `targets inside are of the tunnel's authority, and of no other`() async throws {
         let world = try World()
         try await world.run { harness in
