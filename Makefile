@@ -24,7 +24,7 @@ PAGES := $(shell find Documentation -name "*.md") $(wildcard Sources/*/*.docc/*.
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
+.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-browser check-clients check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -46,13 +46,13 @@ test: ## installs what is missing, and runs every functional test
 	@.ci/phase tests .ci/tests .build/tests --experimental-maximum-parallelization-width $(TEST_WIDTH)
 	@.ci/phase 'tests of the pages' .ci/named-tests .build/tests*-swift-testing.xml $(PAGES)
 
-check: ## what every change is looked at for besides: shape, documentation of the library, unit, binary, library, counts, sanitizers of what has changed, a minute of soak; CI runs it after the tests
+check: ## what every change is looked at for besides: shape, documentation of the library, unit, binary, library, counts, sanitizers of what has changed, a browser, a minute of soak; CI runs it after the tests
 	@.ci/phase installation .ci/need test
-	@for step in $(CHECKS) check-sanitizers check-soak; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in $(CHECKS) check-browser check-sanitizers check-soak; do .ci/phase $$step $(MAKE) $$step; done
 
-check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, the package, both sanitizers whole, ten minutes of soak, ten of fuzzing, the mutants
+check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, real programs, the package, both sanitizers whole, ten minutes of soak, ten of fuzzing, the mutants
 	@DRYDOCK_THOROUGH=1 $(MAKE) test
-	@for step in $(CHECKS) check-deb sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in $(CHECKS) check-clients check-deb sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -133,6 +133,14 @@ check-soak: $(RELEASE) ## a minute of the soak
 
 check-load: $(RELEASE) ## the scenarios of load for half a minute each; after the tests, whose build it runs
 	DRYDOCK_SOAK_SECONDS=30 swift test --skip-build --filter '$(LOAD_SCENARIOS)'
+
+check-browser: $(RELEASE) ## Chromium through the proxy, which reads its tunnels: a page of fifty resources, twice
+	@.ci/need browser
+	@Tests/Clients/clients --only chromium
+
+check-clients: $(RELEASE) ## real programs through the proxy, which reads their tunnels: browser, Java, Go, Ruby, git, pip, apt
+	@.ci/need clients
+	@Tests/Clients/clients
 
 check-mutants: ## a scenario notices each line that is broken on purpose in the caching rules: some twenty minutes
 	@.ci/need test
