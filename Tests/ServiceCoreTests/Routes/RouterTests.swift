@@ -343,9 +343,14 @@ import Upstream
         // Inside of a tunnel every target in origin form is one of its authority, whatever services there are.
         let open = Authority(host: "open.test", port: 443)
         let inside = "forward itself /api/users/7 https://open.test any"
-        #expect(try Self.destination("/api/users/7", over: .secure, to: open) == inside)
+        func asked(_ target: String, _ authority: Authority) throws -> String {
+            let host = [("Host", authority.host)]
+            return try Self.destination(target, fields: host, over: .secure, to: authority)
+        }
+        #expect(try asked("/api/users/7", open) == inside)
         let closed = Authority(host: "closed.test", port: 443)
-        #expect(try Self.destination("/api/users/7", over: .secure, to: closed) == "target(\"closed.test:443\")")
-        #expect(try Self.destination("https://\(own)", over: .secure, to: open) == "loop")
+        #expect(try asked("/api/users/7", closed) == "target(\"closed.test:443\")")
+        #expect(try asked("https://\(own)", open).hasPrefix("misdirected(\"the request is for https://localhost:8080"))
+        #expect(try Self.destination("/", over: .secure, to: open).hasPrefix("misdirected(\"Host is localhost"))
     }
 }
