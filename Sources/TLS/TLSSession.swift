@@ -54,7 +54,8 @@ package final class TLSSession {
     private(set) var hasEnded = false
     /// The name that the client asked for; nil if it said none, or none that can be a host's.
     package private(set) var serverName: HostName?
-    private let address: HostName?
+    /// This end's, for clients that ask for no name: it is looked up for those alone.
+    private let address: () -> HostName?
     private var identity: TLSIdentity?
     private var refusal: TLSFailure?
     /// What is wrong with the certificates that a server has shown; nil as long as nothing is.
@@ -72,7 +73,7 @@ package final class TLSSession {
     ///   - output: where encrypted bytes go.
     package init(
         serving context: TLSContext,
-        at address: HostName? = nil,
+        at address: @autoclosure @escaping () -> HostName? = nil,
         received: [UInt8] = [],
         output: TLSOutput
     ) throws(CertificateError) {
@@ -89,7 +90,7 @@ package final class TLSSession {
     ///   - output: where encrypted bytes go.
     package init(asking context: TLSContext, for host: HostName, output: TLSOutput) throws(CertificateError) {
         guard let made = SSL_new(context.handle) else { throw .openSSL(PEM.lastError()) }
-        (handle, self.context, self.output, early, address) = (made, context, output, [], nil)
+        (handle, self.context, self.output, early, address) = (made, context, output, [], { nil })
         try connect()
         SSL_set_connect_state(made)
         switch host {
@@ -260,7 +261,8 @@ package final class TLSSession {
         if SSL_client_hello_get0_ext(handle, UInt32(TLSEXT_TYPE_server_name), &bytes, &count) == 1, let bytes {
             session.serverName = ClientHello.name(in: Array(UnsafeBufferPointer(start: bytes, count: count)))
         }
-        guard let identity = choice(session.serverName ?? session.address) else {
+        let host = session.serverName ?? session.address()
+        guard let identity = choice(host) else {
             alert?.pointee = Int32(SSL_AD_UNRECOGNIZED_NAME)
             session.refusal = TLSFailure(
                 .name,
@@ -269,14 +271,18 @@ package final class TLSSession {
             return SSL_CLIENT_HELLO_ERROR
         }
         session.identity = identity
-        // At most 32 bytes.
-        let name = Array(((session.serverName ?? session.address)?.text ?? "").utf8) + [0] + session.context.realm
+        let name = Array((host?.text ?? "").utf8) + [0] + session.context.realm
+        return isTold(apart: name, handle) ? SSL_CLIENT_HELLO_SUCCESS : SSL_CLIENT_HELLO_ERROR
+    }
+
+    /// Has a session go on only where it began under the same name. OpenSSL takes 32 bytes: a shorter name stands for itself,
+    /// and a longer one is a digest of just that length.
+    private static func isTold(apart name: [UInt8], _ handle: OpaquePointer) -> Bool {
+        guard name.count >= 32 else { return SSL_set_session_id_context(handle, name, UInt32(name.count)) == 1 }
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var length: UInt32 = 0
-        guard EVP_Digest(name, name.count, &digest, &length, EVP_sha256(), nil) == 1,
-            SSL_set_session_id_context(handle, digest, min(length, 32)) == 1
-        else { return SSL_CLIENT_HELLO_ERROR }
-        return SSL_CLIENT_HELLO_SUCCESS
+        return EVP_Digest(name, name.count, &digest, &length, EVP_sha256(), nil) == 1 && length == 32
+            && SSL_set_session_id_context(handle, digest, length) == 1
     }
 
     /// Keeps the first fault of a server's certificates, which ends the handshake.

@@ -63,12 +63,12 @@ package final class TLSTransport: ByteTransport {
         serving context: TLSContext,
         over inner: any ByteTransport,
         in room: TLSRoom,
-        at address: HostName? = nil,
+        at address: @autoclosure @escaping () -> HostName? = nil,
         received: [UInt8] = [],
         counters: [TLSCounters] = []
     ) throws(CertificateError) {
         (self.inner, self.room, self.counters) = (inner, room, counters)
-        session = try TLSSession(serving: context, at: address, received: received, output: room.output)
+        session = try TLSSession(serving: context, at: address(), received: received, output: room.output)
         session.wire = self
     }
 

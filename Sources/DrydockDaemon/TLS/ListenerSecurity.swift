@@ -117,12 +117,11 @@ final class ListenerSecurity: DaemonFeature {
     private func session(over plain: PlainTransport, on loop: isolated EventLoop) -> TLSTransport? {
         let settings = state.withLock { $0.settings }
         guard let settings else { return nil }
-        let address = plain.ownAddress.flatMap { HostName($0.host) }
         return try? TLSTransport(
             serving: settings.context,
             over: plain,
             in: rooms.room(of: loop),
-            at: address,
+            at: plain.ownAddress.flatMap { HostName($0.host) },
             counters: [counters]
         )
     }
