@@ -103,7 +103,7 @@ extension Router {
                 ProxyRuling(
                     rule: .host,
                     takes: true,
-                    reason: "service \(route.plan.name) at \(route.mountPoint)" + asked.tunnelAdvice
+                    reason: "service \(route.plan.name) at \(route.mountPoint)" + tunnelAdvice(asked)
                 ),
             ]
         }
@@ -116,19 +116,27 @@ extension Router {
     private func ruling(ofForward asked: ProxyTarget) -> ProxyRuling {
         let (takes, reason) =
             switch plan.forward?.verdict(on: asked) {
-            case .named: (true, "a rule names the host" + asked.tunnelAdvice)
+            case .named: (true, "a rule names the host" + tunnelAdvice(asked))
             case .anyPublic:
-                (true, "a pattern allows the host, at addresses that are not internal" + asked.tunnelAdvice)
+                (true, "a pattern allows the host, at addresses that are not internal" + tunnelAdvice(asked))
             case .refused: (false, "no rule allows \(asked.authority)")
             case nil: (false, "forward.enabled is false")
             }
         return ProxyRuling(rule: .forward, takes: takes, reason: reason)
     }
-}
 
-extension ProxyTarget {
-    /// What an explanation adds for https, for which most clients open a tunnel.
-    fileprivate var tunnelAdvice: String {
-        isSecure ? ", if the proxy gets the request itself and not a closed tunnel (CONNECT)" : ""
+    /// What an explanation adds for https, for which most clients open a tunnel (CONNECT).
+    private func tunnelAdvice(_ asked: ProxyTarget) -> String {
+        guard asked.isSecure else { return "" }
+        let closed = ", if the proxy gets the request itself and not a closed tunnel (CONNECT)"
+        guard let forward = plan.forward else { return closed }
+        switch forward.interception.ruling(on: Authority(host: asked.authority.host, port: asked.port)) {
+        case .unnamed: return closed
+        case .excepted(let pattern): return closed + ", as forward.intercept.except has it: \(pattern)"
+        case .read where forward.verdict(on: asked) == .refused:
+            return closed + ", which no rule of forward.connect.allow and forward.allow allows"
+        case .read(let pattern):
+            return ", inside of a tunnel (CONNECT), too, which forward.intercept.hosts has read: \(pattern)"
+        }
     }
 }

@@ -43,7 +43,11 @@ import Upstream
         let target = ServicePlan(name: "", origin: nil)
         let forward = ForwardPlan(
             allow: ["open.test", "*.wide.test", "real.test:80", "real.wide.test:8080", "piece.test"],
-            connect: ["open.test:443", "real.test:443"],
+            connect: ["open.test:443", "real.test:443", "shut.test:443"],
+            interception: InterceptionRules(
+                hosts: ["real.test", "shut.test", "piece.test"],
+                except: ["shut.test:443"]
+            ),
             route: ServiceRoute(
                 plan: target,
                 runtime: ServiceRuntime(name: "", limits: AdmissionLimits()),
@@ -288,9 +292,20 @@ import Upstream
         #expect(try said("http://open.test/x").last == "forward mode true a rule names the host")
         let pattern = "forward mode true a pattern allows the host, at addresses that are not internal"
         #expect(try said("http://sub.wide.test/x").last == pattern)
-        // Most clients open a tunnel for https, in which nobody takes a request.
+        // Most clients open a tunnel for https, in which nobody takes a request, unless it is read.
         #expect(try said("https://open.test/x").last?.hasSuffix("and not a closed tunnel (CONNECT)") == true)
         #expect(try said("https://part.test/part").last?.hasSuffix("and not a closed tunnel (CONNECT)") == true)
+        let read = ", inside of a tunnel (CONNECT), too, which forward.intercept.hosts has read: "
+        #expect(
+            try said("https://real.test/x").last == "service by host true service real at real.test" + read
+                + "real.test"
+        )
+        #expect(
+            try said("https://shut.test/x").last?.hasSuffix("forward.intercept.except has it: shut.test:443") == true
+        )
+        #expect(
+            try said("https://piece.test/api").last?.hasSuffix("forward.connect.allow and forward.allow allows") == true
+        )
         #expect(try said("/x") == [])
     }
 
