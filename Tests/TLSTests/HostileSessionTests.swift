@@ -99,8 +99,9 @@ import Testing
     }
 
     private func leaveError() {
-        let bio = BIO_new_mem_buf("none", 4)
+        let bio = BIO_new(BIO_s_mem())
         defer { BIO_free(bio) }
+        #expect(BIO_write(bio, "none", 4) == 4)
         #expect(bio.flatMap(c_pem_read_x509) == nil)
         #expect(ERR_peek_error() != 0)
     }
