@@ -1,10 +1,12 @@
 // Handshakes of TLS 1.3, eight at a time, each with one answer: how many there are in a time.
 //
-//     shake PORT PATH BYTES SECONDS full|resumed
-//     shake PORT PATH BYTES CONNECTIONS hold
+//     shake PORT PATH BYTES SECONDS full|resumed|kept [HOST]
+//     shake PORT PATH BYTES CONNECTIONS hold [HOST]
 //
 // Each connection asks for PATH and is closed; `resumed` ones go on with the session of the one before, and it is an error if the server
-// does not take that.  With `hold` all connections stay open until standard input ends.  Prints one line of JSON.
+// does not take that.  With `kept` each process has one connection, and answers are counted in place of handshakes.  With `hold` all
+// connections stay open until standard input ends.  With HOST each connection is inside of a tunnel to it, for which PORT is asked by
+// CONNECT.  Prints one line of JSON.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -75,7 +77,28 @@ static long answer(SSL *ssl, long size) {
 // What one process came to.
 struct outcome { long requests; double spent, p50, p99; };
 
-struct job { struct sockaddr_in address; const char *request; int length; long size, number; int holds, resumes; };
+struct job {
+    struct sockaddr_in address;
+    // Where the tunnel leads to; NULL without one.
+    const char *host, *request;
+    int length;
+    long size, number;
+    int holds, resumes, keeps;
+};
+
+// Has the proxy open a tunnel.
+static void tunnel(int descriptor, const char *host) {
+    char text[1024];
+    int length = snprintf(text, sizeof text, "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n", host, host), used = 0;
+    if (write(descriptor, text, (size_t)length) != length) fail("no CONNECT");
+    do {
+        ssize_t n = read(descriptor, text + used, sizeof text - 1 - (size_t)used);
+        if (n <= 0) fail("the answer to CONNECT was cut");
+        used += (int)n;
+        text[used] = 0;
+    } while (strstr(text, "\r\n\r\n") == NULL && used < (int)sizeof text - 1);
+    if (strncmp(text, "HTTP/1.1 200 ", 13) != 0) fail("there is no tunnel");
+}
 
 static struct outcome work(const struct job *job) {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -92,14 +115,25 @@ static struct outcome work(const struct job *job) {
         int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (descriptor < 0 || connect(descriptor, (const struct sockaddr *)&job->address, sizeof job->address) != 0)
             fail("no connection");
+        if (job->host != NULL) tunnel(descriptor, job->host);
         SSL *ssl = SSL_new(context);
-        if (ssl == NULL || !SSL_set_fd(ssl, descriptor) || !SSL_set_tlsext_host_name(ssl, "localhost")) fail("no session");
+        if (ssl == NULL || !SSL_set_fd(ssl, descriptor) || !SSL_set_tlsext_host_name(ssl, (char *)(job->host ? job->host : "localhost")))
+            fail("no session");
         int goes_on = job->resumes && latest != NULL;
         if (goes_on && !SSL_set_session(ssl, latest)) fail("the session cannot go on");
         if (SSL_connect(ssl) != 1) fail("no handshake");
         if (goes_on && !SSL_session_reused(ssl)) fail("the server began a new session");
-        if (SSL_write(ssl, job->request, job->length) != job->length) fail("a request could not be written");
-        answer(ssl, job->size);
+        do {
+            if (job->keeps) began = now();
+            if (SSL_write(ssl, job->request, job->length) != job->length) fail("a request could not be written");
+            answer(ssl, job->size);
+            if (!job->keeps) break;
+            double ended = now();
+            if (outcome.requests < kept) times[outcome.requests] = ended - began;
+            outcome.requests++;
+            outcome.spent = ended - start;
+        } while (outcome.spent < (double)job->number);
+        if (job->keeps) break;
         if (!job->holds) {
             // Without these flags the session could not go on.
             SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
@@ -120,8 +154,12 @@ static struct outcome work(const struct job *job) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 6) { fprintf(stderr, "usage: shake PORT PATH BYTES SECONDS|CONNECTIONS full|resumed|hold\n"); return 2; }
-    struct job job = {.size = atol(argv[3]), .number = atol(argv[4])};
+    if (argc != 6 && argc != 7) {
+        fprintf(stderr, "usage: shake PORT PATH BYTES SECONDS|CONNECTIONS full|resumed|kept|hold [HOST]\n");
+        return 2;
+    }
+    struct job job = {.size = atol(argv[3]), .number = atol(argv[4]), .host = argv[6]};
+    job.keeps = strcmp(argv[5], "kept") == 0;
     job.holds = strcmp(argv[5], "hold") == 0;
     job.resumes = strcmp(argv[5], "resumed") == 0;
     signal(SIGPIPE, SIG_IGN);
@@ -134,8 +172,9 @@ int main(int argc, char **argv) {
     job.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     char request[1024];
     job.request = request;
-    job.length = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\n%s\r\n", argv[2], argv[1],
-                          job.holds ? "" : "Connection: close\r\n");
+    job.length = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: %s%s%s\r\n%s\r\n", argv[2],
+                          job.host ? job.host : "127.0.0.1", job.host ? "" : ":", job.host ? "" : argv[1],
+                          job.holds || job.keeps ? "" : "Connection: close\r\n");
     // Several at a time, so that the server does not wait for the client between two handshakes.
     int processes = job.holds ? 1 : 8, ends[2];
     struct outcome total = {0};

@@ -53,16 +53,18 @@ def late_service(paths, first, step):
 
 def configure(
     bench, origin, logged=False, loops="1", memory="512MiB", max_object="8MiB", is_disk=False, demo=None, delays=None,
-    connections=20_000, more="", identity=None, secure=0,
+    connections=20_000, more="", identity=None, secure=0, authority=None,
 ):  # fmt: skip
     """A folder with a configuration; `demo` is the body of demo answers, `delays` are the words of `late_service`, `more` are further services,
-    in which `ORIGIN` stands for the origin's port; `identity` has a certificate for clients that speak TLS at the port `secure`.  Gives the folder,
-    the file and the port."""
+    in which `ORIGIN` stands for the origin's port; `identity` has a certificate for clients that speak TLS at the port `secure`; `authority` is a
+    local authority, by which tunnels to the host of a service are read.  Gives the folder, the file and the port."""
     folder, port = bench.scratch("drydock"), free_port()
     tls = f"tls: {{ certificate: {identity}/certificate.pem, key: {identity}/key.pem }}" if identity else ""
     also = f', "https://127.0.0.1:{secure}"' if identity else ""
+    reads = f"ca: {authority}\nforward: {{ allow: [{HOST}], intercept: {{ hosts: [{HOST}] }} }}" if authority else ""
     text = f"""listen: [127.0.0.1:{port}{also}]
 {tls}
+{reads}
 admin: unix:{folder}/admin.sock
 loops: {loops}
 name: drydock

@@ -17,6 +17,16 @@ def at_most(limit, reference, name=US, what="cpu", words="CPU"):
     return goal
 
 
+def within(limit, name=US):
+    """A bound of CPU time for each request, in microseconds."""
+
+    def goal(rounds):
+        found = median(rounds[name], "cpu")
+        return [Verdict(f"CPU at most {limit} µs", f"{found:.0f} µs", found <= limit)]
+
+    return goal
+
+
 def below(*others, what="cpu", words="CPU"):
     """Less than each of the others."""
 

@@ -1,11 +1,12 @@
-"""Clients that speak TLS 1.3: hits over connections kept alive, handshakes, and connections at rest, with one P-256 certificate for all."""
+"""Clients that speak TLS 1.3: hits over connections kept alive, handshakes, and connections at rest, with one P-256 certificate for all; and
+the same inside of tunnels that Drydock reads."""
 
 import contextlib
 import os
 import subprocess
 
 from . import goals
-from .asking import Ask
+from .asking import HOST, Ask
 from .bench import compile_c
 from .client import run, secure_wrk
 from .contest import Entry, Result, Verdict, Workload
@@ -52,11 +53,13 @@ def hits():
                        [goals.at_most(limit, "nginx"), goals.compared("HAProxy")], secure_wrk())  # fmt: skip
 
 
-def shake(kind):
+def shake(kind, host=None):
+    """`host` is where tunnels lead to in which everything is asked; none by default."""
     size = KIB
 
     def load(server, question, seconds):
-        return run([shaker(), str(server.secure), question.path, str(size), str(seconds), kind], seconds)
+        port, more = (server.port, [host]) if host else (server.secure, [])
+        return run([shaker(), str(port), question.path, str(size), str(seconds), kind, *more], seconds)
 
     return load
 
@@ -69,6 +72,23 @@ def handshakes():
     for kind, title in (("full", "full handshake"), ("resumed", "resumed handshake")):
         yield Workload(f"tls-{kind}", f"TLS 1.3, {title}, memory hit of 1 KiB, close", entries(Ask(f"/files/{KIB}")),
                        [goals.at_most(1.05, "nginx"), goals.compared("HAProxy")], shake(kind))  # fmt: skip
+
+
+def reading(bench):
+    """Drydock with an authority of its own, which reads the tunnels to the host of a service."""
+    authority = os.path.join(bench.scratch("authority"), "ca")
+    subprocess.run([bench.binary, "ca", "create", "--ca", authority], check=True, capture_output=True)
+    return drydock(bench, authority=authority)
+
+
+def tunnels():
+    question, listener = Ask(f"/files/{KIB}"), "its TLS listener"
+    yield Workload("tls-tunnel", "inside of a tunnel, kept alive, memory hit, 1 KiB",
+                   [Entry(goals.US, reading, question, load=shake("kept", HOST)),
+                    Entry(listener, over_tls(drydock), question, load=shake("kept"))],
+                   [goals.at_most(1.10, listener)])  # fmt: skip
+    yield Workload("tls-tunnel-new", "a new tunnel, full handshake, memory hit of 1 KiB, close",
+                   [Entry(goals.US, reading, question)], [goals.within(600)], shake("full", HOST))  # fmt: skip
 
 
 class Idle:
@@ -104,4 +124,4 @@ def resting(server, connections):
             child.stdin.close()
 
 
-GROUPS = {"tls": lambda: [*hits(), *handshakes(), Idle()]}
+GROUPS = {"tls": lambda: [*hits(), *handshakes(), *tunnels(), Idle()]}
