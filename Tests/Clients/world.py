@@ -4,11 +4,10 @@ import contextlib
 import os
 import shlex
 import shutil
-import socket
 import subprocess
-import time
 
 from origin import SITE
+from processes import free_port, wait_for_port
 
 # A host that has only mocks: it has no origin at all.
 MOCKED = "api.example.com"
@@ -65,12 +64,6 @@ def stores():
     return found
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class World:
     def __init__(self, binary, folder, origin):
         self.binary, self.folder, self.origin = binary, folder, origin
@@ -96,19 +89,7 @@ class World:
         with open(self.log, "wb") as log:
             arguments = [binary, "serve", "-c", self.configuration]
             self.process = subprocess.Popen(arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        self.wait()
-
-    def wait(self):
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                raise Failure(f"the daemon did not start: exit code {self.process.returncode}")
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise Failure("the daemon did not listen within 30 s")
+        wait_for_port(self.port, self.process, Failure)
 
     def environment(self):
         """What clients are started with: the proxy, and a home of their own."""
