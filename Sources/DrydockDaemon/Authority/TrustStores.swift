@@ -208,32 +208,15 @@ package struct TrustStores: Sendable {
                     isFailure: true
                 )
             }
-            if (found.code == 0) == isAdding {
-                return TrustOutcome(
-                    store: store,
-                    text: isAdding ? "they have it already" : "they do not have it",
-                    isFailure: false
-                )
-            }
-            let result: (code: Int32, output: String)?
-            if isAdding {
-                result = TemporaryFile.with(Array(certificate.pem.utf8)) { path in
-                    run("certutil", ["-A", "-d", "sql:\(database)", "-n", name, "-t", "C,,", "-i", path])
-                }
-            } else {
-                result = run("certutil", ["-D", "-d", "sql:\(database)", "-n", name])
-            }
-            guard let result, result.code == 0 else {
-                return TrustOutcome(
-                    store: store,
-                    text: "certutil failed: \(result?.output ?? "it cannot be started")",
-                    isFailure: true
-                )
-            }
-            return TrustOutcome(
-                store: store,
-                text: isAdding ? "they have it now; start the browser anew" : "it is gone from them",
-                isFailure: false
+            return change(
+                store,
+                by: "certutil",
+                found.code == 0,
+                isAdding: isAdding,
+                certificate,
+                add: { ["-A", "-d", "sql:\(database)", "-n", name, "-t", "C,,", "-i", $0] },
+                remove: ["-D", "-d", "sql:\(database)", "-n", name],
+                afterwards: "; start the browser anew"
             )
         }
     }
@@ -251,32 +234,14 @@ package struct TrustStores: Sendable {
         if !isAdding, let problem = removeCopy(of: certificate) {
             return TrustOutcome(store: store, text: "keytool failed: \(problem)", isFailure: true)
         }
-        if (found.code == 0) == isAdding {
-            return TrustOutcome(
-                store: store,
-                text: isAdding ? "they have it already" : "they do not have it",
-                isFailure: false
-            )
-        }
-        let result: (code: Int32, output: String)?
-        if isAdding {
-            result = TemporaryFile.with(Array(certificate.pem.utf8)) { path in
-                run(keytool, ["-importcert", "-noprompt"] + common + ["-file", path])
-            }
-        } else {
-            result = run(keytool, ["-delete"] + common)
-        }
-        guard let result, result.code == 0 else {
-            return TrustOutcome(
-                store: store,
-                text: "keytool failed: \(result?.output ?? "it cannot be started")",
-                isFailure: true
-            )
-        }
-        return TrustOutcome(
-            store: store,
-            text: isAdding ? "they have it now" : "it is gone from them",
-            isFailure: false
+        return change(
+            store,
+            by: keytool,
+            found.code == 0,
+            isAdding: isAdding,
+            certificate,
+            add: { ["-importcert", "-noprompt"] + common + ["-file", $0] },
+            remove: ["-delete"] + common
         )
     }
 
@@ -291,6 +256,40 @@ package struct TrustStores: Sendable {
         guard access(store, F_OK) == 0, run("keytool", ["-list"] + common)?.code == 0 else { return nil }
         guard let result = run("keytool", ["-delete"] + common) else { return "it cannot be started" }
         return result.code == 0 ? nil : result.output
+    }
+
+    // MARK: - Stores that a program keeps
+
+    /// Has a program put the authority into a store, or take it out; nothing where that is so already.
+    /// - Parameters:
+    ///   - isThere: whether the store has it.
+    ///   - add: the words for the program, from the path of a file with the certificate.
+    ///   - remove: the words for the program.
+    ///   - afterwards: what is to be done once it has been added.
+    private func change(
+        _ store: String,
+        by program: String,
+        _ isThere: Bool,
+        isAdding: Bool,
+        _ certificate: Certificate,
+        add: (String) -> [String],
+        remove: [String],
+        afterwards: String = ""
+    ) -> TrustOutcome {
+        if isThere == isAdding {
+            let text = isAdding ? "they have it already" : "they do not have it"
+            return TrustOutcome(store: store, text: text, isFailure: false)
+        }
+        let result =
+            isAdding
+            ? TemporaryFile.with(Array(certificate.pem.utf8)) { run(program, add($0)) } : run(program, remove)
+        guard let result, result.code == 0 else {
+            let name = program.split(separator: "/").last.map(String.init) ?? program
+            let text = "\(name) failed: \(result?.output ?? "it cannot be started")"
+            return TrustOutcome(store: store, text: text, isFailure: true)
+        }
+        let text = isAdding ? "they have it now" + afterwards : "it is gone from them"
+        return TrustOutcome(store: store, text: text, isFailure: false)
     }
 }
 
