@@ -13,7 +13,7 @@ import TLS
 
 /// Answers clients in their tunnels with leaves of the local authority, and remembers who does not trust it.
 ///
-/// Sendable: what is in force, and the table of clients, are under a lock; nothing is released or signed there.
+/// Sendable: what is in force, the table of clients and the tally of hosts are each under a lock; nothing is released or signed there.
 final class Interceptor: DaemonFeature {
     /// The settings of new sessions.
     struct Settings: Sendable {
@@ -24,12 +24,6 @@ final class Interceptor: DaemonFeature {
         fileprivate let certificate: String
     }
 
-    private struct State {
-        var settings: Settings?
-        var distrusted = DistrustTable()
-        var hosts = HostTally()
-    }
-
     private let leaves: LocalLeaves
     private let tickets: TicketKeys
     private let rooms = LoopRooms()
@@ -37,7 +31,9 @@ final class Interceptor: DaemonFeature {
     private let own = TLSCounters()
     /// Of all handshakes with clients.
     private let counters: TLSCounters
-    private let state = Mutex(State())
+    private let inForce = Mutex<Settings?>(nil)
+    private let clients = Mutex(DistrustTable())
+    private let hosts = Mutex(HostTally())
 
     /// - Parameters:
     ///   - leaves: those of the local authority.
@@ -78,22 +74,11 @@ final class Interceptor: DaemonFeature {
     /// Puts settings in force for tunnels that begin from now on.
     func use(_ settings: Settings?) {
         if let settings { leaves.use(settings.leaves) }
-        // What was in force is released behind the lock.
-        let old = state.withLock { state in
-            defer { state.settings = settings }
-            return state.settings
-        }
-        withExtendedLifetime(old) {}
+        inForce.exchange(settings)
     }
 
     /// Forgets who does not trust the authority.
-    func forget() {
-        let old = state.withLock { state in
-            defer { state.distrusted = DistrustTable() }
-            return state.distrusted
-        }
-        withExtendedLifetime(old) {}
-    }
+    func forget() { clients.exchange(DistrustTable()) }
 
     // MARK: Distrust
 
@@ -102,15 +87,15 @@ final class Interceptor: DaemonFeature {
     /// The clients that have shown of late that they do not trust the authority, and whether their tunnels are left alone.
     var distrusted: (entries: [DistrustTable.Entry], areTunnelled: Bool) {
         let now = Monotonic.now()
-        return state.withLock { ($0.distrusted.current(now), $0.settings?.policy == .tunnel) }
+        return (clients.withLock { $0.current(now) }, inForce.withLock { $0?.policy == .tunnel })
     }
 
     /// Remembers a client.
     /// - Returns: the facts for the log; none if it is known.
     private func remember(_ tunnel: ReadTunnel, _ reason: String, _ settings: Settings) -> [(String, String)] {
         let (client, target) = (Self.name(of: tunnel.client), "\(tunnel.target)")
-        let isNew = state.withLock { state in
-            state.distrusted.note(
+        let isNew = clients.withLock { clients in
+            clients.note(
                 client: client,
                 target: target,
                 reason,
@@ -147,7 +132,7 @@ final class Interceptor: DaemonFeature {
     // MARK: Figures
 
     var gauges: [Gauge] {
-        let hosts = state.withLock { $0.hosts.counts }
+        let hosts = self.hosts.withLock { $0.counts }
         let byHost = hosts.map { host, count in
             Gauge(
                 "drydock_intercepted_tunnels_total",
@@ -175,17 +160,14 @@ final class Interceptor: DaemonFeature {
 
 extension Interceptor: Interception {
     func decide(on target: Authority, for client: SocketAddress) -> InterceptionDecision {
-        let key = Self.name(of: client)
-        return state.withLock { state in
-            guard let settings = state.settings else { return .refuse("there is no local authority in force") }
-            guard HostName(target.host) != nil else {
-                return .refuse("no certificate can be made for \(target.host)")
-            }
-            guard settings.policy == .tunnel,
-                state.distrusted.contains(client: key, target: "\(target)", now: Monotonic.now())
-            else { return .read }
-            return .leave("the client does not trust the local authority")
+        guard let policy = inForce.withLock({ $0?.policy }) else {
+            return .refuse("there is no local authority in force")
         }
+        guard HostName(target.host) != nil else { return .refuse("no certificate can be made for \(target.host)") }
+        guard policy == .tunnel else { return .read }
+        let (key, now) = (Self.name(of: client), Monotonic.now())
+        let isDistrusting = clients.withLock { $0.contains(client: key, target: "\(target)", now: now) }
+        return isDistrusting ? .leave("the client does not trust the local authority") : .read
     }
 
     func session(
@@ -195,7 +177,7 @@ extension Interceptor: Interception {
         over transport: any ByteTransport,
         on loop: isolated EventLoop
     ) -> InnerSession? {
-        guard let settings = state.withLock({ $0.settings }),
+        guard let settings = inForce.withLock({ $0 }),
             let session = try? TLSTransport(
                 serving: settings.context,
                 over: transport,
@@ -205,7 +187,7 @@ extension Interceptor: Interception {
                 counters: [counters, own]
             )
         else { return nil }
-        state.withLock { $0.hosts.add(tunnel.target.name) }
+        hosts.withLock { $0.add(tunnel.target.name) }
         return InnerSession(session) { [self] in
             Self.distrust(session).map { remember(tunnel, $0, settings) }
         }

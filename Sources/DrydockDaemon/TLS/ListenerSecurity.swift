@@ -24,12 +24,8 @@ final class ListenerSecurity: DaemonFeature {
         let expires: Int64?
     }
 
-    private struct State {
-        var settings: Settings?
-    }
-
     private let environment: [String: String]
-    private let state = Mutex(State())
+    private let inForce = Mutex<Settings?>(nil)
     private let admitted = AdmittedHosts()
     /// Of all handshakes with clients.
     let counters = TLSCounters()
@@ -83,12 +79,7 @@ final class ListenerSecurity: DaemonFeature {
     func use(_ settings: Settings?) {
         guard let settings else { return }
         if let leaves = settings.leaves { authority.use(leaves) }
-        // What was in force is released behind the lock.
-        let old = state.withLock { state in
-            defer { state.settings = settings }
-            return state.settings
-        }
-        withExtendedLifetime(old) {}
+        inForce.exchange(settings)
     }
 
     /// Names are admitted by this plan from now on.
@@ -111,12 +102,11 @@ final class ListenerSecurity: DaemonFeature {
     }
 
     /// Whether sessions can be made.
-    var isReady: Bool { state.withLock { $0.settings != nil } }
+    var isReady: Bool { inForce.withLock { $0 != nil } }
 
     /// A session over a socket; nil if there is no memory for one.
     private func session(over plain: PlainTransport, on loop: isolated EventLoop) -> TLSTransport? {
-        let settings = state.withLock { $0.settings }
-        guard let settings else { return nil }
+        guard let settings = inForce.withLock({ $0 }) else { return nil }
         return try? TLSTransport(
             serving: settings.context,
             over: plain,
@@ -151,7 +141,7 @@ final class ListenerSecurity: DaemonFeature {
             Gauge(
                 "drydock_tls_certificate_expiry_seconds",
                 "The moment, in seconds since 1970, at which the first certificate of 'tls' expires; 0 if none is from a file.",
-                read: { [self] in Int(clamping: state.withLock { $0.settings?.expires } ?? 0) }
+                read: { [self] in Int(clamping: inForce.withLock { $0?.expires } ?? 0) }
             )
         ]
     }
@@ -204,13 +194,7 @@ private struct CertificateTable: Sendable {
 private final class AdmittedHosts: Sendable {
     private let state = Mutex<(plan: RoutePlan, listeners: [SocketAddress])?>(nil)
 
-    func use(_ plan: RoutePlan, _ listeners: [SocketAddress]) {
-        let old = state.withLock { state in
-            defer { state = (plan, listeners) }
-            return state
-        }
-        withExtendedLifetime(old) {}
-    }
+    func use(_ plan: RoutePlan, _ listeners: [SocketAddress]) { state.exchange((plan, listeners)) }
 
     func contains(_ host: HostName) -> Bool {
         guard let (plan, listeners) = state.withLock({ $0 }) else { return false }

@@ -60,14 +60,7 @@ final class LocalLeaves: Sendable {
     }
 
     /// Puts leaves in force.
-    func use(_ leaves: LeafCache) {
-        // What was in force is released behind the lock.
-        let old = inForce.withLock { inForce in
-            defer { inForce = leaves }
-            return inForce
-        }
-        withExtendedLifetime(old) {}
-    }
+    func use(_ leaves: LeafCache) { inForce.exchange(leaves) }
 
     var gauges: [Gauge] {
         [
