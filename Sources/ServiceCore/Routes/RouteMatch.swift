@@ -93,9 +93,6 @@ package final class RouteMatch {
     /// The rules by which the fields of an answer are rewritten for the client.
     package var rewriting: Rewriting { isProxied ? route.proxiedRewriting : route.rewriting }
 
-    /// The number of the settings that shape the head of an answer.
-    package var headFormatID: UInt64 { isProxied ? endpoint.proxiedHeadFormatID : endpoint.headFormatID }
-
     /// Whether the request is not found, because no endpoint names it: the service answers only its endpoints, or the
     /// request is to this daemon itself, which is no origin to pass it to, while each endpoint has an answer of its own.
     package var isUnlisted: Bool {
