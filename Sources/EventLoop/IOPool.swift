@@ -135,23 +135,6 @@ package final class IOPool: Sendable {
         return try outcome.take()
     }
 
-    /// Carries a result from a thread of the pool to the waiting task.
-    ///
-    /// Sendable: the result is under a mutex, so that race detectors see the hand-over, too: they do not see it in
-    /// continuations.
-    private final class Outcome<Value: Sendable>: Sendable {
-        private let result = Mutex<Result<Value, any Error>?>(nil)
-
-        func set(_ result: Result<Value, any Error>) { self.result.withLock { $0 = result } }
-
-        /// Takes the result.
-        /// - Throws: the error of the work.
-        func take() throws -> Value {
-            guard let result = result.withLock({ $0 }) else { throw CancellationError() }
-            return try result.get()
-        }
-    }
-
     /// Finishes the submitted jobs, then ends the threads and waits for them; called on one of them, it waits for the
     /// others.
     package func stop() {
@@ -165,6 +148,23 @@ package final class IOPool: Sendable {
             // The owner of the pool may be released on a thread of the pool, which cannot wait for itself.
             if pthread_equal(thread, pthread_self()) != 0 { pthread_detach(thread) } else { pthread_join(thread, nil) }
         }
+    }
+}
+
+/// Carries a result from a thread to the task that waits for it.
+///
+/// Sendable: the result is under a mutex, so that race detectors see the hand-over, too: they do not see it in
+/// continuations.
+private final class Outcome<Value: Sendable>: Sendable {
+    private let result = Mutex<Result<Value, any Error>?>(nil)
+
+    func set(_ result: Result<Value, any Error>) { self.result.withLock { $0 = result } }
+
+    /// Takes the result.
+    /// - Throws: the error of the work; `CancellationError` if it was not done.
+    func take() throws -> Value {
+        guard let result = result.withLock({ $0 }) else { throw CancellationError() }
+        return try result.get()
     }
 }
 
@@ -185,6 +185,14 @@ package enum DetachedThread {
                 done.resume()
             }
         }
+    }
+
+    /// Runs `work` on a thread of its own and waits for its result.
+    /// - Throws: the error of `work`.
+    package static func result<Value: Sendable>(of work: @escaping @Sendable () throws -> Value) async throws -> Value {
+        let outcome = Outcome<Value>()
+        await wait { outcome.set(Result { try work() }) }
+        return try outcome.take()
     }
 
     /// Runs `work` on a detached thread; on the caller's if no thread can be made.

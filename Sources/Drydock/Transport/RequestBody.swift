@@ -384,21 +384,7 @@ struct BlockingWork: Sendable {
     /// - Throws: what `work` throws.
     func run<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         if let pool { return try await pool.run(work) }
-        let outcome = Outcome<Value>()
-        await DetachedThread.wait { outcome.set(Result { try work() }) }
-        return try outcome.take()
-    }
-
-    /// Sendable: under a mutex.
-    private final class Outcome<Value: Sendable>: Sendable {
-        private let result = Mutex<Result<Value, any Error>?>(nil)
-
-        func set(_ value: Result<Value, any Error>) { result.withLock { $0 = value } }
-
-        func take() throws -> Value {
-            guard let result = result.withLock({ $0 }) else { throw CancellationError() }
-            return try result.get()
-        }
+        return try await DetachedThread.result(of: work)
     }
 }
 

@@ -3,6 +3,7 @@
 import Configuration
 import DownloadCore
 import EventLoop
+import Files
 import Logging
 import Plans
 import ProxyServer

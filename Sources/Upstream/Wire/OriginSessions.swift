@@ -16,20 +16,14 @@ package final class OriginSessions: Sendable {
     package static let shared = OriginSessions()
 
     private struct Kept {
-        let stamps: [FileStamp]
+        /// Those of the files; nil for none, and for one that is absent.
+        let signatures: [FileSignature?]
         let context: TLSContext
     }
 
     /// The most contexts that are kept; beyond it all are made anew.
     private static let limit = 64
     private let kept = Mutex<[TLSOptions: Kept]>([:])
-
-    /// The result of a thread that makes a context, or looks at the files of one.
-    ///
-    /// Sendable: the result is under its mutex.
-    private final class Outcome: Sendable {
-        let result = Mutex<Result<TLSContext, UpstreamError>?>(nil)
-    }
 
     /// The context for sessions with an origin. A thread of its own reads the files: the resolver's may wait for name
     /// servers.
@@ -40,19 +34,13 @@ package final class OriginSessions: Sendable {
         to name: String,
         on loop: isolated EventLoop
     ) async throws(UpstreamError) -> TLSContext {
-        let outcome = Outcome()
-        await DetachedThread.wait {
-            do throws(UpstreamError) {
-                let context = try self.find(tls, name)
-                outcome.result.withLock { $0 = .success(context) }
-            } catch {
-                outcome.result.withLock { $0 = .failure(error) }
-            }
+        do {
+            return try await DetachedThread.result { try self.find(tls, name) }
+        } catch let error as UpstreamError {
+            throw error
+        } catch {
+            throw UpstreamError(.internal, detail: "the TLS settings for \(name) were not read: \(error)")
         }
-        guard let result = outcome.result.withLock({ $0 }) else {
-            throw UpstreamError(.internal, detail: "the TLS settings for \(name) were not read")
-        }
-        return try result.get()
     }
 
     private func find(_ tls: TLSOptions, _ name: String) throws(UpstreamError) -> TLSContext {
@@ -60,11 +48,11 @@ package final class OriginSessions: Sendable {
         let ownFolder = c_curl_default_ca_path().map { String(cString: $0) }
         let files = [tls.ca ?? ownFiles, tls.clientCertificate, tls.clientKey]
         // They are taken before the files are read: a file that changes meanwhile is read again.
-        let stamps = files.map(FileStamp.init)
-        if let known = kept.withLock({ $0[tls] }), known.stamps == stamps { return known.context }
+        let signatures = files.map { $0.flatMap(FileSignature.init) }
+        if let known = kept.withLock({ $0[tls] }), known.signatures == signatures { return known.context }
         let made = try Self.make(tls, name, system: (ownFiles, ownFolder))
         let outdated = kept.withLock { kept in
-            var outdated = kept.updateValue(Kept(stamps: stamps, context: made), forKey: tls).map { [$0] } ?? []
+            var outdated = kept.updateValue(Kept(signatures: signatures, context: made), forKey: tls).map { [$0] } ?? []
             if kept.count > Self.limit {
                 outdated += kept.filter { $0.key != tls }.values
                 kept = kept.filter { $0.key == tls }
@@ -107,20 +95,5 @@ package final class OriginSessions: Sendable {
 
     private static func read(_ path: String, _ failure: HandshakeFailure) throws(UpstreamError) -> [UInt8] {
         do throws(SystemError) { return try WholeFile.read(path) } catch { throw failure.file("\(error)") }
-    }
-}
-
-/// What changes with a file: a file that is replaced or written has another stamp.
-private struct FileStamp: Equatable {
-    private var numbers: [Int64] = []
-
-    /// - Parameter path: nil for no file, whose stamp is that of one that is absent.
-    init(_ path: String?) {
-        var status = stat()
-        guard let path, stat(path, &status) == 0 else { return }
-        numbers = [
-            Int64(bitPattern: UInt64(status.st_dev)), Int64(bitPattern: UInt64(status.st_ino)), Int64(status.st_size),
-            Int64(status.st_mtim.tv_sec), Int64(status.st_mtim.tv_nsec),
-        ]
     }
 }
