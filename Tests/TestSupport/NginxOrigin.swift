@@ -56,13 +56,7 @@ package final class NginxOrigin: Sendable {
             errors: folder.file("error.log")
         )
         child.update { $0 = process }
-        var listens = false
-        _ = blockUntil {
-            listens = (try? RawClient(port: port)) != nil
-            return listens || !process.isRunning
-        }
-        guard !listens else { return }
-        throw TestSupportError.failed("nginx does not listen on \(port)\n\(folder.text("error.log"))")
+        try process.waitUntilListening(on: port, "nginx", errors: folder.file("error.log"))
     }
 
     /// Stops it; the port refuses from now on.

@@ -68,13 +68,7 @@ package final class EndingOverTLS: Sendable {
             output: log,
             errors: folder.file("ending.log")
         )
-        var listens = false
-        _ = blockUntil {
-            listens = (try? RawClient(port: port)) != nil
-            return listens || !child.isRunning
-        }
-        guard !listens else { return }
-        throw TestSupportError.failed("python3 does not listen: \(folder.text("ending.log"))")
+        try child.waitUntilListening(on: port, "python3", errors: folder.file("ending.log"))
     }
 
     /// How often it was asked for this target.

@@ -97,13 +97,7 @@ package final class UpgradingOverTLS: Sendable {
             output: log,
             errors: folder.file("upgrading-\(port).log")
         )
-        var listens = false
-        _ = blockUntil {
-            listens = (try? RawClient(port: port)) != nil
-            return listens || !child.isRunning
-        }
-        guard !listens else { return }
-        throw TestSupportError.failed("python3 does not listen: \(folder.text("upgrading-\(port).log"))")
+        try child.waitUntilListening(on: port, "python3", errors: folder.file("upgrading-\(port).log"))
     }
 
     /// Each request: its target, the protocol that was agreed on, the name that the client asked for, its Host.

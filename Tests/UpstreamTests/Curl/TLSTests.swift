@@ -279,10 +279,6 @@ final class ExcessOverTLS: Sendable {
             environment: Shell.cleanEnvironment(),
             errors: folder.file("excess.log")
         )
-        let port = port
-        let listens = blockUntil { (try? RawClient(port: port)) != nil }
-        guard listens else {
-            throw TestSupportError.failed("python3 does not listen: \(folder.text("excess.log"))")
-        }
+        try child.waitUntilListening(on: port, "python3", errors: folder.file("excess.log"))
     }
 }
