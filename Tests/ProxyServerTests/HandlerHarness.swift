@@ -145,6 +145,19 @@ final class HandlerHarness: Sendable {
 
     func client() throws -> RawClient { try RawClient(port: port) }
 
+    /// A client whose connection is as one inside of a tunnel to an authority, but that others can read along.
+    func client(inside authority: Authority) throws -> RawClient {
+        var ends: [Int32] = [-1, -1]
+        let kind = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0, fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0,
+            let address = SocketAddress(numericHost: "127.0.0.1", port: 1)
+        else { throw TestSupportError.system(call: "socketpair", code: errno) }
+        server.contexts[0].submit { [ours = ends[1]] context, loop in
+            context.connect(PlainTransport(ours, isLocal: true), from: address, to: authority, on: loop)
+        }
+        return RawClient(taking: ends[0])
+    }
+
     /// One request over a connection of its own.
     func exchange(
         _ method: String,

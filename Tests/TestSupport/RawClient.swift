@@ -45,6 +45,13 @@ package final class RawClient {
         descriptor = try Sockets.connect(unix: path, seconds: seconds)
     }
 
+    /// Takes one end of a connection, and closes it.
+    package init(taking descriptor: Int32, seconds: Double = 120) {
+        buffer = .allocate(byteCount: 128 * 1024, alignment: 16)
+        self.descriptor = descriptor
+        Sockets.setDeadlines(descriptor, seconds: seconds)
+    }
+
     deinit {
         close()
         buffer.deallocate()

@@ -23,6 +23,10 @@ package final class ConnectedClient {
     private var inner: InnerSession?
     /// The outgoing fields of the last forwarded request, reused if the next request has the same fields.
     var lastOutgoing: OutgoingFields?
+    /// Inside of a tunnel that the daemon reads, in which it asks somebody else.
+    let isInTunnel: Bool
+    /// Whom it asks inside of its tunnel, by the plan and the Host of its last request there that the waiting path has routed.
+    var knownAuthority: KnownAuthority?
     /// The carrier may give the same fields in the same memory again, so that they are worth keeping.
     // Unchecked: no code outside runs while this variable changes, and each access would pay for the check.
     @exclusivity(unchecked) var repeatsFields = false
@@ -46,6 +50,7 @@ package final class ConnectedClient {
             listener: listener.address
         )
         name = peer.isUnix ? "unix" : peer.host
+        isInTunnel = authority != nil
         self.isCounted = isCounted
         self.isTurnedAway = isTurnedAway
     }
@@ -62,6 +67,15 @@ package final class ConnectedClient {
         client.connection.serverName = name
         client.inner = session
         return client
+    }
+
+    /// As ``knownAuthority``, valid until it changes: no reference is counted.
+    var borrowedAuthority: Unmanaged<KnownAuthority>? { isInTunnel ? knownAuthority.map { .passUnretained($0) } : nil }
+
+    /// Lets go of what was made of its requests by a plan.
+    func forgetRequests() {
+        lastOutgoing = nil
+        knownAuthority = nil
     }
 
     /// The handshake has shown what carries exchanges.

@@ -53,7 +53,7 @@ extension Connection: HotSender {
         let owner = owner.takeUnretainedValue()
         queueRest(prepared, dynamic, end, written: written)
         output.append(body.rest(after: max(0, written - headCount), owner: owner))
-        var entry = records.borrowedEntry(record, HotRequest(parser, buffer: input.bytes))
+        var entry = records.borrowedEntry(record, HotRequest(parser, buffer: input.bytes, of: client))
         entry.own()
         pendingHot = PendingHot(
             entry: entry,
@@ -121,7 +121,7 @@ extension Connection: HotSender {
         context.counters.add(.answers(record.status))
         context.counters.add(.cache(record.cache))
         guard context.isLogging, let log = context.log else { return }
-        var entry = records.borrowedEntry(record, HotRequest(parser, buffer: input.bytes))
+        var entry = records.borrowedEntry(record, HotRequest(parser, buffer: input.bytes, of: client))
         entry.bytes = bodyBytes
         entry.duration = Monotonic.now() &- requestBegan
         log.write(entry)

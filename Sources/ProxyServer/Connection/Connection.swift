@@ -50,8 +50,6 @@ package final class Connection: ClientConnection, IOHandler {
     var requestBegan: UInt64 = 0
     /// When the present wait began, monotonic nanoseconds.
     var waitingSince: UInt64
-    /// The hot path may answer: it knows services of this daemon alone.
-    private let answersAtOnce: Bool
 
     /// Begins the transport, and owns it.
     init(on loop: isolated EventLoop, _ parts: ConnectionParts) {
@@ -62,7 +60,6 @@ package final class Connection: ClientConnection, IOHandler {
         parser.initialize(to: RequestParser(limits: context.settings.head))
         input = ReadBuffer(pool: context.blocks)
         waitingSince = Monotonic.coarse()
-        answersAtOnce = parts.client.connection.authority == nil
         super.init(on: loop, parts, carriage: .http1)
         transport.begin(on: loop, self)
         joinLoop()
@@ -336,8 +333,8 @@ extension Connection {
     // MARK: - The hot path
 
     private func answeredAtOnce(_ bytes: UnsafeRawBufferPointer, _ length: Int) throws(WireError) -> Bool {
-        let request = HotRequest(parser, buffer: bytes)
-        guard request.isBare, answersAtOnce else { return false }
+        let request = HotRequest(parser, buffer: bytes, of: client)
+        guard request.isBare else { return false }
         version = request.version
         state.keepAlive = request.keepAlive && !context.isDraining
         isFollowed = bytes.count > length

@@ -1,6 +1,7 @@
 // A request head in the read buffer as the hot path sees it, and what the hot path hands back for it.
 
 package import HTTPWire
+import ServiceCore
 
 /// A request head in the read buffer, for the length of ``ExchangeHandler/answerSynchronously(_:through:)``.
 package struct HotRequest: ~Copyable {
@@ -15,8 +16,12 @@ package struct HotRequest: ~Copyable {
     /// The known fields that occur.
     package let present: FieldSet
     package let keepAlive: Bool
-    /// The request has no body, expects and upgrades nothing, and its target is as it is matched.
+    /// The request has no body, expects and upgrades nothing, its target is as it is matched, and in a tunnel it is known
+    /// whom the client asks.
     let isBare: Bool
+    // The client's own, which changes it only on the waiting path.
+    /// Whom the client asks inside of its tunnel; nil outside of tunnels.
+    let tunnel: Unmanaged<KnownAuthority>?
     private let head: Head
 
     /// Where the rest of the head is, which few requests are asked for: copied values would have their references counted
@@ -29,23 +34,28 @@ package struct HotRequest: ~Copyable {
     }
 
     /// A head of HTTP/1.1. The parser and the bytes that it has read a whole head in stay as they are while this is used.
-    init(_ parser: UnsafeMutablePointer<RequestParser>, buffer: UnsafeRawBufferPointer) {
+    init(
+        _ parser: UnsafeMutablePointer<RequestParser>,
+        buffer: UnsafeRawBufferPointer,
+        of client: borrowing ConnectedClient
+    ) {
         head = .parsed(parser, buffer)
         isGet = if case .get = parser.pointee.method { true } else { false }
         version = parser.pointee.version
         target = buffer.part(parser.pointee.targetRange)
         (host, present) = parser.pointee.hostAndFields(in: buffer)
         keepAlive = parser.pointee.keepAlive
+        tunnel = client.borrowedAuthority
         isBare =
             switch parser.pointee.framing {
-            case .none, .length(0): parser.pointee.isOrdinary
+            case .none, .length(0): parser.pointee.isOrdinary && !(client.isInTunnel && tunnel == nil)
             case .length, .chunked, .untilClose: false
             }
     }
 
     /// A head of another form. It is held, and stays as it is, while this is used.
     /// - Parameter isBare: as the member.
-    init(_ decoded: DecodedHead, isBare: Bool) {
+    init(_ decoded: DecodedHead, of client: borrowing ConnectedClient, isBare: Bool) {
         head = .decoded(.passUnretained(decoded))
         isGet = decoded.method == .get
         version = .http11
@@ -53,7 +63,8 @@ package struct HotRequest: ~Copyable {
         host = decoded.host
         present = decoded.present
         keepAlive = true
-        self.isBare = isBare
+        tunnel = client.borrowedAuthority
+        self.isBare = isBare && !(client.isInTunnel && tunnel == nil)
     }
 
     package var method: Method {

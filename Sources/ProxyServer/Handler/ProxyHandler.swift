@@ -68,7 +68,7 @@ package final class ProxyHandler: ExchangeHandler {
         )
         context.secrets = plan.secrets
         context.contents = plan.contents
-        context.forgetOutgoing()
+        context.forgetRequests()
     }
 
     /// Ends all transfers; the last call, on the loop.
@@ -143,7 +143,8 @@ extension ProxyHandler {
                 over: exchange.client.connection,
                 found: exchange.match,
                 known: { hot.known(host: $0) },
-                learnt: { hot.note($0) }
+                learnt: { hot.note($0) },
+                allowed: { hot.note($0, exchange.request, of: exchange.client) }
             )
         }
     }
@@ -209,8 +210,6 @@ extension ProxyHandler {
 
     @inline(never) private func begin(_ exchange: Exchange, _ match: RouteMatch) throws(Problem) -> Beginning {
         let (route, services) = (match.route, routes.services)
-        // The hot path may answer for this origin from now on. The rules for http are other ones than those for https.
-        if route.isForward, let origin = match.origin, origin.scheme == "http" { routes.hot.note(origin: origin) }
         exchange.outcome.route = route.label
         exchange.outcome.endpoint = match.endpoint.name
         let cors = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }

@@ -65,7 +65,6 @@ final class Responder {
         if let failure = answer.failure { return fail(result, failure, added, exchange) }
         var head = answer.head
         rewriting.apply(to: &head.fields)
-        exchange.keepInTunnel(&head.fields)
         if let age = answer.age { head.fields.set(.age, String(age)) }
         if result.demo == nil { head.fields.appendMember(.via, plan.via(head.version)) }
         if let draws = result.draws { head.fields.set("Drydock-Demo", draws) }
@@ -85,7 +84,6 @@ final class Responder {
         if head.status == 100 { return }
         head.fields = HopByHop.forwardable(head.fields, isRequest: false)
         rewriting.apply(to: &head.fields)
-        exchange.keepInTunnel(&head.fields)
         head.fields.appendMember(.via, via)
         exchange.sendInterim(head)
     }
@@ -177,14 +175,6 @@ final class Responder {
 }
 
 @available(*, unavailable) extension Responder: Sendable {}
-
-extension Exchange {
-    /// Takes what would lead the client out of a tunnel that is read: Alt-Svc names other ways to the same authority
-    /// (RFC 7838), such as HTTP/3, which no proxy sees.
-    fileprivate func keepInTunnel(_ fields: inout Fields) {
-        if client.connection.authority != nil { fields.remove("Alt-Svc") }
-    }
-}
 
 extension CacheOutcome {
     /// What Cache-Status says, as it is counted.

@@ -17,6 +17,7 @@ struct HotMatch {
     var headFormatID: UInt64 = 0
     /// The demo answer, which comes before stored responses.
     var demo: HotDemo?
+    var reach = Reach.direct
     /// Whether a web page asks, and which one, has a say.
     var addsCredentials = false
 }
@@ -49,11 +50,9 @@ final class HotState {
     let scratch: UnsafeMutableRawPointer
     /// Bytes of the lines.
     private let lineCapacity: Int
-    // The first `hostCount` are held by this object, which lets go of them in deinit.
-    private let hosts: UnsafeMutablePointer<Unmanaged<KnownHost>>
-    private var hostCount = 0
-    private var authorities: [[UInt8]] = []
-    private static let limit = 16
+    private let hosts = HotNames<KnownHost>()
+    /// What targets in absolute form name, over plain HTTP.
+    private let authorities = HotNames<KnownAuthority>()
     static let keyCapacity = 10_240
 
     /// - Parameters:
@@ -77,14 +76,9 @@ final class HotState {
         let longest = max(memoryStatus.maximumLength, diskStatus.maximumLength)
         lineCapacity = 64 + longest
         scratch = .allocate(byteCount: Self.keyCapacity + lineCapacity, alignment: 16)
-        hosts = .allocate(capacity: Self.limit)
     }
 
-    deinit {
-        for index in 0..<hostCount { hosts[index].release() }
-        hosts.deallocate()
-        scratch.deallocate()
-    }
+    deinit { scratch.deallocate() }
 
     /// Behind the key.
     var lines: HotLines { HotLines(scratch + Self.keyCapacity, lineCapacity) }
@@ -93,90 +87,121 @@ final class HotState {
 
     /// Remembers a Host field that reverse mode answers; the oldest one is dropped if there are too many.
     func note(_ fresh: KnownHost) {
-        if isTraced { return }
-        guard fresh.bytes.withUnsafeBytes({ find($0) }) == nil else { return }
-        if hostCount == Self.limit {
-            hosts[0].release()
-            for index in 1..<hostCount { hosts[index - 1] = hosts[index] }
-            hostCount -= 1
-        }
-        hosts[hostCount] = .passRetained(fresh)
-        hostCount += 1
-    }
-
-    /// Valid until the next host is noted.
-    private func find(_ host: UnsafeRawBufferPointer) -> Unmanaged<KnownHost>? {
-        for index in 0..<hostCount where hosts[index]._withUnsafeGuaranteedRef({ host.holds($0.bytes) }) {
-            return hosts[index]
-        }
-        return nil
+        if !isTraced, !hosts.contains(fresh.bytes) { hosts.add(fresh, as: fresh.bytes) }
     }
 
     /// Finds a Host field that reverse mode has answered before, so that it need not be parsed again.
-    func known(host: UnsafeRawBufferPointer) -> KnownHost? { find(host)?.takeUnretainedValue() }
+    func known(host: UnsafeRawBufferPointer) -> KnownHost? { hosts.find(host)?.takeUnretainedValue() }
 
-    /// Forward mode may ask this origin, over plain HTTP.
-    func note(origin: OriginAddress) {
-        // A service of the host may answer for other paths.
-        if isTraced || isJournaled || plan.hasService(ofHost: Authority(host: origin.host).name) { return }
-        let bytes = Array(origin.authority.utf8)
-        guard !authorities.contains(bytes) else { return }
-        authorities = authorities.suffix(Self.limit - 1) + [bytes]
+    /// Remembers the target of a request through the proxy, which is allowed, and is none of the daemon's own: the authority
+    /// of a target in absolute form for all clients, and what Host says in a tunnel for its client.
+    func note(_ asked: ProxyTarget, _ request: RequestHead, of client: ConnectedClient) {
+        if isTraced || isJournaled { return }
+        if client.isInTunnel {
+            let host = Array((request.fields.first(.host) ?? "").utf8)
+            if let known = client.knownAuthority, known.plan === plan, known.bytes == host { return }
+            guard request.target.hasPrefix("/"), host.count <= KnownAuthority.limit else { return }
+            client.knownAuthority = KnownAuthority(host, asked, .tunnelled, plan)
+        } else if asked.scheme == "http", client.connection.scheme == "http" {
+            // In lower case and without the default port. Over TLS a target of plain HTTP is never the daemon's own.
+            let bytes = Array(asked.origin.authority.utf8)
+            guard bytes.count <= KnownAuthority.limit, !authorities.contains(bytes) else { return }
+            authorities.add(KnownAuthority(bytes, asked, .proxied, plan), as: bytes)
+        }
     }
 
     /// Writes the key of a GET into `key`, byte for byte as the waiting path makes it; nil where that has to decide.
     /// No allocation.
-    /// - Parameter hasOrigin: the request has an Origin field.
+    /// - Parameters:
+    ///   - tunnel: whom the client asks inside of its tunnel; nil outside of tunnels.
+    ///   - hasOrigin: the request has an Origin field.
     func match(
         target: UnsafeRawBufferPointer,
         host: UnsafeRawBufferPointer?,
+        in tunnel: Unmanaged<KnownAuthority>? = nil,
         hasOrigin: Bool,
         _ key: inout KeyBuffer
     ) -> HotMatch? {
         guard let first = target.first else { return nil }
-        if first != UInt8(ascii: "/") { return matchForward(target, &key) }
-        guard let host, let known = find(host) else { return nil }
+        if let tunnel {
+            guard first == UInt8(ascii: "/"), let host, !isTraced else { return nil }
+            // The client holds it.
+            return tunnel._withUnsafeGuaranteedRef { known in
+                known.plan === plan && host.holds(known.bytes) ? known.match(target, hasOrigin: hasOrigin, &key) : nil
+            }
+        }
+        if first != UInt8(ascii: "/") { return match(absolute: target, hasOrigin: hasOrigin, &key) }
+        guard let host, let known = hosts.find(host) else { return nil }
         // This object holds the host, and the host the service: neither changes here.
         return known._withUnsafeGuaranteedRef { known in
-            known.borrowedService(target: target)?._withUnsafeGuaranteedRef {
-                $0.match(target, known, hasOrigin: hasOrigin, &key)
+            known.borrowedService(target: target)?._withUnsafeGuaranteedRef { route in
+                guard let match = route.match(target, .direct, hasOrigin: hasOrigin) else { return nil }
+                let isKeyed =
+                    match.demo != nil || route.appendKeyStart(known, to: &key) && key.append(route.rest(target))
+                return isKeyed ? match : nil
             }
         }
     }
 
-    private func matchForward(_ target: UnsafeRawBufferPointer, _ key: inout KeyBuffer) -> HotMatch? {
-        guard let forward = plan.forward?.route, forward.itself.hotKey != .none, target.count > 7,
-            target.prefix(7).elementsEqual("http://".utf8)
-        else {
-            return nil
-        }
-        if forward.itself.hotKey == .withoutQuery, target.contains(UInt8(ascii: "?")) { return nil }
+    private func match(
+        absolute target: UnsafeRawBufferPointer,
+        hasOrigin: Bool,
+        _ key: inout KeyBuffer
+    ) -> HotMatch? {
+        guard target.count > 7, target.prefix(7).elementsEqual("http://".utf8) else { return nil }
         var end = 7
         while end < target.count, target[end] != UInt8(ascii: "/") { end += 1 }
-        let authority = UnsafeRawBufferPointer(rebasing: target[7..<end])
-        // Known means: allowed by the rules, in lower case and without a default port, so that the target is the key.
-        guard end < target.count, authorities.contains(where: { authority.holds($0) }), key.append(0),
-            key.append(target)
-        else { return nil }
-        return HotMatch(route: HotRoute(forward), headFormatID: forward.itself.headFormatID)
+        guard end < target.count, let known = authorities.find(target.part(7..<end)) else { return nil }
+        // This object holds it.
+        return known._withUnsafeGuaranteedRef {
+            $0.match(target.part(end..<target.count), hasOrigin: hasOrigin, &key)
+        }
     }
 }
 
 @available(*, unavailable) extension HotState: Sendable {}
 
+extension ByReach {
+    /// As the subscript, here so that it costs no call.
+    @inline(__always) fileprivate func of(_ reach: Reach) -> Value {
+        switch reach {
+        case .direct: direct
+        case .proxied: proxied
+        case .tunnelled: tunnelled
+        }
+    }
+}
+
+extension KnownAuthority {
+    /// As ``HotState/match(target:host:in:hasOrigin:_:)``, of a request for this authority.
+    fileprivate func match(_ path: UnsafeRawBufferPointer, hasOrigin: Bool, _ key: inout KeyBuffer) -> HotMatch? {
+        guard let taker = taker(of: path) else { return nil }
+        // The plan holds it.
+        return borrowedRoute(of: taker)._withUnsafeGuaranteedRef { route in
+            guard let match = route.match(path, reach, hasOrigin: hasOrigin) else { return nil }
+            let isKeyed = match.demo != nil || key.append(keyStart(of: taker)) && key.append(route.rest(path))
+            return isKeyed ? match : nil
+        }
+    }
+}
+
 extension ServiceRoute {
-    /// As ``HotState/match(target:host:hasOrigin:_:)``, of a request that leads here.
-    fileprivate func match(
+    /// What follows the prefix in a target of the service.
+    @inline(__always) fileprivate func rest(_ target: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        target.part(prefix.count..<target.count)
+    }
+
+    /// As ``HotState/match(target:host:in:hasOrigin:_:)``, of a request that leads here, but for the key.
+    @inline(__always) fileprivate func match(
         _ target: UnsafeRawBufferPointer,
-        _ host: KnownHost,
-        hasOrigin: Bool,
-        _ key: inout KeyBuffer
+        _ reach: Reach,
+        hasOrigin: Bool
     ) -> HotMatch? {
         if hasOrigin, addsCredentials || !cors.origins.isEmpty { return nil }
-        let rest = target.part(prefix.count..<target.count)
+        let rest = rest(target)
         guard rest.first == UInt8(ascii: "/") else { return nil }
         let endpoint = borrowedEndpoint(for: .get, rest)
-        let (hotKey, headFormatID) = endpoint._withUnsafeGuaranteedRef { ($0.hotKey, $0.headFormatID) }
+        let (hotKey, headFormatID) = endpoint._withUnsafeGuaranteedRef { ($0.hotKey, $0.headFormatIDs.of(reach)) }
         switch hotKey {
         case .none:
             // A stored response is never found under a path that is refused; a demo answer would be.
@@ -184,17 +209,31 @@ extension ServiceRoute {
                 !(guardsPaths && DotSegments.mayOccur(in: rest))
             else { return nil }
             let found = HotDemo(answer: demo, ordinals: ordinals, rest: rest)
-            return HotMatch(route: HotRoute(self, endpoint), demo: found, addsCredentials: addsCredentials)
+            return HotMatch(
+                route: HotRoute(self, endpoint),
+                demo: found,
+                reach: reach,
+                addsCredentials: addsCredentials
+            )
         case .withoutQuery: if rest.contains(UInt8(ascii: "?")) { return nil }
         case .whole: break
         }
-        guard key.append(keyPrefix) else { return nil }
-        if keysHost {
-            let isDefault = host.port == nil || host.port == defaultPort
-            guard key.append(isDefault ? host.bare : host.full), key.append(address.basePath) else { return nil }
-        }
-        guard key.append(rest) else { return nil }
-        return HotMatch(route: HotRoute(self, endpoint), headFormatID: headFormatID, addsCredentials: addsCredentials)
+        return HotMatch(
+            route: HotRoute(self, endpoint),
+            headFormatID: headFormatID,
+            reach: reach,
+            addsCredentials: addsCredentials
+        )
+    }
+
+    /// Writes the key of a request to the daemon itself, up to what follows the prefix in the target.
+    @inline(__always) fileprivate func appendKeyStart(_ host: KnownHost, to key: inout KeyBuffer) -> Bool {
+        // Its key begins with the origin that a target names, which this one does not.
+        if asksTarget { return false }
+        guard key.append(keyPrefix) else { return false }
+        guard keysHost else { return true }
+        let isDefault = host.port == nil || host.port == defaultPort
+        return key.append(isDefault ? host.bare : host.full) && key.append(address.basePath)
     }
 }
 
@@ -209,14 +248,20 @@ extension HotState {
         if present.contains(.via), request.mayHavePassed(plan.name) { return .notMine }
         var key = KeyBuffer(scratch, Self.keyCapacity)
         let hasOrigin = present.contains(.origin)
-        guard let found = match(target: request.target, host: request.host, hasOrigin: hasOrigin, &key) else {
-            return .notMine
-        }
+        guard
+            let found = match(
+                target: request.target,
+                host: request.host,
+                in: request.tunnel,
+                hasOrigin: hasOrigin,
+                &key
+            )
+        else { return .notMine }
         if found.addsCredentials, present.contains(.secFetchSite), request.mayBeForeignFetch { return .notMine }
         if let demo = found.demo {
             // Conditions and ranges count for a demo answer, too; nothing is drawn yet.
             return present.isDisjoint(with: HotPathWindow.selecting)
-                ? send(demo, route: found.route, through: sender) : .notMine
+                ? send(demo, found.reach, route: found.route, through: sender) : .notMine
         }
         let now = clock.now()
         let hash = CacheKey.hash(key.bytes)
@@ -411,12 +456,12 @@ extension UnsafeRawBufferPointer {
 
 extension HotState {
     /// Draws and answers as the waiting path does.
-    func send(_ found: HotDemo, route: HotRoute, through sender: any HotSender) -> HotAnswer {
+    func send(_ found: HotDemo, _ reach: Reach, route: HotRoute, through sender: any HotSender) -> HotAnswer {
         guard found.rest.count + 64 <= Self.keyCapacity else { return .notMine }
         var lines = longLines
         lines.append("GET ")
         lines.append(found.rest)
-        let (outcome, name) = found.answer.draw(lines.bytes, found.ordinals)
+        let (outcome, name) = found.answer.draw(lines.bytes, found.ordinals, to: reach)
         lines = longLines
         lines.append(hexadecimal: name.key.digest)
         lines.append(UInt8(ascii: "."))
@@ -438,3 +483,68 @@ extension HotState {
         }
     }
 }
+
+// MARK: - What is remembered
+
+/// Up to sixteen objects, the oldest of which makes room for the next. A look-up counts no reference. Loop-bound through
+/// its owner.
+struct HotNames<Named: AnyObject>: ~Copyable {
+    private struct Entry {
+        // A copy of the name, and a reference; this value lets go of both when it removes the entry.
+        let bytes: UnsafeMutableRawBufferPointer
+        let object: Unmanaged<Named>
+
+        var name: UnsafeRawBufferPointer { UnsafeRawBufferPointer(bytes) }
+
+        init(_ object: Named, _ name: [UInt8]) {
+            bytes = .allocate(byteCount: name.count, alignment: 1)
+            bytes.copyBytes(from: name)
+            self.object = .passRetained(object)
+        }
+
+        func remove() {
+            bytes.deallocate()
+            object.release()
+        }
+    }
+
+    private static var limit: Int { 16 }
+    // Of `limit`, the first `count` of which are there; freed in deinit.
+    private let entries: UnsafeMutablePointer<Entry>
+    /// How many there are; behind a pointer, so that nothing asks for exclusive access.
+    private let count: UnsafeMutablePointer<Int>
+
+    init() {
+        entries = .allocate(capacity: Self.limit)
+        count = .allocate(capacity: 1)
+        count.initialize(to: 0)
+    }
+
+    deinit {
+        for index in 0..<count.pointee { entries[index].remove() }
+        entries.deallocate()
+        count.deallocate()
+    }
+
+    /// Valid until the next object is added.
+    @inline(__always) func find(_ name: UnsafeRawBufferPointer) -> Unmanaged<Named>? {
+        for index in 0..<count.pointee where name.holdsSame(as: entries[index].name) { return entries[index].object }
+        return nil
+    }
+
+    /// An object of this name is there.
+    func contains(_ name: [UInt8]) -> Bool { name.withUnsafeBytes { find($0) } != nil }
+
+    /// Adds an object under a name that no other has.
+    func add(_ fresh: Named, as name: [UInt8]) {
+        if count.pointee == Self.limit {
+            entries[0].remove()
+            for index in 1..<Self.limit { entries[index - 1] = entries[index] }
+            count.pointee -= 1
+        }
+        (entries + count.pointee).initialize(to: Entry(fresh, name))
+        count.pointee += 1
+    }
+}
+
+@available(*, unavailable) extension HotNames: Sendable {}

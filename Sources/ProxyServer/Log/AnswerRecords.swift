@@ -30,7 +30,8 @@ struct AnswerRecords {
         var entry = AccessEntry(
             client: client.name,
             method: request.method.name,
-            target: .bytes(request.target),
+            target: client.isInTunnel
+                ? .string(client.connection.shown(Latin1.string(request.target))) : .bytes(request.target),
             status: record.status
         )
         entry.protocolName = client.connection.protocolName(request.version)

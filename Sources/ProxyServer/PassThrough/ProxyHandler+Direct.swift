@@ -18,7 +18,7 @@ extension ProxyHandler {
         guard exchange.request.method == .get || exchange.request.method == .head,
             exchange.request.fields.present.isDisjoint(with: Self.indirect),
             exchange.framing == .none || exchange.framing == .length(0),
-            case .origin(var target) = exchange.target.form, exchange.client.connection.authority == nil
+            case .origin(var target) = exchange.target.form, !exchange.client.isInTunnel
         else { return false }
         let last = exchange.client.lastOutgoing.flatMap { $0.isOf(exchange.request, routes.plan) ? $0 : nil }
         // A Host that has been answered for before.

@@ -125,10 +125,10 @@ package final class LoopContext {
         members.append(member)
     }
 
-    /// Drops the outgoing request that each connection keeps for its next one: it was made from a plan that is not in
-    /// force any more.
-    func forgetOutgoing() {
-        for connection in connections { connection.client.lastOutgoing = nil }
+    /// Drops what each connection keeps of its last request for its next one: it was made from a plan that is not in force
+    /// any more.
+    func forgetRequests() {
+        for connection in connections { connection.client.forgetRequests() }
     }
 
     /// The open connections of clients.

@@ -229,7 +229,7 @@ package final class ServiceClient {
             originFields: plan.policy.mode == .none ? fields : UnkeyedFields.removed(from: fields, plan.key),
             path: plan.storesAnything ? plan.key.path(path) : path,
             policy: plan.policy,
-            headFormatID: call.match.isProxied ? endpoint.proxiedHeadFormatID : endpoint.headFormatID,
+            headFormatID: endpoint.headFormatIDs[call.match.reach],
             collapse: plan.collapse,
             prepare: { [via = self.plan.via, rewriting = call.match.rewriting] in
                 Self.prepare($0, route, rewriting, via: via)

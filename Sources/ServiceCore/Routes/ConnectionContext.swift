@@ -40,6 +40,9 @@ package struct ConnectionContext: Sendable, Equatable {
     /// The port that an authority without one means.
     package var defaultPort: UInt16 { security == .secure ? 443 : 80 }
 
+    /// How the services are reached that requests for somebody else are for.
+    var proxyReach: Reach { authority == nil ? .proxied : .tunnelled }
+
     /// The protocol of a request as logs name it.
     /// - Parameter version: what the head says; HTTP/2 has no other.
     package func protocolName(_ version: HTTPVersion) -> String { carriage == .http2 ? "HTTP/2.0" : version.name }

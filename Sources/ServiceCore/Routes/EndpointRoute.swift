@@ -18,9 +18,7 @@ package final class EndpointRoute: Sendable {
     package let request: RequestPlan
     /// The number of the settings that shape a head. A ready head with another number was made under other settings,
     /// and is not sent.
-    package let headFormatID: UInt64
-    /// The same number for answers to proxied requests.
-    package let proxiedHeadFormatID: UInt64
+    package let headFormatIDs: ByReach<UInt64>
     /// The targets that the hot path can look up.
     package let hotKey: HotKey
     /// The demo answers, which replace stored and fetched ones; nil if demo mode is off.
@@ -50,8 +48,7 @@ package final class EndpointRoute: Sendable {
     init(
         _ endpoint: EndpointPlan?,
         _ facts: RouteFacts,
-        headFormatID: UInt64,
-        proxiedHeadFormatID: UInt64,
+        headFormatIDs: ByReach<UInt64>,
         order: SourceOrder<EndpointRoute>?,
         readyDemo: (DemoRule) -> ReadyDemo?
     ) {
@@ -59,8 +56,7 @@ package final class EndpointRoute: Sendable {
         self.endpoint = endpoint
         name = endpoint?.name ?? ""
         self.request = request
-        self.headFormatID = headFormatID
-        self.proxiedHeadFormatID = proxiedHeadFormatID
+        self.headFormatIDs = headFormatIDs
         self.openWays = openWays
         self.order = order
         demo = facts.demo

@@ -23,7 +23,7 @@ package struct ProxyTarget: Sendable, Equatable {
     /// The port that the target names, or else that of its scheme.
     var port: UInt16 { authority.port ?? (isSecure ? 443 : 80) }
 
-    var origin: OriginAddress {
+    package var origin: OriginAddress {
         OriginAddress(scheme: scheme, host: authority.host, port: authority.port, basePath: "")
     }
 }

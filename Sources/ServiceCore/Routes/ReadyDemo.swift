@@ -17,52 +17,61 @@ package final class ReadyDemo: Sendable {
 
     private let rule: DemoRule
     private let digest: RuleDigest
-    private let success: Outcome
-    /// The outcome of a failure; nil if the rule never fails.
-    private let failure: Outcome?
+    private let success: ByReach<Outcome>
+    /// The outcome of a failure; that of a success if the rule never fails.
+    private let failure: ByReach<Outcome>
 
     /// The most bytes of a body, because larger ones are not held twice.
     private static let bodyLimit = 256 << 10
 
     /// Makes the answers; nil if they wait, are long, or have no body.
     /// - Parameter addsVary: whether the right of web pages to read the answer depends on their origin.
-    init?(_ rule: DemoRule, _ rewriting: Rewriting, addsVary: Bool) {
+    init?(_ rule: DemoRule, _ rewritings: ByReach<Rewriting>, addsVary: Bool) {
         guard rule.latency.isNone, rule.isPlain,
-            let success = Self.outcome(rule, isFailure: false, rewriting, addsVary: addsVary)
+            let success = Self.outcomes(rule, isFailure: false, rewritings, addsVary: addsVary)
         else { return nil }
         self.rule = rule
         digest = RuleDigest(rule.name)
         self.success = success
         guard rule.failure != nil else {
-            failure = nil
+            failure = success
             return
         }
-        failure = Self.outcome(rule, isFailure: true, rewriting, addsVary: addsVary)
-        if failure == nil { return nil }
+        guard let failure = Self.outcomes(rule, isFailure: true, rewritings, addsVary: addsVary) else { return nil }
+        self.failure = failure
     }
 
     /// Draws exactly as the waiting path does.
     /// - Parameter request: the bytes that identify requests: method, a space, the target without the prefix.
     /// - Returns: the answer, and the name of the draw.
-    package func draw(_ request: UnsafeRawBufferPointer, _ ordinals: DrawOrdinals) -> (answer: Outcome, name: DrawName)
-    {
+    package func draw(
+        _ request: UnsafeRawBufferPointer,
+        _ ordinals: DrawOrdinals,
+        to reach: Reach
+    ) -> (answer: Outcome, name: DrawName) {
         let key = DrawKey(digest, request: request)
         let name = DrawName(key, ordinal: ordinals.next(key))
         let isFailure = DemoDraw.isFailure(rule, key: key, ordinal: name.ordinal)
-        return (isFailure ? failure ?? success : success, name)
+        return (isFailure ? failure[reach] : success[reach], name)
     }
 
-    /// An outcome with the bytes that the waiting path would send, except for the draw and the date.
-    private static func outcome(
+    /// An outcome with the bytes that the waiting path would send, except for the draw and the date; nil if it is long, or
+    /// has no body.
+    private static func outcomes(
         _ rule: DemoRule,
         isFailure: Bool,
-        _ rewriting: Rewriting,
+        _ rewritings: ByReach<Rewriting>,
         addsVary: Bool
-    ) -> Outcome? {
+    ) -> ByReach<Outcome>? {
         let draw = DemoDraw.make(rule, latency: 0, isFailure: isFailure, name: .blank)
         guard draw.status >= 200, draw.status != 204, draw.status != 304, draw.bodyLength <= bodyLimit else {
             return nil
         }
+        let body = Chunk(draw.body)
+        return rewritings.map { outcome(draw, body, $0, addsVary: addsVary) }
+    }
+
+    private static func outcome(_ draw: DemoDraw, _ body: Chunk, _ rewriting: Rewriting, addsVary: Bool) -> Outcome {
         var fields = draw.representationFields
         rewriting.apply(to: &fields)
         if addsVary { CrossOrigin.apply(Fields([("Vary", "Origin")]), to: &fields) }
@@ -82,7 +91,7 @@ package final class ReadyDemo: Sendable {
             status: draw.status,
             head: head,
             hasDate: fields.contains(.date),
-            body: Chunk(draw.body)
+            body: body
         )
     }
 }

@@ -14,6 +14,8 @@ package struct Rewriting: Sendable, Hashable {
     private let sharesWebOrigin: Bool
     /// The query items that no client may see.
     package let secrets: SecretQuery
+    /// Whether nothing may lead the client out of its tunnel.
+    private var keepsInTunnel = false
 
     package init(
         prefix: String,
@@ -29,14 +31,24 @@ package struct Rewriting: Sendable, Hashable {
         self.secrets = secrets
     }
 
+    /// The rules for each way to reach the service.
+    var byReach: ByReach<Rewriting> {
+        let proxied = forProxied
+        var tunnelled = proxied
+        tunnelled.keepsInTunnel = true
+        return ByReach(direct: self, proxied: proxied, tunnelled: tunnelled)
+    }
+
     /// The rules for answers to proxied requests. If the origin is the very host that the client knows, with the same
     /// paths, its URLs and cookies are right as they are.
-    var forProxied: Rewriting {
+    private var forProxied: Rewriting {
         guard let origin, let host, origin.host == host, origin.basePath == prefix else { return self }
         return Rewriting(prefix: prefix, host: host, origin: nil, secrets: secrets)
     }
 
     package func apply(to fields: inout Fields) {
+        // It names other ways to the same authority (RFC 7838), such as HTTP/3, which no proxy sees.
+        if keepsInTunnel { fields.remove("Alt-Svc") }
         guard let origin else { return hideSecrets(in: &fields) }
         let references = References(prefix: prefix, origin: origin)
         for field in [KnownField.location, .contentLocation] {

@@ -136,8 +136,8 @@ struct RouteFeature: Sendable {
     /// The features that are members of ``ServiceRoute`` and ``EndpointRoute``.
     private static let ofRoutes: [RouteFeature] =
         [
-            // The key has the scheme of the connection, which only the waiting path knows, and no origin is asked.
-            RouteFeature("asksTarget", goesOn: .demo) { $0.asksNamedOrigin },
+            // There is no one source to forward to. What is stored is found for a target that names the origin.
+            RouteFeature("asksTarget", goesOn: [.stored, .demo]) { $0.asksNamedOrigin },
             RouteFeature("access", goesOn: []) { !$0.access.isEmpty },
             // A request with Origin takes the waiting path, and ready heads have Vary.
             RouteFeature("cors", goesOn: [.stored, .demo]) { $0.hasCrossOrigin },

@@ -19,8 +19,8 @@ package final class RouteMatch {
     package let target: TargetRules
     /// The request in origin form, whose Host is decisive.
     package let request: RequestHead
-    /// Whether the client has sent the request to a proxy: in absolute form, or inside of a tunnel.
-    package let isProxied: Bool
+    /// How the client has reached the service.
+    package let reach: Reach
     /// Why the origin that the request names is not asked; nil if it is, or if the service has one of its own.
     package let obstacle: OriginObstacle?
     /// The draw of the demo answer, if it was made before the latency.
@@ -43,7 +43,7 @@ package final class RouteMatch {
         self.request = request
         self.endpoint = endpoint ?? route.endpoint(for: request.method, rest)
         target = route.plan.target
-        isProxied = false
+        reach = .direct
         if route.asksTarget {
             let host = request.fields.first(.host).flatMap { Authority.parse($0) }
             origin = route.named(scheme: connection().scheme, port: host?.port)
@@ -54,7 +54,7 @@ package final class RouteMatch {
         }
     }
 
-    /// Makes a match for a request that names its origin, or that came to a proxy.
+    /// Makes a match for a request that names its origin.
     /// - Parameter endpoint: the endpoint of the route for the request's method and `rest`; nil to find it here.
     init(
         _ route: ServiceRoute,
@@ -62,7 +62,7 @@ package final class RouteMatch {
         _ request: RequestHead,
         origin: OriginAddress?,
         target: TargetRules,
-        isProxied: Bool = true,
+        reach: Reach,
         obstacle: OriginObstacle? = nil,
         endpoint: EndpointRoute? = nil
     ) {
@@ -72,7 +72,7 @@ package final class RouteMatch {
         self.endpoint = endpoint ?? route.endpoint(for: request.method, rest)
         self.origin = origin
         self.target = target
-        self.isProxied = isProxied
+        self.reach = reach
         self.obstacle = obstacle
     }
 
@@ -84,14 +84,17 @@ package final class RouteMatch {
             request,
             origin: origin,
             target: target,
-            isProxied: isProxied,
+            reach: reach,
             obstacle: obstacle,
             endpoint: endpoint
         )
     }
 
     /// The rules by which the fields of an answer are rewritten for the client.
-    package var rewriting: Rewriting { isProxied ? route.proxiedRewriting : route.rewriting }
+    package var rewriting: Rewriting { reach == .direct ? route.rewriting : route.rewritings[reach] }
+
+    /// Whether the client has sent the request to a proxy: in absolute form, or inside of a tunnel.
+    var isProxied: Bool { reach != .direct }
 
     /// Whether the request is not found, because no endpoint names it: the service answers only its endpoints, or the
     /// request is to this daemon itself, which is no origin to pass it to, while each endpoint has an answer of its own.

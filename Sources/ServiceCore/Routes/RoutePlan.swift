@@ -100,6 +100,10 @@ package final class RoutePlan: Sendable {
         return named.last?.prefix.isEmpty == true ? named : named + prefixes
     }
 
+    /// The services that are matched by a host, the longest prefix first.
+    /// - Parameter name: the host in lower case, without the dot of the DNS root.
+    func services(ofHost name: String) -> [ServiceRoute] { hosts[name] ?? [] }
+
     /// The service of a host with the longest prefix that leads to the target; nil if the host has none for it.
     /// - Parameter name: the host in lower case, without the dot of the DNS root.
     package func service(ofHost name: String, target: String) -> ServiceRoute? {

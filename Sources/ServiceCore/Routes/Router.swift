@@ -46,6 +46,7 @@ package struct Router {
     ///   - found: what an origin-form target of it is for, where that is known already.
     ///   - known: finds a Host value that has been learnt before.
     ///   - learnt: takes a Host value that was not known, and that is answered for.
+    ///   - allowed: takes the target of a request through the proxy that is answered, and that is none of the daemon's own.
     /// - Throws: the refusal of a request that has been here before, that asks for itself, that has an expectation that
     ///   is not understood, or that no service answers.
     package func destination(
@@ -54,14 +55,17 @@ package struct Router {
         over connection: ConnectionContext = ConnectionContext(),
         found: RouteMatch? = nil,
         known: (UnsafeRawBufferPointer) -> KnownHost?,
-        learnt: (KnownHost) -> Void = { _ in }
+        learnt: (KnownHost) -> Void = { _ in },
+        allowed: (ProxyTarget) -> Void = { _ in }
     ) throws(RouteRefusal) -> RequestDestination {
         try accept(request)
         if request.method == .options, OutgoingRequest.maxForwards(request.fields) == 0 { return .daemon }
         if let authority = connection.authority {
             let path = try InnerTargets.path(of: request, target, to: authority, over: connection)
             let asked = ProxyTarget(scheme: connection.scheme, authority: authority, path: path)
-            return .service(try proxied(request, asked, by: taker(of: asked, over: connection), over: connection))
+            let match = try proxied(request, asked, by: taker(of: asked, over: connection), over: connection)
+            allowed(asked)
+            return .service(match)
         }
         switch target.form {
         case .asterisk: return .daemon
@@ -81,9 +85,11 @@ package struct Router {
                 let match = try service(request, target: path, over: connection, known: known, learnt: learnt)
                 // The daemon at the name of a service without an origin is not that origin.
                 let isOwn = listeners.isOwn(authority, port: asked.port)
-                return .service(match.route.asksTarget && !isOwn ? named(match, by: asked) : match)
+                return .service(match.route.asksTarget && !isOwn ? named(match, by: asked, .proxied) : match)
             }
-            return .service(try proxied(request, asked, by: taker, over: connection))
+            let match = try proxied(request, asked, by: taker, over: connection)
+            allowed(asked)
+            return .service(match)
         }
     }
 
@@ -162,14 +168,15 @@ package struct Router {
             route.rest(asked.path),
             request,
             origin: route.plan.origin,
-            target: route.plan.target
+            target: route.plan.target,
+            reach: connection.proxyReach
         )
-        return route.asksTarget ? named(match, by: asked) : match
+        return route.asksTarget ? named(match, by: asked, match.reach) : match
     }
 
     /// A match of a service without a base URL, with the origin that the target names: forward mode's rules say whether
     /// it is asked, and at which addresses.
-    private func named(_ match: RouteMatch, by asked: ProxyTarget) -> RouteMatch {
+    private func named(_ match: RouteMatch, by asked: ProxyTarget, _ reach: Reach) -> RouteMatch {
         let verdict = plan.forward?.verdict(on: asked)
         let obstacle: OriginObstacle? =
             switch verdict {
@@ -183,6 +190,7 @@ package struct Router {
             match.request,
             origin: match.route.named(scheme: asked.scheme, port: asked.authority.port),
             target: verdict == .named ? .any : .noPrivate,
+            reach: reach,
             obstacle: obstacle,
             endpoint: match.endpoint
         )
@@ -221,6 +229,7 @@ package struct Router {
             request,
             origin: asked.origin,
             target: verdict == .named ? .any : .noPrivate,
+            reach: connection.proxyReach,
             endpoint: forward.route.itself
         )
     }

@@ -56,9 +56,10 @@ package final class ServiceRoute: Sendable {
     package let guardsPaths: Bool
     /// Whether a service in front of this one adds secret query items, so that one URL may have several keys.
     let isAskedInSecret: Bool
+    /// The rules by which the fields of answers to clients are rewritten that ask the daemon itself.
     package let rewriting: Rewriting
-    /// The rules for answers to proxied requests, whose client knows the service by its real name.
-    package let proxiedRewriting: Rewriting
+    /// The rules by which the fields of answers are rewritten. A client that asks a proxy knows the service by its real name.
+    package let rewritings: ByReach<Rewriting>
     /// Whether the client's Host reaches an origin, and so is part of the key.
     package let keysHost: Bool
     /// The origin in keys; a service that stands in for one has the scheme `service`.
@@ -129,8 +130,8 @@ package final class ServiceRoute: Sendable {
             secrets: chain.secrets
         )
         self.rewriting = rewriting
-        let proxiedRewriting = rewriting.forProxied
-        self.proxiedRewriting = proxiedRewriting
+        let rewritings = rewriting.byReach
+        self.rewritings = rewritings
         let scheme = Self.keyScheme(address, keysHost: keysHost)
         // A path that consists of a slash only is left out, because the rest of a target is appended later.
         let whole = keysHost ? "" : String(CacheKey(service: "", url: address.root + "/").description.dropLast())
@@ -171,10 +172,9 @@ package final class ServiceRoute: Sendable {
             return EndpointRoute(
                 endpoint,
                 facts,
-                headFormatID: formatID(rewriting),
-                proxiedHeadFormatID: formatID(proxiedRewriting),
+                headFormatIDs: rewritings.map(formatID),
                 order: order,
-                readyDemo: { ReadyDemo($0, rewriting, addsVary: addsVary) }
+                readyDemo: { ReadyDemo($0, rewritings, addsVary: addsVary) }
             )
         }
         func ordered(_ endpoint: EndpointPlan?, _ demo: DemoPlan?) -> EndpointRoute {

@@ -78,7 +78,7 @@ final class FramedConnection: ClientConnection, IOHandler {
         let stream = FramedStream(frame.number, of: self)
         streams[frame.number] = stream
         let hasContent = frame.kind == .post
-        let request = HotRequest(head, isBare: !hasContent)
+        let request = HotRequest(head, of: client, isBare: !hasContent)
         if request.isBare {
             let answer = handler.answerSynchronously(request, through: stream)
             if answer != .notMine { return }
@@ -395,7 +395,7 @@ final class FramedStream: ExchangeCarrier, RequestContent, HotSender {
         sent = body.count
         frame(body.rest(after: 0, owner: owner.takeUnretainedValue()))
         connection.send(Frame(kind: .end, number: number))
-        let request = HotRequest(connection.head, isBare: true)
+        let request = HotRequest(connection.head, of: connection.client, isBare: true)
         var entry = connection.records.borrowedEntry(record, request)
         entry.own()
         let extent = AnswerExtent(bytes: sent, unsent: 0, began: Monotonic.now())

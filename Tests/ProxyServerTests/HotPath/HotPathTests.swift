@@ -73,6 +73,15 @@ import Testing
         }
     }
 
+    /// As if a client had asked for an authority through the proxy, and the waiting path had answered.
+    private static func allow(_ hot: HotState, _ scheme: String, _ authority: Authority) throws {
+        let address = try #require(SocketAddress(numericHost: "127.0.0.1", port: 8080))
+        let listener = ListenerInfo(role: .proxy, address: address, security: .plain)
+        let client = ConnectedClient(listener.address, at: listener, isCounted: false)
+        let request = RequestHead(method: .get, target: "\(scheme)://\(authority)/", fields: Fields())
+        hot.note(ProxyTarget(scheme: scheme, authority: authority, path: "/"), request, of: client)
+    }
+
     private static func noted(_ plan: RoutePlan) throws -> HotState {
         let hot = HotState(plan: plan, memory: MemoryTier(size: 0), clock: WallClock())
         for host in hosts {
@@ -192,7 +201,7 @@ import Testing
             return
         }
         #expect(Self.hotKey(hot, target, host: authority) == nil, "not seen yet")
-        hot.note(origin: OriginAddress(scheme: "http", host: found.host, port: found.port, basePath: ""))
+        try Self.allow(hot, "http", found)
         let key = Self.hotKey(hot, target, host: authority)
         #expect((key != nil) == isHot)
         let origin = OriginAddress(scheme: scheme, host: found.host, port: found.port, basePath: "")
@@ -226,7 +235,7 @@ import Testing
         #expect(Self.hotKey(hot, "/short/x?q=1", host: "localhost") == nil)
         #expect(Self.hotKey(hot, "/tenant/x", host: "localhost") == nil)
         #expect(Self.hotKey(hot, "/tenant/plain", host: "localhost") != nil)
-        hot.note(origin: OriginAddress(scheme: "http", host: "a.test", port: nil, basePath: ""))
+        try Self.allow(hot, "http", Authority(host: "a.test"))
         #expect(Self.hotKey(hot, "http://a.test/x", host: "a.test") != nil)
         #expect(Self.hotKey(hot, "http://a.test/x?q", host: "a.test") == nil)
     }

@@ -21,9 +21,9 @@ import Testing
     private static let noSettings: Set<String> = [
         "name", "request", "endpoint", "endpoints", "paths", "plan", "label", "runtime", "demoState", "ordinals",
         "prefix",
-        "host", "hosts", "inner", "answersItself", "isAskedInSecret", "rewriting", "proxiedRewriting", "keysHost",
+        "host", "hosts", "inner", "answersItself", "isAskedInSecret", "rewriting", "rewritings", "keysHost",
         "address", "keyPrefix",
-        "keyRoot", "itself", "headFormatID", "proxiedHeadFormatID", "hotKey", "order", "openWays", "readyDemo",
+        "keyRoot", "itself", "headFormatIDs", "hotKey", "order", "openWays", "readyDemo",
         "passThrough", "directRules",
         "isShaped", "keyLines", "demo.name", "demo.lastTurn",
     ]
