@@ -42,14 +42,14 @@ package enum Socket {
     }
 
     /// Writes up to `count` buffers with one call.
-    /// - Parameter isBeforeFile: whether a file follows, for whose bytes these wait, to be sent together (MSG_MORE).
+    /// - Parameter isFollowed: whether more follows, for which these bytes wait, to be sent together (MSG_MORE).
     package static func write(
         _ descriptor: Int32,
         _ vectors: UnsafeMutablePointer<iovec>,
         count: Int,
-        isBeforeFile: Bool = false
+        isFollowed: Bool = false
     ) -> IOResult {
-        guard isBeforeFile else { return result(isRead: false) { writev(descriptor, vectors, Int32(count)) } }
+        guard isFollowed else { return result(isRead: false) { writev(descriptor, vectors, Int32(count)) } }
         var message = msghdr()
         message.msg_iov = vectors
         message.msg_iovlen = count

@@ -31,8 +31,9 @@ package protocol ByteTransport: AnyObject {
     /// Writes as much as is taken now.
     func write(_ bytes: UnsafeRawBufferPointer) -> IOResult
     /// Writes as much of up to `count` buffers as is taken now. They are valid during the call.
-    /// - Parameter isBeforeFile: `sendFile` follows, and these bytes had better leave together with those of the file.
-    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult
+    /// - Parameter isFollowed: `sendFile` or `finishWriting` follows, and these bytes had better leave together with what
+    ///   that sends.
+    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult
     /// Writes at most `count` bytes of an open file. `.end` where the file is shorter than that.
     func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult
     /// Bytes in memory had better be written than sent from the file that they lie in.
@@ -166,8 +167,8 @@ package final class PlainTransport: ByteTransport {
     package func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { Socket.write(descriptor, bytes) }
 
     // Valid during the call, as the protocol says.
-    package func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
-        Socket.write(descriptor, vectors, count: count, isBeforeFile: isBeforeFile)
+    package func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult {
+        Socket.write(descriptor, vectors, count: count, isFollowed: isFollowed)
     }
 
     package func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult {

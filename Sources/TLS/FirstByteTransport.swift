@@ -36,8 +36,8 @@ package final class FirstByteTransport: ByteTransport {
     package var hasPending: Bool { current.hasPending }
     package func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { current.write(bytes) }
     // Valid during the call, as the protocol says.
-    package func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
-        current.write(vectors, count: count, isBeforeFile: isBeforeFile)
+    package func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult {
+        current.write(vectors, count: count, isFollowed: isFollowed)
     }
     package func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult {
         current.sendFile(file, offset: offset, count: count)

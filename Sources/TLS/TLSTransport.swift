@@ -49,6 +49,10 @@ package final class TLSTransport: ByteTransport {
     private var isShakingHands = true
     /// The end of the sending side follows what is unsent.
     private var endsLater = false
+    /// The inner transport calls this one.
+    private var hasBegun = false
+    /// A read of the call under way got less than it had room for: another would find nothing.
+    private var isDrained = false
     private var wanted: IOReadiness = []
     // Unowned and unchecked: the owner of a transport ends it before its handler goes.
     private unowned(unsafe) var handler: (any IOHandler)?
@@ -89,6 +93,10 @@ package final class TLSTransport: ByteTransport {
     package func begin(on loop: isolated EventLoop, _ handler: any IOHandler) {
         self.handler = handler
         wanted = []
+        // What is watched for the handler before this one stays so until this one says what it wants, or until it is told of
+        // what it did not want: for most of them that is the same.
+        if hasBegun { return }
+        hasBegun = true
         inner.begin(on: loop, self)
         watch([])
     }
@@ -101,6 +109,7 @@ package final class TLSTransport: ByteTransport {
 
     package func stop() {
         handler = nil
+        hasBegun = false
         inner.stop()
     }
 
@@ -112,6 +121,7 @@ package final class TLSTransport: ByteTransport {
     package var handshake: (any TransportHandshake)? { isShakingHands ? self : nil }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        isDrained = false
         let result = session.read(into: buffer)
         if !room.output.isEmpty { settle() }
         if unsent.count > Self.largestUnsent {
@@ -140,7 +150,7 @@ package final class TLSTransport: ByteTransport {
     }
 
     // Valid during the call, as the protocol says.
-    package func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
+    package func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult {
         let all = UnsafeBufferPointer(start: vectors, count: count)
         if let result = earlier(all.reduce(0) { $0 + $1.iov_len }) { return result }
         var (left, filled) = (batch, 0)
@@ -168,7 +178,8 @@ package final class TLSTransport: ByteTransport {
                 filled = 0
             }
         }
-        return sent(batch - left, session.write(UnsafeRawBufferPointer(rebasing: room.plain[..<filled])))
+        let failure = session.write(UnsafeRawBufferPointer(rebasing: room.plain[..<filled]))
+        return sent(batch - left, failure, isFollowed: isFollowed)
     }
 
     /// Reads the file, which is in the page cache wherever a plain transport would send it from there.
@@ -217,13 +228,13 @@ package final class TLSTransport: ByteTransport {
     }
 
     /// What became of bytes that were encrypted by now.
-    private func sent(_ count: Int, _ failure: TLSFailure?) -> IOResult {
+    private func sent(_ count: Int, _ failure: TLSFailure?, isFollowed: Bool = false) -> IOResult {
         if let failure {
             self.failure = failure
             settle()
             return .failed(EPROTO)
         }
-        guard let result = settle() else {
+        guard let result = settle(isFollowed: isFollowed) else {
             (ahead, batch) = (count, Self.recordSize)
             return .wouldBlock
         }
@@ -233,8 +244,9 @@ package final class TLSTransport: ByteTransport {
     }
 
     /// Writes what is encrypted, as far as it is taken.
+    /// - Parameter isFollowed: as in ``ByteTransport``.
     /// - Returns: nil if something stays unsent; else the result of the last write, or `.bytes(0)` if there was nothing.
-    @discardableResult private func settle() -> IOResult? {
+    @discardableResult private func settle(isFollowed: Bool = false) -> IOResult? {
         let hadUnsent = !unsent.isEmpty
         if hadUnsent, !room.output.isEmpty {
             guard unsent.append(room.output.bytes) else { return .failed(ENOMEM) }
@@ -243,7 +255,7 @@ package final class TLSTransport: ByteTransport {
         let source = hadUnsent ? unsent : room.output
         var result: IOResult? = .bytes(0)
         while !source.isEmpty {
-            let written = inner.write(source.bytes)
+            let written = isFollowed ? inner.writeFollowed(source.bytes) : inner.write(source.bytes)
             guard case .bytes(let count) = written else {
                 result = written == .wouldBlock ? nil : written
                 break
@@ -271,15 +283,29 @@ package final class TLSTransport: ByteTransport {
 
 @available(*, unavailable) extension TLSTransport: Sendable {}
 
+extension ByteTransport {
+    /// Writes bytes that more follows.
+    fileprivate func writeFollowed(_ bytes: UnsafeRawBufferPointer) -> IOResult {
+        // Only read by the call.
+        var vector = iovec(iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
+        return write(&vector, count: 1, isFollowed: true)
+    }
+}
+
 extension TLSTransport: TLSWire {
-    package func receive(into buffer: UnsafeMutableRawBufferPointer) -> IOResult { inner.read(into: buffer) }
+    package func receive(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        if isDrained { return .wouldBlock }
+        let result = inner.read(into: buffer)
+        if case .bytes(let count) = result { isDrained = count < buffer.count }
+        return result
+    }
 }
 
 extension TLSTransport: IOHandler {
     package func ready(_ readiness: IOReadiness) {
         if readiness.contains(.write), !unsent.isEmpty { settle() }
         let told = IOReadiness(rawValue: readiness.rawValue & wanted.rawValue)
-        if told.rawValue != 0 { handler?.ready(told) }
+        if told.rawValue != 0 { handler?.ready(told) } else { watch(wanted) }
     }
 }
 
@@ -298,6 +324,7 @@ extension TLSTransport: TransportHandshake {
     }
 
     package func step() -> HandshakeStep {
+        isDrained = false
         let step = session.handshake()
         let result = settle()
         switch step {

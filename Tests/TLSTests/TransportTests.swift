@@ -15,16 +15,21 @@ private final class MemoryTransport: ByteTransport {
     /// How many bytes the next writes take: each has its own, and the last one stays.
     var takes: () -> Int = { .max }
     private(set) var writes = 0
+    /// How many of them were said to be followed at once by more.
+    private(set) var followed = 0
+    private(set) var reads = 0
+    private(set) var begins = 0
     private(set) var watched: IOReadiness = []
     private(set) var hasFinishedWriting = false
     private(set) var wasReset: Bool?
 
     var handshake: (any TransportHandshake)? { nil }
-    func begin(on loop: isolated EventLoop, _ handler: any IOHandler) {}
+    func begin(on loop: isolated EventLoop, _ handler: any IOHandler) { begins += 1 }
     func watch(_ wanted: IOReadiness) { watched = wanted }
     func stop() {}
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> IOResult {
+        reads += 1
         guard !incoming.isEmpty else { return peer?.hasFinishedWriting != false ? .end : .wouldBlock }
         let count = min(incoming.count, buffer.count)
         buffer.copyBytes(from: incoming.prefix(count))
@@ -43,8 +48,11 @@ private final class MemoryTransport: ByteTransport {
         return .bytes(count)
     }
 
-    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
-        .failed(EOPNOTSUPP)
+    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult {
+        followed += isFollowed ? 1 : 0
+        return count == 1
+            ? write(UnsafeRawBufferPointer(start: vectors.pointee.iov_base, count: vectors.pointee.iov_len))
+            : .failed(EOPNOTSUPP)
     }
     func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult { .failed(EOPNOTSUPP) }
     var copiesMemory: Bool { false }
@@ -85,6 +93,11 @@ private struct Line {
     }
 }
 
+private final class Told: IOHandler {
+    private(set) var told: [IOReadiness] = []
+    func ready(_ readiness: IOReadiness) { told.append(readiness) }
+}
+
 /// All that a transport gives now, and what comes then.
 private func everything(_ transport: TLSTransport) -> (bytes: [UInt8], end: IOResult) {
     var (all, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 1 << 16))
@@ -95,7 +108,7 @@ private func everything(_ transport: TLSTransport) -> (bytes: [UInt8], end: IORe
     }
 }
 
-private func write(_ transport: TLSTransport, _ parts: [[UInt8]]) -> IOResult {
+private func write(_ transport: TLSTransport, _ parts: [[UInt8]], isFollowed: Bool = false) -> IOResult {
     // The parts, one after the other in memory that lasts as long as the call.
     var memory = parts.flatMap { $0 }
     return memory.withUnsafeMutableBytes { all in
@@ -107,7 +120,7 @@ private func write(_ transport: TLSTransport, _ parts: [[UInt8]]) -> IOResult {
             start += part.count
         }
         return vectors.withUnsafeMutableBufferPointer { vectors in
-            vectors.baseAddress.map { transport.write($0, count: vectors.count, isBeforeFile: false) } ?? .bytes(0)
+            vectors.baseAddress.map { transport.write($0, count: vectors.count, isFollowed: isFollowed) } ?? .bytes(0)
         }
     }
 }
@@ -133,6 +146,57 @@ private func write(_ transport: TLSTransport, _ parts: [[UInt8]]) -> IOResult {
         // 5 bytes, a content type, a tag of 16 bytes, and a head of 5.
         #expect(line.clientEnd.incoming.count == 27)
         #expect(everything(line.client).bytes == [1, 2, 3, 4, 5])
+    }
+
+    @Test func `the last bytes leave together with the end`() throws {
+        let line = try Line()
+        _ = line.handshake()
+        #expect(write(line.server, [[1, 2, 3]]) == .bytes(3))
+        #expect(line.serverEnd.followed == 0)
+        #expect(write(line.server, [[4, 5]], isFollowed: true) == .bytes(2))
+        line.server.finishWriting()
+        #expect(line.serverEnd.followed == 1)
+        let read = everything(line.client)
+        #expect(read.bytes == [1, 2, 3, 4, 5] && read.end == .end)
+    }
+
+    @Test func `what came as a whole is not asked for again`() throws {
+        let line = try Line()
+        #expect(line.client.step() == .waits(.read))
+        #expect(line.server.step() == .waits(.read))
+        #expect(line.serverEnd.reads == 1)
+        // The next call asks again.
+        #expect(line.server.step() == .waits(.read))
+        #expect(line.serverEnd.reads == 2)
+    }
+
+    @Test func `the next handler takes over what is watched`() async throws {
+        let loops = try LoopGroup.start(count: 1)
+        await Self.takeOver(on: loops.loops[0])
+        loops.stop()
+    }
+
+    private static func takeOver(on loop: isolated EventLoop) async {
+        guard let line = try? Line() else {
+            Issue.record("no line")
+            return
+        }
+        let (first, second) = (Told(), Told())
+        let end = line.serverEnd
+        line.server.begin(on: loop, first)
+        line.server.watch(.read)
+        line.server.ready(.read)
+        line.server.begin(on: loop, second)
+        #expect(end.begins == 1 && end.watched == .read && first.told == [.read])
+        // It has not said what it wants: nothing more is told of until it does.
+        line.server.ready(.read)
+        #expect(end.watched == [] && second.told == [])
+        line.server.watch(.read)
+        line.server.ready(.read)
+        #expect(end.watched == .read && second.told == [.read] && first.told == [.read])
+        line.server.stop()
+        line.server.begin(on: loop, first)
+        #expect(end.begins == 2 && end.watched == [])
     }
 
     /// The peer takes any number of bytes at a time, and none at times; the caller comes back with what was not written.

@@ -79,7 +79,9 @@ extension Connection: HotSender {
         _ end: UnsafeRawBufferPointer,
         _ body: UnsafeRawBufferPointer?
     ) -> IOResult {
-        if let body, body.count <= Self.oneBufferLimit,
+        // The end of the connection leaves together with its last answer.
+        let isLast = !state.keepAlive
+        if let body, body.count <= Self.oneBufferLimit, !isLast,
             let result = context.writeJoined(prepared, dynamic, end, body, to: transport)
         {
             return result
@@ -89,16 +91,17 @@ extension Connection: HotSender {
             vectors[0] = iovec(prepared)
             vectors[1] = iovec(dynamic)
             vectors[2] = iovec(end)
-            guard let body else { return write(vectors.baseAddress, 3, isBeforeFile: true) }
+            guard let body else { return write(vectors.baseAddress, 3, isFollowed: true) }
+            let isWhole = body.count <= OutputQueue.callLimit
             vectors[3] = iovec(body.part(0..<min(body.count, OutputQueue.callLimit)))
-            return write(vectors.baseAddress, body.isEmpty ? 3 : 4)
+            return write(vectors.baseAddress, body.isEmpty ? 3 : 4, isFollowed: isLast && isWhole)
         }
     }
 
     // The vectors are valid during the call.
-    private func write(_ vectors: UnsafeMutablePointer<iovec>?, _ count: Int, isBeforeFile: Bool = false) -> IOResult {
+    private func write(_ vectors: UnsafeMutablePointer<iovec>?, _ count: Int, isFollowed: Bool = false) -> IOResult {
         guard let vectors else { return .wouldBlock }
-        return transport.write(vectors, count: count, isBeforeFile: isBeforeFile)
+        return transport.write(vectors, count: count, isFollowed: isFollowed)
     }
 
     /// Queues the unsent rest of a head.

@@ -121,13 +121,12 @@ final class ClientHandshake: IOHandler, LoopMember {
         case .done(let agreed):
             isOver = true
             parts.client.isServed(by: handshake)
-            parts.transport.stop()
             parts.context.remove(self)
             // A callback of the loop, outside any task: its isolation is entered once, by address.
             let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
             loop.assumeIsolated { loop in
                 guard let pointer = UnsafeRawPointer(bitPattern: address) else { return }
-                // The caller's frame holds it.
+                // The caller's frame holds it until the carrier has begun the transport, which calls this no more from then on.
                 let phase = Unmanaged<ClientHandshake>.fromOpaque(pointer).takeUnretainedValue()
                 Self.finish(phase.parts, phase.carrier, agreed: agreed, phase.refusal, on: loop)
             }

@@ -140,7 +140,7 @@ final class OutputQueue {
                     iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress),
                     iov_len: bytes.count
                 )
-                return transport.write(start, count: filled + 1, isBeforeFile: false)
+                return transport.write(start, count: filled + 1, isFollowed: false)
             }
         }
         switch result {
@@ -204,7 +204,7 @@ final class OutputQueue {
         case .bytes: break
         }
         return withUnsafeTemporaryAllocation(of: iovec.self, capacity: Self.vectorCount) { vectors in
-            gather(first, 0, vectors) { transport.write($0, count: $1, isBeforeFile: $2) }
+            gather(first, 0, vectors) { transport.write($0, count: $1, isFollowed: $2) }
         }
     }
 
@@ -214,7 +214,7 @@ final class OutputQueue {
         _ index: Int,
         _ filled: Int,
         _ vectors: UnsafeMutableBufferPointer<iovec>,
-        _ write: (UnsafeMutablePointer<iovec>, Int, _ isBeforeFile: Bool) -> IOResult
+        _ write: (UnsafeMutablePointer<iovec>, Int, _ isFollowed: Bool) -> IOResult
     ) -> IOResult {
         func add(_ whole: UnsafeRawBufferPointer) -> IOResult {
             let length = min(whole.count, Self.callLimit)
@@ -223,19 +223,19 @@ final class OutputQueue {
             let next = length < whole.count ? segments.count : index + 1
             return gather(next, filled + 1, vectors, write)
         }
-        var isBeforeFile = false
+        var isFollowed = false
         if filled < vectors.count, index < segments.count {
             switch segments[index] {
             case .bytes(let array, let from):
                 return array.withUnsafeBytes { add(UnsafeRawBufferPointer(rebasing: $0[from...])) }
             case .chunk(let chunk, let range) where file(of: chunk, range) == nil:
                 return chunk.withBytes { add(UnsafeRawBufferPointer(rebasing: $0[range])) }
-            case .chunk, .file: isBeforeFile = true
+            case .chunk, .file: isFollowed = true
             }
         }
         // The vectors point into segments that the nested calls above hold.
         guard let base = vectors.baseAddress else { return .wouldBlock }
-        return write(base, filled, isBeforeFile)
+        return write(base, filled, isFollowed)
     }
 
     /// The file to send a range from; nil if the chunk has no file, or a copy is cheaper.

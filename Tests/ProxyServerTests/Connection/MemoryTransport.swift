@@ -119,7 +119,7 @@ final class MemoryTransport: ByteTransport {
 
     func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { take(bytes) }
 
-    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
+    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult {
         var bytes: [UInt8] = []
         for vector in UnsafeBufferPointer(start: vectors, count: count) {
             bytes += UnsafeRawBufferPointer(start: vector.iov_base, count: vector.iov_len)

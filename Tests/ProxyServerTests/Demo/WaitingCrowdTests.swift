@@ -97,7 +97,7 @@ private final class LoneRequest: ByteTransport {
         return .bytes(bytes.count)
     }
 
-    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
+    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult {
         let vectors = UnsafeBufferPointer(start: vectors, count: count)
         crowd.got(UnsafeRawBufferPointer(start: vectors[0].iov_base, count: vectors[0].iov_len), index)
         return .bytes(vectors.reduce(0) { $0 + $1.iov_len })

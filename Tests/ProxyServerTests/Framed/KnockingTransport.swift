@@ -75,8 +75,8 @@ final class KnockingTransport: ByteTransport, TransportHandshake {
     func watch(_ wanted: IOReadiness) { socket.watch(wanted) }
     func stop() { socket.stop() }
     func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { socket.write(bytes) }
-    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isBeforeFile: Bool) -> IOResult {
-        socket.write(vectors, count: count, isBeforeFile: isBeforeFile)
+    func write(_ vectors: UnsafeMutablePointer<iovec>, count: Int, isFollowed: Bool) -> IOResult {
+        socket.write(vectors, count: count, isFollowed: isFollowed)
     }
     func sendFile(_ file: Int32, offset: Int64, count: Int) -> IOResult {
         socket.sendFile(file, offset: offset, count: count)
