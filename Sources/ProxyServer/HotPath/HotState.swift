@@ -100,7 +100,8 @@ final class HotState {
         if client.isInTunnel {
             let host = Array((request.fields.first(.host) ?? "").utf8)
             if let known = client.knownAuthority, known.plan === plan, known.bytes == host { return }
-            guard request.target.hasPrefix("/"), host.count <= KnownAuthority.limit else { return }
+            // A request without Host says nothing about one whose Host is empty.
+            guard request.target.hasPrefix("/"), !host.isEmpty, host.count <= KnownAuthority.limit else { return }
             client.knownAuthority = KnownAuthority(host, asked, .tunnelled, plan)
         } else if asked.scheme == "http", client.connection.scheme == "http" {
             // In lower case and without the default port. Over TLS a target of plain HTTP is never the daemon's own.

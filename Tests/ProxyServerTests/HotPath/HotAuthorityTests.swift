@@ -75,10 +75,10 @@ import Upstream
         _ router: Router,
         _ hot: HotState,
         _ target: String,
-        _ host: String,
+        _ host: String?,
         _ client: ConnectedClient
     ) throws -> String {
-        let request = RequestHead(method: .get, target: target, fields: Fields([("Host", host)]))
+        let request = RequestHead(method: .get, target: target, fields: Fields(host.map { [("Host", $0)] } ?? []))
         let destination = try router.destination(
             request,
             try RequestTarget.parse(target, method: .get),
@@ -173,6 +173,10 @@ import Upstream
         // A refused Host teaches nothing, and takes nothing away.
         #expect(throws: RouteRefusal.self) { try Self.routed(router, hot, "/x", "other.test", client) }
         #expect(Self.found(hot, "/x", "api.test", client) != nil)
+        // Neither does a request without Host.
+        let silent = try Self.client(to: authority)
+        _ = try Self.routed(router, hot, "/x", nil, silent)
+        #expect(silent.borrowedAuthority == nil)
         client.forgetRequests()
         #expect(client.borrowedAuthority == nil)
     }

@@ -19,6 +19,7 @@ extension Scenarios {
 
             /// - Parameters:
             ///   - intercept: further keys of `forward.intercept`.
+            ///   - more: further keys, with `AUTHORITY` for the file of the origin's.
             ///   - spoil: changes the origin's files.
             init(_ intercept: String = "", _ more: String = "", spoil: (TLSFiles) throws -> Void = { _ in }) throws {
                 folder = try TemporaryFolder("interception")
@@ -38,7 +39,7 @@ extension Scenarios {
                       connect: { allow: ["*:\(origin.port)"] }
                       tls: { ca: \(files.authority) }
                       intercept: { hosts: [localhost, 127.0.0.1]\(intercept) }
-                    \(more)
+                    \(more.replacing("AUTHORITY", with: files.authority))
                     """
                 )
                 daemon = try Daemon(settings, at: home)
@@ -316,6 +317,32 @@ extension Scenarios {
             )
             #expect(try world.daemon.command("reload").succeeded)
             #expect(try world.curl("\(world.url)/a.txt").succeeded)
+        }
+
+        @Test func `what is asked inside of a tunnel is recorded, replayed and in the journal`() throws {
+            let folder = try TemporaryFolder("recordings")
+            let world = try World(
+                "",
+                """
+                journal: 1MiB
+                defaults: { recordings: { dir: \(folder.path) } }
+                services: [{ name: site, match: { host: localhost }, tls: { ca: AUTHORITY }, source: replay-or-record }]
+                """
+            )
+            try world.origin.write("a.txt", "of the origin")
+            let recorded = try world.curl("\(world.url)/a.txt")
+            #expect(recorded.output.hasSuffix("of the origin"), "\(recorded.report)")
+            #expect(eventually { !((try? FileManager.default.subpathsOfDirectory(atPath: folder.path)) ?? []).isEmpty })
+            // Three in one tunnel, from the recording: the origin has another answer by now.
+            try world.origin.write("a.txt", "another")
+            let again = try world.curl("\(world.url)/a.txt", ["\(world.url)/a.txt", "\(world.url)/a.txt"])
+            #expect(again.output.components(separatedBy: "of the origin").count == 4, "\(again.report)")
+            #expect(!again.output.contains("Alt-Svc"), "\(again.report)")
+            #expect(world.origin.log.map(\.path) == ["/a.txt"])
+            let entries = try world.daemon.command("journal", "--json").output
+            for said in ["\"target\":\"\(world.url)/a.txt\"", "\"service\":\"site\""] {
+                #expect(entries.components(separatedBy: said).count == 5, "\(said) in \(entries)")
+            }
         }
     }
 }
