@@ -175,6 +175,24 @@ import Testing
         expectError("log: { level: inf }\n", "1:15", ["did you mean 'info'?"])
     }
 
+    @Test func metrics() throws {
+        #expect(try load("name: x").metrics == [])
+        #expect(try load("metrics: \":9090\"").metrics == [.tcp(host: "*", port: 9090)])
+        let list = try load("metrics: [\"localhost:9090\", \"unix:/run/m.sock\"]\n")
+        #expect(list.metrics == [.tcp(host: "localhost", port: 9090), .unix(path: "/run/m.sock")])
+        #expect(list.warnings.isEmpty, "anybody may read them")
+        let own = "needs an address of its own"
+        expectError("listen: \"localhost:9090\"\nmetrics: localhost:9090\n", "2:10", ["also in 'listen'", own])
+        expectError("admin: localhost:9090\nmetrics: localhost:9090\n", "2:10", ["also in 'admin'", own])
+        expectError("metrics: [\":9090\", \"127.0.0.1:9090\"]\n", "1:20", ["also in this list", own])
+        expectError("metrics: []\n", "1:10", ["empty list"])
+        expectError("metrics: localhost\n", "1:10", ["'localhost' has no port"])
+        let moved = try RestartDifference.all(in: load("metrics: localhost:2"), since: load("metrics: localhost:1"))
+        #expect(moved.map(\.key) == ["metrics"] && moved.map(\.old) == ["localhost:1"])
+        let gone = try RestartDifference.all(in: load("name: x"), since: load("name: x\nmetrics: localhost:1"))
+        #expect(gone.map(\.new) == ["none"])
+    }
+
     @Test func restarts() throws {
         let old = try load("listen: localhost:1\nadmin: unix:/a\ncache: { disk: { path: /x } }")
         let same = "listen: localhost:1\nadmin: unix:/a\ncache: { disk: { path: /x } }\nshutdown: 1s\nclients: [any]"

@@ -252,6 +252,7 @@ extension KeyEffect {
         "listen": .daemon("\"unix:FOLDER/proxy.sock\"") { daemon in
             "\(daemon.addresses.map { $0.hasPrefix("127.0.0.1:") ? "a port" : $0 })"
         },
+        "metrics": .daemon("\"unix:FOLDER/metrics.sock\"") { "\($0.context.server?.addresses(.metrics) ?? [])" },
         "admin.listen": .daemon("\"unix:FOLDER/other.sock\"") { "\($0.context.server?.addresses(.admin) ?? [])" },
         "admin.mode": .daemon { "\($0.adminSocket.st_mode)" },
         // Only root gives a file to a group that it is not in.

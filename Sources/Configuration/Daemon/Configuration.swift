@@ -18,6 +18,8 @@ package struct Configuration: Sendable, Equatable {
     /// The admin socket; nil where the daemon uses its user's own (``DefaultAdmin``), without addresses where there is
     /// to be none. A change of its addresses needs a restart.
     package var admin: AdminConfiguration?
+    /// Where metrics and the daemon's state are told, and nothing else. Default: nowhere. A change needs a restart.
+    package var metrics: [ListenAddress] = []
     /// The number of event loops; nil means one per core. A change needs a restart.
     package var loops: Int?
     /// The name that the file gives the daemon; nil for the one that is made of the machine and of ``listen``.
@@ -102,7 +104,8 @@ package struct Configuration: Sendable, Equatable {
 
     package static func == (left: Configuration, right: Configuration) -> Bool {
         left.listen == right.listen && left.tls == right.tls && left.authorityFolder == right.authorityFolder
-            && left.admin == right.admin && left.loops == right.loops && left.name == right.name
+            && left.admin == right.admin && left.metrics == right.metrics && left.loops == right.loops
+            && left.name == right.name
             && left.clients == right.clients && left.hosts == right.hosts && left.cache == right.cache
             && left.notSecret == right.notSecret
             && left.forward == right.forward
@@ -154,6 +157,11 @@ extension KeyTable {
                 "admin",
                 .shorthand(admin, key: "listen"),
                 "The admin socket, or just its address; without it a private socket of the user; a change needs a restart."
+            ),
+            KeyDescriptor(
+                "metrics",
+                .oneOrMore(.address),
+                "Where monitors ask for /metrics, /healthz and /readyz, and get nothing else: ADDRESS:PORT, localhost:PORT, :PORT (all addresses) or unix:/PATH; whoever reaches it may read them; a change needs a restart."
             ),
             KeyDescriptor(
                 "loops",
@@ -271,6 +279,7 @@ extension Resolver {
         faultProfiles = profiles(reader)
         result.faultProfiles = faultProfiles
         result.admin = admin(reader, listen: result.listen.map(\.address))
+        result.metrics = metrics(reader, result)
         result.tls = tls(reader, listen: result.listen)
         result.cache = tiers(reader.section("cache"))
         result.forward = forward(reader.section("forward"))

@@ -79,6 +79,28 @@ extension Resolver {
         return result
     }
 
+    /// The addresses where monitors ask; any address, since nothing can be changed there.
+    mutating func metrics(_ root: SectionReader, _ read: Configuration) -> [ListenAddress] {
+        guard let position = root.position("metrics"), !broken.contains(position) else { return [] }
+        let addresses = addresses(root.scalars("metrics"))
+        for (index, item) in zip(addresses.indices, root.items("metrics")) {
+            let address = addresses[index]
+            let taken: String? =
+                if read.listen.contains(where: { $0.address.meets(address) }) {
+                    "'listen'"
+                } else if read.admin?.listen.contains(where: { $0.meets(address) }) == true {
+                    "'admin'"
+                } else {
+                    addresses[..<index].contains { $0.meets(address) } ? "this list" : nil
+                }
+            if let taken {
+                fail(item.position, "\(address) is also in \(taken); 'metrics' needs an address of its own")
+            }
+        }
+        if addresses.isEmpty { fail(position, "'metrics' is an empty list; name an address such as localhost:9090") }
+        return addresses
+    }
+
     mutating func checkListeners(_ reader: SectionReader, _ result: Configuration) {
         let items = reader.items("listen")
         if let position = reader.position("listen"), items.isEmpty, !broken.contains(position) {

@@ -53,6 +53,7 @@ extension RestartDifference {
         )
         compare("admin.mode", { $0.admin?.mode }) { "0" + String($0, radix: 8) }
         compare("admin.group", { $0.admin?.group }) { $0 }
+        compare("metrics", { $0.metrics.isEmpty ? nil : $0.metrics }, text)
         var told: Set<String> = []
         return pairs.compactMap { key, before, now in
             if before == now { return nil }

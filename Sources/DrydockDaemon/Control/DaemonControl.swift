@@ -20,22 +20,32 @@ final class DaemonControl: DaemonFeature {
     private let switches: OperatorSwitches
     private let reloader: Reloader
     private let metrics: DaemonMetrics
+    private let watch: StallDetector
 
     init(
         _ context: DaemonContext,
         stored: StoredEntries,
         switches: OperatorSwitches,
         reloader: Reloader,
-        metrics: DaemonMetrics
+        metrics: DaemonMetrics,
+        watch: StallDetector
     ) {
         self.context = context
         self.stored = stored
         self.switches = switches
         self.reloader = reloader
         self.metrics = metrics
+        self.watch = watch
     }
 
-    var isReady: Bool { !context.isStopping && context.server != nil }
+    /// Why no client should be sent here now; nil if the daemon listens, is not ending, and nothing in it stands still.
+    var unreadiness: String? {
+        if context.isStopping { return "it is ending" }
+        if context.server == nil { return "it is starting" }
+        let standing = watch.standing
+        return standing.isEmpty
+            ? nil : standing.joined(separator: ", ") + (standing.count == 1 ? " stands still" : " stand still")
+    }
 
     func status() async -> AdminStatus {
         let counters = await context.server?.counters() ?? CounterValues()
@@ -187,7 +197,7 @@ extension DaemonControl {
             },
             AdminRoute(.get, .health) { _ async throws(Problem) in .text("ok\n") },
             AdminRoute(.get, .readiness) { _ async throws(Problem) in
-                self.isReady ? .text("ready\n") : .text("not ready\n", status: 503)
+                self.unreadiness.map { .text("not ready: \($0)\n", status: 503) } ?? .text("ready\n")
             },
         ]
     }

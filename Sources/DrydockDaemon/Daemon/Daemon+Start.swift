@@ -193,7 +193,7 @@ extension Daemon {
             core: parts.core,
             resolver: Resolver(pool: parts.names),
             listeners: sockets.proxy.map(\.address),
-            adminListeners: sockets.admin.map(\.address),
+            adminListeners: (sockets.admin + sockets.metrics).map(\.address),
             events: parts.compiler.registry.services.events,
             journal: parts.journal,
             interception: parts.security.tunnels
@@ -211,6 +211,9 @@ extension Daemon {
         await jobCenter.start(server.batchResolver, server.batchFollower)
         if !sockets.admin.isEmpty {
             await server.setHandler(for: .admin) { [self] _, _ in AdminHandler(routes: adminRoutes) }
+        }
+        if !sockets.metrics.isEmpty {
+            await server.setHandler(for: .metrics) { [self] _, _ in AdminHandler(routes: monitorRoutes) }
         }
         if parts.core.store.hasTiersBehind {
             await tierWatch.start(on: loop) { [core = parts.core] in core.store.tend() }
@@ -230,6 +233,7 @@ extension Daemon {
         schedules.update(configuration)
         await watcher.start(on: loop) { [weak reloader] in reloader?.filesChanged($0) }
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
+        for socket in sockets.metrics { await server.listen(on: socket, role: .metrics) }
         adminSockets.start(sockets, of: server, on: loop)
         parts.security.listeners.use(plan, listeners: sockets.proxy.map(\.address))
         context.state.withLock { state in

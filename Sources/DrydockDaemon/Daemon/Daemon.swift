@@ -86,7 +86,14 @@ package final class Daemon: Sendable {
         ]
         if parts.core.store.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
         metrics = DaemonMetrics(context, watch: watchdog.watch, features: measured)
-        let control = DaemonControl(context, stored: stored, switches: switches, reloader: reloader, metrics: metrics)
+        let control = DaemonControl(
+            context,
+            stored: stored,
+            switches: switches,
+            reloader: reloader,
+            metrics: metrics,
+            watch: watchdog.watch
+        )
         features = [
             control, FetchCanceller(context), events, journal, demo, parking, seeds, RecordingService(context),
             jobCenter, groups, purges,
@@ -95,6 +102,10 @@ package final class Daemon: Sendable {
 
     /// The routes of the admin API, of all features.
     var adminRoutes: [AdminRoute] { features.flatMap(\.routes) }
+    /// The routes for monitors, which change nothing.
+    var monitorRoutes: [AdminRoute] {
+        adminRoutes.filter { [.metrics, .health, .readiness].contains($0.path) }
+    }
 
     /// The addresses that clients connect to.
     package var addresses: [String] { context.addresses }

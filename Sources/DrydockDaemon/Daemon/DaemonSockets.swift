@@ -1,4 +1,4 @@
-// The sockets of a daemon: where clients connect, and where commands are taken.
+// The sockets of a daemon: where clients connect, where commands are taken, and where monitors ask.
 
 import Configuration
 import EventLoop
@@ -17,6 +17,8 @@ struct DaemonSockets: Sendable {
     /// own.
     var adminMode: UInt32 = 0o660
     var adminGroup: String?
+    /// Where metrics and the daemon's state are told.
+    var metrics: [ListeningSocket] = []
     /// Lines for the log, one for each socket that systemd has passed.
     var passed: [String] = []
     /// The reason why no commands are taken although the configuration does not forbid them; nil if they are taken or
@@ -24,7 +26,7 @@ struct DaemonSockets: Sendable {
     var noAdmin: String?
 
     func discard() {
-        for socket in proxy + admin { socket.discard() }
+        for socket in proxy + admin + metrics { socket.discard() }
     }
 }
 
@@ -43,6 +45,9 @@ extension DaemonSockets {
             case .admin:
                 admin.append(socket)
                 what = "commands are taken there, and not at the address of 'admin'"
+            case .metrics:
+                metrics.append(socket)
+                what = "metrics are told there, and not at the addresses of 'metrics'"
             }
             passed.append(
                 "systemd passed \(socket.address) (descriptor \(one.descriptor), name '\(one.name)'): \(what)"
@@ -70,6 +75,7 @@ extension DaemonSockets {
                     for socket in bound { sockets.schemes[socket.descriptor] = point.scheme }
                 }
             }
+            if sockets.metrics.isEmpty { sockets.metrics = try listen(configuration.metrics, key: "metrics") }
             if let address = sockets.admin.first?.address {
                 guard configuration.admin?.listen.isEmpty != true else {
                     throw .start(
@@ -144,6 +150,9 @@ extension DaemonSockets {
             let size = BatchProgress.size(Int64(configuration.cache.memory.size))
             logger.info("stored responses are kept in memory alone, at most \(size), and are gone after a restart")
         }
+        if !metrics.isEmpty {
+            logger.info("metrics are told at \(metrics.map(\.address.description).joined(separator: ", "))")
+        }
         if let reason = noAdmin {
             logger.warning("\(reason)")
         } else if admin.isEmpty {
@@ -197,7 +206,7 @@ extension PassedSocket {
             let (descriptor, name) = (3 + index, names?[Int(index)] ?? "unknown")
             guard let role = role(of: name) else {
                 throw .start(
-                    "systemd passed a socket under the name '\(name)' (descriptor \(descriptor)), and there are only 'proxy', 'proxy-tls' and 'proxy-any', where clients connect, and 'admin', where commands are taken; write FileDescriptorName=proxy or FileDescriptorName=admin into its socket unit"
+                    "systemd passed a socket under the name '\(name)' (descriptor \(descriptor)), and there are only 'proxy', 'proxy-tls' and 'proxy-any', where clients connect, 'admin', where commands are taken, and 'metrics', where monitors ask; write FileDescriptorName=proxy, FileDescriptorName=admin or FileDescriptorName=metrics into its socket unit"
                 )
             }
             all.append(PassedSocket(descriptor: descriptor, name: name, role: role, scheme: scheme(of: name)))
@@ -210,10 +219,10 @@ extension PassedSocket {
     private static func role(of name: String) -> ListenerRole? {
         switch name {
         case "admin": .admin
+        case "metrics": .metrics
         case "proxy", "proxy-tls", "proxy-any", "unknown", "": .proxy
-        // A unit with 'admin' in its name is meant for commands; without FileDescriptorName=admin it would serve
-        // clients.
-        default: name.hasSuffix(".socket") && !name.contains("admin") ? .proxy : nil
+        // A unit with 'admin' or 'metrics' in its name is meant for those; without FileDescriptorName it would serve clients.
+        default: name.hasSuffix(".socket") && !name.contains("admin") && !name.contains("metrics") ? .proxy : nil
         }
     }
 

@@ -1,4 +1,4 @@
-// The admin API over HTTP: JSON on a listener of its own, never on the proxy's port.
+// The admin API over HTTP: JSON on a listener of its own, never on the proxy's port; and the part of it that monitors ask for.
 
 package import EventLoop
 import FoundationEssentials
@@ -23,10 +23,15 @@ package final class AdminHandler: ExchangeHandler {
 
     package func answer(_ exchange: Exchange, on loop: isolated EventLoop) async {
         do throws(Problem) {
-            try Self.check(exchange.request.fields, listener: exchange.listener)
-            guard case .origin(let target) = exchange.target.form else { throw notFound(exchange.request.target) }
+            // Whoever reaches a listener for metrics may read them, under whatever name.
+            if exchange.listener.role != .metrics {
+                try Self.check(exchange.request.fields, listener: exchange.listener)
+            }
+            guard case .origin(let target) = exchange.target.form else {
+                throw notFound(exchange.request.target, at: exchange.listener)
+            }
             let (path, members) = AdminQuery.split(target)
-            let (route, parameters) = try route(exchange.request.method, path)
+            let (route, parameters) = try route(exchange.request.method, path, at: exchange.listener)
             var request = AdminRequest(pathParameters: parameters, queryItems: members)
             if route.bodyLimit > 0 { request.body = try await body(of: exchange, limit: route.bodyLimit) }
             let answer = try await route.perform(request)
@@ -71,9 +76,13 @@ package final class AdminHandler: ExchangeHandler {
         exchange.finish()
     }
 
-    private func route(_ method: HTTPWire.Method, _ path: String) throws(Problem) -> (AdminRoute, [String]) {
+    private func route(
+        _ method: HTTPWire.Method,
+        _ path: String,
+        at listener: ListenerInfo
+    ) throws(Problem) -> (AdminRoute, [String]) {
         let found = routes.compactMap { route in route.path.parameters(in: path).map { (route, $0) } }
-        guard !found.isEmpty else { throw notFound(path) }
+        guard !found.isEmpty else { throw notFound(path, at: listener) }
         guard let match = found.first(where: { $0.0.answers(method) }) else {
             throw Self.notAllowed(path, found.map(\.0.allowed).joined(separator: ", "))
         }
@@ -124,14 +133,16 @@ package final class AdminHandler: ExchangeHandler {
         }
     }
 
-    private func notFound(_ path: String) -> Problem {
+    private func notFound(_ path: String, at listener: ListenerInfo) -> Problem {
         var paths: [AdminPath] = []
         for route in routes where !paths.contains(route.path) { paths.append(route.path) }
         let list = paths.map(\.rawValue).joined(separator: ", ")
         return Problem(
             status: 404,
             title: "Not found",
-            detail: "\(path) is not part of the admin API; there are \(list)"
+            detail: listener.role == .metrics
+                ? "\(path) is not told here; there are \(list)"
+                : "\(path) is not part of the admin API; there are \(list)"
         )
     }
 

@@ -91,6 +91,7 @@ package final class ConnectedClient {
     func leave(_ limits: ConnectionLimits, _ loop: EventLoop, _ log: ServerLog) {
         tellDistrust(log)
         if isTurnedAway { limits.leaveRefused() }
+        if listener.role == .metrics { limits.leaveMonitors() }
         guard isCounted else { return }
         loop.connections.add(-1)
         limits.leave(peer)

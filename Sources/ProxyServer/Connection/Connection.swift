@@ -170,7 +170,7 @@ package final class Connection: ClientConnection, IOHandler {
     override var waitedFor: WaitedFor? {
         guard state.isAwaited(hasInput: !input.isEmpty) else { return nil }
         var result = WaitedFor(
-            kind: client.listener.role == .admin ? .command : .request,
+            kind: client.listener.role == .proxy ? .request : .command,
             client: client.name,
             since: requestBegan == 0 ? waitingSince : requestBegan
         )

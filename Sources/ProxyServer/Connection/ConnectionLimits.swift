@@ -20,6 +20,7 @@ package final class ConnectionLimits: Sendable {
         var perClient: Int
         var open = 0
         var refused = 0
+        var monitors = 0
         var byClient: [[UInt8]: Int] = [:]
     }
 
@@ -69,6 +70,21 @@ package final class ConnectionLimits: Sendable {
     }
 
     func leaveRefused() { state.withLock { $0.refused -= 1 } }
+
+    /// The most connections of monitors at the same time. A Prometheus has one, and a probe one for as long as it asks.
+    static let mostMonitors = 64
+
+    /// Counts in a connection at a listener for metrics, which anybody may reach. Each one that may be is ended by
+    /// ``leaveMonitors()``.
+    func enterMonitors() -> Bool {
+        state.withLock { state in
+            guard state.monitors < Self.mostMonitors else { return false }
+            state.monitors += 1
+            return true
+        }
+    }
+
+    func leaveMonitors() { state.withLock { $0.monitors -= 1 } }
 
     package func leave(_ peer: SocketAddress) {
         let client = Self.key(peer)

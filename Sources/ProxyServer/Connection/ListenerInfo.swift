@@ -9,6 +9,9 @@ package enum ListenerRole: Sendable, Hashable {
     case proxy
     /// The admin API: outside caps, access log and request counters.
     case admin
+    /// What monitors ask for, from other machines, too: metrics and the state of the daemon, which they cannot change. Outside
+    /// access log and request counters, with a cap of its own.
+    case metrics
 }
 
 /// The listener at which a connection came in.

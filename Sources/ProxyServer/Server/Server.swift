@@ -197,6 +197,12 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
                 refusal = limits.enter(peer)?.problem
             }
         }
+        if facts.role == .metrics, !limits.enterMonitors() {
+            let detail =
+                "all \(ConnectionLimits.mostMonitors) connections for metrics are taken; ask over fewer of them"
+            daemonLog.tell(.refusedClient, [("client", "\(peer.host)"), ("error", detail)])
+            return Socket.close(descriptor)
+        }
         if let refusal, !limits.enterRefused() {
             daemonLog.tell(.refusedClient, [("client", "\(peer.host)"), ("error", refusal.detail)])
             return Socket.close(descriptor)

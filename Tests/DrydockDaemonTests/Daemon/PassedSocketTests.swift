@@ -17,11 +17,11 @@ import Testing
 
     @Test("each name says what its socket is for; without a name clients connect there")
     func names() throws {
-        let names = "proxy:admin:drydock.socket::unknown:admin"
-        let passed = try PassedSocket.all(variables("6", names))
-        #expect(passed.map(\.descriptor) == [3, 4, 5, 6, 7, 8])
-        #expect(passed.map(\.name) == ["proxy", "admin", "drydock.socket", "", "unknown", "admin"])
-        #expect(passed.map(\.role) == [.proxy, .admin, .proxy, .proxy, .proxy, .admin])
+        let names = "proxy:admin:drydock.socket::unknown:admin:metrics"
+        let passed = try PassedSocket.all(variables("7", names))
+        #expect(passed.map(\.descriptor) == [3, 4, 5, 6, 7, 8, 9])
+        #expect(passed.map(\.name) == ["proxy", "admin", "drydock.socket", "", "unknown", "admin", "metrics"])
+        #expect(passed.map(\.role) == [.proxy, .admin, .proxy, .proxy, .proxy, .admin, .metrics])
         #expect(try PassedSocket.all(variables("2")).map(\.role) == [.proxy, .proxy])
     }
 
@@ -38,9 +38,13 @@ import Testing
         "what is not understood is no start",
         arguments: [
             ("2", "proxy:amdin", "under the name 'amdin' (descriptor 4)"),
-            ("1", "Admin", "write FileDescriptorName=proxy or FileDescriptorName=admin into its socket unit"),
+            (
+                "1", "Admin",
+                "write FileDescriptorName=proxy, FileDescriptorName=admin or FileDescriptorName=metrics into its socket unit"
+            ),
             ("1", "connection", "under the name 'connection'"),
-            ("1", "drydock-admin.socket", "write FileDescriptorName=proxy or FileDescriptorName=admin"),
+            ("1", "drydock-admin.socket", "write FileDescriptorName=proxy, FileDescriptorName=admin"),
+            ("1", "drydock-metrics.socket", "FileDescriptorName=metrics"),
             ("2", "proxy", "LISTEN_FDNAMES has 1 names"),
             ("x", "proxy", "LISTEN_FDS is 'x'"), ("-1", "", "LISTEN_FDS is '-1'"), ("1025", "", "from 0 to 1024"),
         ]
@@ -79,6 +83,15 @@ import Testing
             try PassedSocket.take(descriptors.map { PassedSocket(descriptor: $0, name: "admin", role: .admin) })
         }
         #expect(error?.description.contains("listens on 0.0.0.0:") == true, "\(String(describing: error))")
+    }
+
+    @Test("metrics are told at any address")
+    func openMetrics() throws {
+        let sockets = try PassedSocket.take([
+            PassedSocket(descriptor: listening("0.0.0.0"), name: "metrics", role: .metrics)
+        ])
+        #expect(sockets.map(\.address.host) == ["0.0.0.0"])
+        for socket in sockets { socket.discard() }
     }
 
     @Test("what takes no connections is refused: a datagram socket, a connection, a file")
