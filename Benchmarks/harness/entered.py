@@ -123,17 +123,16 @@ class Entered:
     def run(self, bench):
         result, stripped = Result(self.name, self.title), without_symbols(bench, bench.binary)
         files = None
-        # What a daemon does now and then may fall into one of the two runs alone.
+        # What a daemon does now and then may fall into one of the two runs alone: what belongs to each request is found each time.
         for _ in range(ATTEMPTS):
             once, twice = self.costs(bench, stripped, 1), self.costs(bench, stripped, 2)
-            found = sorted(file for file in twice if twice[file] - once[file] >= ASKED)
-            if files is None or len(found) < len(files):
-                files = found
+            found = {file for file in twice if twice[file] - once[file] >= ASKED}
+            files = found if files is None else files & found
             if len(files) <= self.walk.limit:
                 break
         modules = collections.Counter(file.partition("/")[0] for file in files)
         result.notes.append(", ".join(f"{name} {count}" for name, count in modules.most_common()))
         if os.environ.get("DRYDOCK_NAME_FILES"):
-            result.notes.append(" ".join(files))
+            result.notes.append(" ".join(sorted(files)))
         result.verdicts.append(Verdict(f"at most {self.walk.limit} files", f"{len(files)}", 0 < len(files) <= self.walk.limit))
         return result
