@@ -115,9 +115,6 @@ package final class RoutePlan: Sendable {
         }
     }
 
-    /// Whether some service is matched by this host.
-    package func hasService(ofHost name: String) -> Bool { hosts[name] != nil }
-
     /// Whether `hosts` of the whole daemon includes the name.
     package func hasHost(_ name: String) -> Bool { daemonHosts.contains { $0.matches(name) } }
 }
