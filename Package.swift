@@ -141,7 +141,7 @@ let package = Package(
         module(
             "DrydockDaemon",
             [
-                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Policies", "Upstream", "CacheStore",
+                "EventLoop", "Files", "HTTPWire", "HTTPCaching", "Matching", "Policies", "Upstream", "CacheStore",
                 "DemoMode", "DiskStore", "DownloadCore", "ServiceCore", "ProxyServer", "Configuration", "Plans", "TLS",
                 "Trees",
                 .product(name: "Logging", package: "swift-log"),

@@ -43,7 +43,7 @@ extension AccessLogSettings {
             case .text: .text
             }
         let isLogged = destination != .off && format == .json
-        let passesIDs = log.requestID && (isLogged || [.trace, .debug].contains(log.level))
+        let passesIDs = log.requestID && (isLogged || log.tracesRequests)
         self.init(destination, format: format, passesIDs: passesIDs)
     }
 }

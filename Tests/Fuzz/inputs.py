@@ -55,6 +55,7 @@ ADMIN = [
     b"GET /v1/explain?url=http://localhost/api/get/1&method=GET&field=Accept:%20*/*&as=text HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
     b"POST /v1/clock?advance=2h HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
+    b"POST /v1/log?download=debug&all=info&for=1m HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",
     b"GET /v1/journal?service=demo&limit=3 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"POST /v1/demo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 47\r\n\r\n{\"service\":\"demo\",\"enabled\":true,\"latency\":\"1s\"}",
     b"POST /v1/demo/reset HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n",

@@ -306,6 +306,7 @@ extension ValueKind {
         case .tree: "{ z: 1 }"
         case .list(let element), .oneOrMore(let element): "[\(element.anotherValue(than: key))]"
         case .map(.percentile, let element): "{ 40: \(element.anotherValue(than: key)) }"
+        case .map(.logModule, let element): "{ store: \(element.anotherValue(than: key)) }"
         case .map(.status, let element): "{ 404: \(element.anotherValue(than: key)) }"
         case .map(.parameter, let element): "{ z: \(element.anotherValue(than: key)) }"
         case .map(_, let element): "{ X-Z: \(element.anotherValue(than: key)) }"

@@ -1,5 +1,7 @@
 // The daemon's own log, the access log, and the journal of requests.
 
+package import Policies
+
 extension KeyTable {
     static let log = SectionDescriptor(
         name: "log",
@@ -9,6 +11,11 @@ extension KeyTable {
                 .choice(LogConfiguration.Level.allCases.map(\.rawValue)),
                 default: "info",
                 "The least severe message of the daemon's own log; debug tells what becomes of each request."
+            ),
+            KeyDescriptor(
+                "modules",
+                .map(.logModule, .choice(LogConfiguration.Level.allCases.map(\.rawValue))),
+                "The levels of single modules of the daemon's own log, in place of level: \(LogModule.names)."
             ),
             KeyDescriptor(
                 "access",
@@ -68,6 +75,8 @@ package struct LogConfiguration: Sendable, Equatable {
     }
 
     package var level: Level
+    /// The levels of the modules that have one of their own. Default: none.
+    package var modules: [LogModule: Level]
     package var access: Access
     package var format: Format
     /// Whether the request ids of log lines are sent to origins.
@@ -75,10 +84,23 @@ package struct LogConfiguration: Sendable, Equatable {
 }
 
 extension LogConfiguration {
+    /// The level of a module: its own, or else that of the whole log.
+    package func level(of module: LogModule) -> Level { modules[module] ?? level }
+
+    /// True if lines about single requests are written.
+    package var tracesRequests: Bool { LogModule.ofRequests.contains { [.trace, .debug].contains(level(of: $0)) } }
+
     package init() { self.init(SectionReader(nothingOf: KeyTable.log)) }
 
     init(_ reader: SectionReader) {
         level = reader.choice(always: "level")
+        modules = [:]
+        for entry in reader.map("modules") {
+            guard case .leaf(let leaf) = entry.value.content, case .text(let word) = leaf.scalar,
+                let module = LogModule(rawValue: entry.key)
+            else { continue }
+            modules[module] = Level(rawValue: word)
+        }
         format = reader.choice(always: "format")
         requestID = reader.bool("request_id")
         access =

@@ -74,6 +74,8 @@ package enum MapKey: Sendable {
     case percentile
     /// Names of fault profiles.
     case profile
+    /// Names of modules of the daemon's own log.
+    case logModule
 }
 
 /// The sections that inherit a key.

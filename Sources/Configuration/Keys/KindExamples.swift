@@ -1,5 +1,6 @@
 // Examples of the values of each kind, for error messages.
 
+import Matching
 import Policies
 
 extension ValueKind {
@@ -62,6 +63,7 @@ extension MapKey {
         case .parameter: "{ expand: none }"
         case .percentile: "{ 50: 80ms, 99: 1s }"
         case .profile: "{ slow: { latency: 2s } }"
+        case .logModule: "{ download: debug }"
         }
     }
 
@@ -93,6 +95,13 @@ extension MapKey {
                 throw ScalarProblem("contains '\(key)', which is not a percentile; write a number from 0 to 100")
             }
         case .profile: _ = try TextRule.word.check(key)
+        case .logModule:
+            guard LogModule(rawValue: key) == nil else { return }
+            let known = LogModule.allCases.map(\.rawValue)
+            let help = Suggestions.nearest(to: key, among: known).map { "did you mean '\($0)'?" }
+            throw ScalarProblem(
+                "contains '\(key)', which is no module of the log; \(help ?? "there are \(LogModule.names)")"
+            )
         case .valueName:
             guard PlaceholderText.isName(key) else {
                 throw ScalarProblem("contains '\(key)', which is not a name; use letters, digits, '_' and '-'")

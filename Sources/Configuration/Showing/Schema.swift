@@ -1,5 +1,7 @@
 // The JSON Schema of the configuration file, made from the table of keys.
 
+import Policies
+
 package enum ConfigurationSchema {
     /// What `drydock config schema` prints: JSON Schema draft 7, with a line feed at the end.
     package static var text: String {
@@ -118,6 +120,8 @@ enum Schema {
             var members: Members = [("type", .text("object"))]
             if case .status = keys {
                 members.append(("propertyNames", .object([("pattern", .text("^[2-5][0-9][0-9]$"))])))
+            } else if case .logModule = keys {
+                members.append(("propertyNames", .object([("enum", texts(LogModule.allCases.map(\.rawValue)))])))
             }
             return members + [("additionalProperties", .object(schema(element)))]
         case .mappingRule: return [("type", texts(["string", "object"]))]

@@ -4,6 +4,7 @@ import CacheStore
 import DownloadCore
 import HTTPWire
 import Logging
+import Policies
 import ProxyServer
 import ServiceCore
 import Synchronization
@@ -48,8 +49,9 @@ final class FetchCanceller: DaemonFeature {
         }
         let told = ended.waiters == 1 ? "1 request" : "\(ended.waiters) requests"
         switch scope {
-        case .fetches: parts.logger.notice("cancelled \(what): \(ended.fetches) ended, \(told) told")
-        case .waiters: parts.logger.notice("dropped who waited for \(what): \(told) told, \(ended.fetches) go on")
+        case .fetches: parts.log(.download).notice("cancelled \(what): \(ended.fetches) ended, \(told) told")
+        case .waiters:
+            parts.log(.download).notice("dropped who waited for \(what): \(told) told, \(ended.fetches) go on")
         }
         return AdminCancelled(fetches: ended.fetches, waiters: ended.waiters)
     }

@@ -9,6 +9,7 @@ import Files
 import Glibc
 package import Logging
 import Plans
+import Policies
 import ProxyServer
 import ServiceCore
 import Synchronization
@@ -52,7 +53,10 @@ extension Daemon {
             DescriptorLimit.raise()
         }
         let configuration = try source.load(environment: environment)
-        let logSettings = LogSettings(configuration.log)
+        let logSettings = LogSettings(
+            configuration.log,
+            hasPriorities: StandardErrorLog.isRead(byJournalOf: environment)
+        )
         let beginning = Beginning(
             source: source,
             environment: environment,
@@ -78,11 +82,11 @@ extension Daemon {
     private static func start(_ beginning: Beginning, on threads: CacheThreads) async throws(DaemonError) -> Daemon {
         let (configuration, logger) = (beginning.configuration, beginning.logger)
         let compiler = DaemonCompiler(files: threads.files, logger: logger)
-        ServiceGauges.log(compiler.registry.services, to: logger)
+        ServiceGauges.log(compiler.registry.services, to: logger.of(.service))
         let plan = try compiler.compile(configuration)
         let security = DaemonSecurity(
             environment: beginning.environment,
-            made: beginning.source.makesAuthority ? logger : nil
+            made: beginning.source.makesAuthority ? logger.of(.tls) : nil
         )
         security.use(try security.prepare(configuration))
         SignalWatch.ignoreBrokenPipes()
@@ -90,7 +94,7 @@ extension Daemon {
         if let tier = configuration.cache.disk {
             do {
                 let remark = try await threads.files.run { try DiskTier.claim(path: tier.path, kind: .shared) }
-                if let remark { logger.notice("\(remark)") }
+                if let remark { logger.of(.store).notice("\(remark)") }
             } catch {
                 throw .start(reason(error, configuration) + beginning.source.storeAdvice)
             }
@@ -142,13 +146,14 @@ extension Daemon {
         on threads: CacheThreads
     ) async throws(DaemonError) -> DaemonParts {
         let (configuration, logger) = (beginning.configuration, beginning.logger)
+        let storeLog = logger.of(.store)
         do {
             let runtime = try await CacheRuntime.open(
                 name: configuration.name,
                 CacheLimits(configuration),
                 on: threads,
-                onTrouble: { logger.warning("\($0)") },
-                report: { logger.log(level: $0.level, "\($0.text)") }
+                onTrouble: { storeLog.warning("\($0)") },
+                report: { storeLog.log(level: $0.level, "\($0.text)") }
             )
             compiler.prepareFolders(with: runtime.core)
             do {
@@ -205,7 +210,8 @@ extension Daemon {
             sink: parts.sink,
             daemonLog: ServerLog(logger)
         )
-        parts.core.store.troubles.listen { logger.warning("\($0)") }
+        let storeLog = parts.log(.store)
+        parts.core.store.troubles.listen { storeLog.warning("\($0)") }
         switches.switchOffline(configuration.offline)
         context.replaceServer(with: server)
         await jobCenter.start(server.batchResolver, server.batchFollower)
@@ -223,7 +229,7 @@ extension Daemon {
             pressure: MemoryPressure(environment: parts.environment),
             pool: parts.files,
             on: loop,
-            logger: logger,
+            logger: storeLog,
             givesFreed: ownsProcess
         ) { [weak context] in
             context?.state.withLock { !$0.isStopping && $0.configuration.cache.memory.pressure == .shed } ?? false

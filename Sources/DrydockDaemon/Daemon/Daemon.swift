@@ -7,6 +7,7 @@ import EventLoop
 import Glibc
 import Logging
 import Plans
+import Policies
 import ProxyServer
 import ServiceCore
 import Synchronization
@@ -30,6 +31,7 @@ package final class Daemon: Sendable {
     let watchdog: Watchdog
     let watcher: FileWatcher
     let reloader: Reloader
+    private let logControl: LogControl
     let metrics: DaemonMetrics
     /// The features in the order in which the admin API lists their paths.
     private let features: [any DaemonFeature]
@@ -47,7 +49,7 @@ package final class Daemon: Sendable {
             loops: parts.loops,
             core: parts.core,
             files: parts.files,
-            logger: parts.logger,
+            logger: parts.log(.batch),
             tier: context.configuration.cache.disk?.path
         )
         let stored = StoredEntries(context)
@@ -78,6 +80,7 @@ package final class Daemon: Sendable {
         let events = EventFeed(context)
         let journal = JournalFeed(context)
         demo = DemoControl(context, reloader: reloader)
+        logControl = LogControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
             ProcessGauges(), StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
             ServiceGauges(context), parts.security.listeners, parts.security.tunnels, parking,
@@ -95,7 +98,8 @@ package final class Daemon: Sendable {
             watch: watchdog.watch
         )
         features = [
-            control, FetchCanceller(context), events, journal, demo, parking, seeds, RecordingService(context),
+            control, logControl, FetchCanceller(context), events, journal, demo, parking, seeds,
+            RecordingService(context),
             jobCenter, groups, purges,
         ]
     }
@@ -146,6 +150,7 @@ package final class Daemon: Sendable {
         }
         schedules.stop()
         demo.stop()
+        logControl.stop()
         parts.compiler.registry.services.endParkedCalls(why: "the daemon ends")
         // Event streams end now, so that the drain does not wait for their clients.
         parts.compiler.registry.services.events.end()

@@ -6,6 +6,7 @@ import DownloadCore
 import EventLoop
 import Logging
 import Plans
+import Policies
 import ProxyServer
 import ServiceCore
 import Synchronization
@@ -14,6 +15,7 @@ import Synchronization
 struct DaemonParts: Sendable {
     let source: ConfigurationSource
     let environment: [String: String]
+    /// The log of the module `daemon`.
     let logger: Logger
     let logSettings: LogSettings
     let runtime: CacheRuntime
@@ -26,6 +28,9 @@ struct DaemonParts: Sendable {
     var files: IOPool { runtime.threads.files }
     var names: IOPool { runtime.threads.names }
     var core: DownloadCore { runtime.core }
+
+    /// The log of a module of the daemon.
+    func log(_ module: LogModule) -> Logger { logger.of(module) }
 }
 
 /// Makes plans from configurations, at the start and at each reload.
@@ -38,8 +43,9 @@ struct DaemonCompiler: Sendable {
     /// - Parameter files: reads the seed folders; files that are left out of them are logged as warnings.
     init(files: IOPool, logger: Logger) {
         registry = PlanRegistry()
-        latencyFile = LatencyFile(registry.latencies, logger: logger)
-        seeds = SeedOpener(pool: files) { logger.warning("\($0)") }
+        latencyFile = LatencyFile(registry.latencies, logger: logger.of(.demo))
+        let store = logger.of(.store)
+        seeds = SeedOpener(pool: files) { store.warning("\($0)") }
         self.logger = logger
     }
 
@@ -79,7 +85,7 @@ struct DaemonCompiler: Sendable {
     /// Logs once for each origin with learned latencies that nothing is known of its latency yet.
     private func tellNewLabels(_ configuration: Configuration) {
         for label in configuration.learnedLabels.sorted() where registry.latencies.isNew(label) {
-            logger.notice("learning how long the origin of \(label) takes; nothing is known of it yet")
+            logger.of(.demo).notice("learning how long the origin of \(label) takes; nothing is known of it yet")
         }
     }
 }

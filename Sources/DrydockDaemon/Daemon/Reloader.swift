@@ -106,7 +106,7 @@ final class Reloader: Sendable {
         let plan = try parts.compiler.compile(configuration)
         let security = try parts.security.prepare(configuration)
         do throws(SystemError) {
-            try parts.sink.update(AccessLogSettings(configuration.log))
+            try parts.sink.update(AccessLogSettings(parts.logSettings.changed(configuration.log)))
         } catch {
             throw .configuration(Remedies.accessLog(error, configuration.log.access))
         }
@@ -137,6 +137,24 @@ final class Reloader: Sendable {
         watcher.follow(watched, signatures)
         context.logWarnings(of: configuration)
         return (before, demo.changes.count)
+    }
+
+    // MARK: - Changes of the log
+
+    /// Lets every loop look again whether requests are traced, and returns when all have.
+    func renewTraces() async {
+        if context.isStopping { return }
+        await withUnsafeContinuation { (waiter: UnsafeContinuation<Void, Never>) in
+            context.parts.files.submit { [self] in
+                reloading.withLock { _ in
+                    let (parts, plan) = (context.parts, context.plan)
+                    parts.sink.pass(ids: AccessLogSettings(parts.logSettings.inForce).passesIDs)
+                    context.server?.forEachHandler { handler, _ in handler.update(plan) }
+                }
+                waiter.resume()
+            }
+        }
+        await context.untilLoopsTurned()
     }
 
     // MARK: - Changes of demo mode

@@ -7,17 +7,18 @@ import EventLoop
 import HTTPWire
 import Logging
 import Plans
+import Policies
 import ProxyServer
 import ServiceCore
 import Synchronization
 
 /// Changes demo mode by an operator's commands, and ends changes whose time is over.
 ///
-/// Sendable: the changes are in the context; the timer for their end is under a mutex.
+/// Sendable: the changes are in the context, and the timer for their end protects itself.
 final class DemoControl: DaemonFeature {
     private let context: DaemonContext
     private let reloader: Reloader
-    private let timer = Mutex<Task<Void, Never>?>(nil)
+    private let timer = OrderTimer()
 
     init(_ context: DaemonContext, reloader: Reloader) {
         self.context = context
@@ -133,7 +134,7 @@ final class DemoControl: DaemonFeature {
     }
 
     private func tell(_ scope: DemoScope, _ words: String) {
-        context.parts.logger.notice("demo mode changed", metadata: ["of": "\(scope.text)", "change": "\(words)"])
+        context.parts.log(.demo).notice("demo mode changed", metadata: ["of": "\(scope.text)", "change": "\(words)"])
     }
 
     // MARK: - The ends of changes
@@ -142,21 +143,9 @@ final class DemoControl: DaemonFeature {
     /// - Parameter pause: nanoseconds that pass at least before it fires.
     private func wait(_ pause: UInt64 = 0) {
         let end = context.state.withLock { $0.demo.nextEnd }
-        let next = end.map { next in
-            let end = max(next, Monotonic.now() &+ pause)
-            let loop = context.parts.loops.loops[0]
-            return Task(executorPreference: loop.taskExecutor) { [weak self] in
-                await Self.sleep(until: end, on: loop)
-                if !Task.isCancelled { await self?.removeEnded() }
-            }
+        timer.set(end.map { max($0, Monotonic.now() &+ pause) }, on: context.parts.loops.loops[0]) { [weak self] in
+            await self?.removeEnded()
         }
-        let before = timer.exchange(next)
-        before?.cancel()
-    }
-
-    private static func sleep(until end: UInt64, on loop: isolated EventLoop) async {
-        let now = Monotonic.now()
-        try? await loop.sleep(nanoseconds: end > now ? end - now : 0)
     }
 
     private func removeEnded() async {
@@ -171,7 +160,7 @@ final class DemoControl: DaemonFeature {
                 tell(change.scope, "\(change.setting.key.rawValue)=\(change.setting.text) has ended")
             }
         } catch {
-            context.parts.logger.warning("a change of demo mode cannot end, trying again in 10 s: \(error.detail)")
+            context.parts.log(.demo).warning("a change of demo mode cannot end, trying again in 10 s: \(error.detail)")
             return wait(10_000_000_000)
         }
         wait()
@@ -179,8 +168,7 @@ final class DemoControl: DaemonFeature {
 
     /// Cancels the timer: no change of demo mode ends by itself after this.
     func stop() {
-        let task = timer.exchange(nil)
-        task?.cancel()
+        timer.cancel()
     }
 }
 

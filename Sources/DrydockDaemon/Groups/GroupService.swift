@@ -4,6 +4,7 @@ import Configuration
 import DownloadCore
 import HTTPWire
 import Logging
+import Policies
 import ProxyServer
 import ServiceCore
 
@@ -68,7 +69,7 @@ final class GroupService: DaemonFeature {
         do throws(Problem) {
             await jobs.wait(for: try begin(group).record.id)
         } catch {
-            context.parts.logger.error("group \(group.name) is left out this time: \(error.detail)")
+            context.parts.log(.batch).error("group \(group.name) is left out this time: \(error.detail)")
         }
     }
 }

@@ -4,6 +4,7 @@ import EventLoop
 import HTTPWire
 import Logging
 import Plans
+import Policies
 import ProxyServer
 import ServiceCore
 
@@ -98,7 +99,7 @@ final class ParkingControl: DaemonFeature {
                 )
             }
         }
-        context.parts.logger.notice("\(what) \(number) parked call\(number == 1 ? "" : "s")")
+        context.parts.log(.service).notice("\(what) \(number) parked call\(number == 1 ? "" : "s")")
         return AdminParkedOrder(calls: number)
     }
 }

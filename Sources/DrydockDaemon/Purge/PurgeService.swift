@@ -6,6 +6,7 @@ import DownloadCore
 import EventLoop
 import HTTPWire
 import Logging
+import Policies
 import ProxyServer
 import Synchronization
 
@@ -39,10 +40,10 @@ final class PurgeService: DaemonFeature {
         let what = rules.prefix(3).map(\.description).joined(separator: "; ") + (rules.count > 3 ? "; …" : "")
         do throws(PurgeError) {
             let count = try await parts.core.housekeeping.purge(rules, on: parts.files)
-            parts.logger.notice("purged", metadata: ["what": "\(what)", "responses": "\(count)"])
+            parts.log(.store).notice("purged", metadata: ["what": "\(what)", "responses": "\(count)"])
             return count
         } catch {
-            parts.logger.error("\(error)", metadata: ["what": "\(what)"])
+            parts.log(.store).error("\(error)", metadata: ["what": "\(what)"])
             throw error
         }
     }
@@ -113,7 +114,7 @@ final class PurgeService: DaemonFeature {
                 isPinned
                 ? try await core.housekeeping.pin(pinned, on: files)
                 : try await core.housekeeping.unpin(pinned, on: files)
-            parts.logger.notice(isPinned ? "pinned" : "unpinned", metadata: ["url": "\(pinned)"])
+            parts.log(.store).notice(isPinned ? "pinned" : "unpinned", metadata: ["url": "\(pinned)"])
             return AdminPin(url: pinned, isPinned: isPinned, isChanged: isChanged)
         } catch {
             let status = if case .notWritten = error { 500 } else { 422 }

@@ -5,6 +5,7 @@ import CacheStore
 import EventLoop
 import HTTPWire
 import Logging
+import Policies
 import ProxyServer
 import ServiceCore
 
@@ -42,7 +43,10 @@ final class RecordingService: DaemonFeature {
     func keep(_ question: RequestQuestion) async throws(Problem) -> AdminRecording {
         guard let result = await context.server.map(RecordedRequests.init)?.keep(question) else { throw Self.ending }
         let kept = try result.get()
-        context.parts.logger.info("recorded", metadata: ["service": "\(kept.service)", "request": "\(kept.request)"])
+        context.parts.log(.store).info(
+            "recorded",
+            metadata: ["service": "\(kept.service)", "request": "\(kept.request)"]
+        )
         return AdminRecording(
             service: kept.service,
             request: kept.request,
@@ -69,7 +73,10 @@ final class RecordingService: DaemonFeature {
             for folder in route.recordingFolders { await export(folder, of: route, to: writer, &done) }
         }
         (done.written, done.bytes) = (writer.tally.written, Int(clamping: writer.tally.bytes))
-        context.parts.logger.info("recordings exported", metadata: ["path": "\(path)", "written": "\(done.written)"])
+        context.parts.log(.store).info(
+            "recordings exported",
+            metadata: ["path": "\(path)", "written": "\(done.written)"]
+        )
         return done
     }
 
@@ -110,7 +117,7 @@ final class RecordingService: DaemonFeature {
             }
         }
         report.recordings.sort { ($0.service, $0.request) < ($1.service, $1.request) }
-        context.parts.logger.info(
+        context.parts.log(.store).info(
             "recordings checked",
             metadata: [
                 "same": "\(report.same)", "changed": "\(report.changed)", "gone": "\(report.gone)",

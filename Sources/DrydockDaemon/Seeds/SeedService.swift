@@ -40,7 +40,7 @@ final class SeedService: DaemonFeature {
     /// store, and writes the missing files of `store_as`.
     func use(_ plan: RoutePlan) {
         for folder in plan.seeds {
-            parts.logger.info(
+            parts.log(.store).info(
                 "seed folder opened",
                 metadata: [
                     "path": "\(folder.path)", "mode": "\(folder.mode.rawValue)", "layout": "\(folder.layout.rawValue)",
@@ -74,7 +74,7 @@ extension SeedService {
         }
         let services = only.map { [$0] } ?? [""] + context.plan.services.map(\.plan.name)
         let done = await SeedExport(of: parts.core, services: services, only: only, to: writer)
-        parts.logger.info("seeds exported", metadata: ["path": "\(path)", "written": "\(done.written)"])
+        parts.log(.store).info("seeds exported", metadata: ["path": "\(path)", "written": "\(done.written)"])
         return AdminSeedExport(done)
     }
 
@@ -87,7 +87,7 @@ extension SeedService {
     // MARK: - Import
 
     func importSeeds(_ order: SeedImportOrder) async throws(Problem) -> AdminSeedImport {
-        let (files, logger, path) = (parts.files, parts.logger, order.path)
+        let (files, logger, path) = (parts.files, parts.log(.store), order.path)
         let opened = try? await files.run {
             Result { () throws(SeedError) in
                 var layout = SeedLayout.url
@@ -119,14 +119,14 @@ extension SeedService {
             }
         )
         let result = AdminSeedImport(copies)
-        parts.logger.info(
+        parts.log(.store).info(
             "seeds imported",
             metadata: [
                 "path": "\(folder.path)", "imported": "\(result.imported)", "kept": "\(result.kept)",
                 "unknown": "\(result.unknown)", "refused": "\(result.refused)", "failed": "\(result.failed)",
             ]
         )
-        if let error = result.firstError { parts.logger.warning("a seed was not imported: \(error)") }
+        if let error = result.firstError { parts.log(.store).warning("a seed was not imported: \(error)") }
         return result
     }
 }

@@ -9,6 +9,7 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case reload = "/v1/reload"
     case offline = "/v1/offline"
     case clock = "/v1/clock"
+    case log = "/v1/log"
     case metrics = "/metrics"
     case health = "/healthz"
     case readiness = "/readyz"

@@ -331,7 +331,7 @@ extension Exchange {
     /// Begins the lines about this request.
     func beginTrace() {
         let (log, id) = (context.daemonLog, requestID.text)
-        let trace = RequestTrace { log.debug($0, id, $1) }
+        let trace = RequestTrace { log.debug($0, $1, id, $2) }
         self.trace = trace
         trace.say(
             "request",

@@ -111,6 +111,9 @@ package final class AccessLogSink: Sendable {
         start()
     }
 
+    /// Switches the forwarding of request ids, and leaves destination and format as they are.
+    package func pass(ids: Bool) { isPassingIDs.store(ids, ordering: .relaxed) }
+
     /// The number of buffers of lines that were dropped because nothing could be written.
     package var droppedBuffers: UInt64 { state.withLock { $0.dropped } }
 

@@ -6,6 +6,7 @@ import Content
 import EventLoop
 import HTTPWire
 package import Logging
+package import Policies
 import Synchronization
 import Upstream
 
@@ -83,16 +84,25 @@ package final class ServerLog: Sendable {
         var leftOut = 0
     }
 
-    private let logger: Logger
+    private let clients: Logger
+    private let requests: Logger
+    private let downloads: Logger
     private let told = Mutex([Told](repeating: Told(), count: ClientTrouble.allCases.count))
 
-    package init(_ logger: Logger) { self.logger = logger }
+    /// - Parameter logger: the daemon's log, of which the server uses three modules.
+    package init(_ logger: Logger) {
+        clients = logger.of(.client)
+        requests = logger.of(.request)
+        downloads = logger.of(.download)
+    }
 
     /// A log that writes nothing.
     package static var nowhere: ServerLog { ServerLog(Logger(label: "drydock") { _ in SwiftLogNoOpLogHandler() }) }
 
     /// True if the decisions about each request are logged. Not for the hot path.
-    var tellsDecisions: Bool { logger.logLevel <= .debug }
+    var tellsDecisions: Bool { LogModule.ofRequests.contains { logger(of: $0).logLevel <= .debug } }
+
+    private func logger(of module: LogModule) -> Logger { module == .download ? downloads : requests }
 
     /// Logs a trouble, or counts it if there were too many lines in this period. Any thread.
     /// - Parameters:
@@ -109,7 +119,7 @@ package final class ServerLog: Sendable {
             told[trouble.rawValue].lines += 1
             return true
         }
-        if isTold { logger.log(level: trouble.level, trouble.text, metadata: Self.metadata(facts)) }
+        if isTold { clients.log(level: trouble.level, trouble.text, metadata: Self.metadata(facts)) }
     }
 
     /// Logs how many lines were left out in periods that are over; called from time to time.
@@ -126,7 +136,7 @@ package final class ServerLog: Sendable {
             return leftOut
         }
         for (trouble, count) in leftOut {
-            logger.log(
+            clients.log(
                 level: trouble.level,
                 trouble.text,
                 metadata: ["left_out": "\(count) more such lines in two minutes"]
@@ -136,18 +146,28 @@ package final class ServerLog: Sendable {
 
     /// Logs the bodies of a request and of its answer, for a route that asks for it.
     func tellBodies(_ id: String, _ facts: [(String, String)]) {
-        logger.info("bodies", metadata: Self.metadata([("id", id)] + facts))
+        requests.info("bodies", metadata: Self.metadata([("id", id)] + facts))
     }
 
     /// Logs one decision about a request.
-    func debug(_ text: String, _ id: String, _ facts: [(String, String)]) {
-        logger.debug("\(text)", metadata: Self.metadata([("id", id)] + facts))
+    /// - Parameter module: ``LogModule/request`` or ``LogModule/download``.
+    func debug(_ module: LogModule, _ text: String, _ id: String, _ facts: [(String, String)]) {
+        logger(of: module).debug("\(text)", metadata: Self.metadata([("id", id)] + facts))
     }
 
     private static func metadata(_ facts: [(String, String)]) -> Logger.Metadata {
         var metadata = Logger.Metadata()
         for (name, value) in facts where !value.isEmpty { metadata[name] = .string(value) }
         return metadata
+    }
+}
+
+extension Logger {
+    /// The logger of a module: its handler finds the module's name in the metadata, and has a level for it.
+    package func of(_ module: LogModule) -> Logger {
+        var logger = self
+        logger[metadataKey: LogModule.field] = .string(module.rawValue)
+        return logger
     }
 }
 

@@ -6,20 +6,27 @@ import DownloadCore
 import EventLoop
 import HTTPCaching
 import HTTPWire
-import Policies
+package import Policies
 import Upstream
 
 /// The receiver of the log lines about one request.
 package struct RequestTrace: Sendable {
-    /// Writes a line with a text and facts, see ``say(_:_:)``.
-    private let line: @Sendable (String, [(String, String)]) -> Void
+    /// Writes a line of a module with a text and facts, see ``say(_:_:of:)``.
+    private let line: @Sendable (LogModule, String, [(String, String)]) -> Void
 
-    package init(_ line: @escaping @Sendable (_ text: String, _ facts: [(String, String)]) -> Void) { self.line = line }
+    package init(_ line: @escaping @Sendable (_ module: LogModule, _ text: String, _ facts: [(String, String)]) -> Void)
+    {
+        self.line = line
+    }
 
     /// Writes a line.
-    /// - Parameter facts: names and values that follow the text; empty values are left out. They contain no secrets of
-    ///   the configuration.
-    package func say(_ text: String, _ facts: [(String, String)]) { line(text, facts) }
+    /// - Parameters:
+    ///   - facts: names and values that follow the text; empty values are left out. They contain no secrets of the
+    ///     configuration.
+    ///   - module: the module of the log whose level decides whether the line is written.
+    package func say(_ text: String, _ facts: [(String, String)], of module: LogModule = .request) {
+        line(module, text, facts)
+    }
 }
 
 extension ServiceCall {
@@ -127,11 +134,11 @@ final class TracedSource: FetchSource {
             request.fields.combined(field).map { [(field.name.lowercased(), $0)] } ?? []
         }
         let url = [("method", request.method.name), ("url", base + request.path)] + proxy
-        trace.say("asks the origin", url + asked)
+        trace.say("asks the origin", url + asked, of: .download)
         do throws(FetchError) {
             return try await source.start(request, sink: TracedSink(sink, trace, url), on: loop)
         } catch {
-            trace.say("the origin was not asked", url + [("error", error.description)])
+            trace.say("the origin was not asked", url + [("error", error.description)], of: .download)
             throw error
         }
     }
@@ -155,12 +162,12 @@ private final class TracedSink: PassingSink {
     private var took: [(String, String)] { [("took", "\((Monotonic.now() &- began) / 1_000_000) ms")] }
 
     func received(_ head: ResponseHead, framing: BodyFraming) {
-        trace.say("the origin answered", asked + [("status", "\(head.status)")] + took)
+        trace.say("the origin answered", asked + [("status", "\(head.status)")] + took, of: .download)
         sink?.received(head, framing: framing)
     }
 
     func failed(_ error: FetchError) {
-        trace.say("the origin failed", asked + [("error", error.description)] + took)
+        trace.say("the origin failed", asked + [("error", error.description)] + took, of: .download)
         sink?.failed(error)
     }
 }

@@ -4,6 +4,7 @@ import Configuration
 import EventLoop
 import HTTPWire
 import Logging
+import Policies
 import TestSupport
 import Testing
 
@@ -349,12 +350,12 @@ private final class KeptLog: Sendable {
     @Test func `both follow the configuration`() {
         var log = LogConfiguration()
         let settings = LogSettings(log)
-        #expect(!settings.isJSON && settings.current == .info)
+        #expect(!settings.isJSON && settings.level(of: .daemon) == .info)
         log.level = .debug
         for format in LogConfiguration.Format.allCases {
             log.format = format
             settings.set(log)
-            #expect(settings.isJSON == (format == .json) && settings.current == .debug)
+            #expect(settings.isJSON == (format == .json) && settings.level(of: .daemon) == .debug)
         }
     }
 }

@@ -1,43 +1,17 @@
-// The daemon's own log: one line an event on standard error, at a level and in a form that a reload can change.
+// The daemon's own log: one line an event on standard error.
 
-package import Configuration
 import Glibc
 package import Logging
+import Policies
 import ProxyServer
-import Synchronization
-
-/// The level and the form in force, shared by all loggers of a daemon.
-///
-/// Sendable: both are atomic.
-package final class LogSettings: Sendable {
-    private let level: Atomic<Int>
-    private let json: Atomic<Bool>
-
-    package init(_ log: LogConfiguration) {
-        level = Atomic(Self.index(log.level))
-        json = Atomic(log.format.ofDaemonLog == .json)
-    }
-
-    package var current: Logger.Level { Logger.Level.allCases[level.load(ordering: .relaxed)] }
-
-    /// True if each line is a JSON object.
-    package var isJSON: Bool { json.load(ordering: .relaxed) }
-
-    package func set(_ log: LogConfiguration) {
-        level.store(Self.index(log.level), ordering: .relaxed)
-        json.store(log.format.ofDaemonLog == .json, ordering: .relaxed)
-    }
-
-    private static func index(_ level: LogConfiguration.Level) -> Int {
-        Logger.Level.allCases.firstIndex { $0.rawValue == level.rawValue } ?? 2
-    }
-}
 
 /// Writes each line as text to standard error, `2026-01-31T12:00:00Z info daemon: message key=value`, or as JSON:
 /// `{"time":"2026-01-31T12:00:00.123Z","level":"info","message":"message","key":"value"}`.
 package struct StandardErrorLog: LogHandler {
     private let label: String
     private let settings: LogSettings
+    /// The shift at which ``settings`` has the level of the module.
+    private var shift = LogSettings.shift(of: .daemon)
     package var metadata: Logger.Metadata = [:]
 
     package init(label: String, settings: LogSettings) {
@@ -45,15 +19,29 @@ package struct StandardErrorLog: LogHandler {
         self.settings = settings
     }
 
-    /// The level that all loggers of the daemon share; setting it on one of them has no effect.
+    /// Whether standard error is the stream to the journal of systemd that `JOURNAL_STREAM` names by its device and its
+    /// inode, and not one to which it was redirected since (systemd.exec(5)).
+    package static func isRead(byJournalOf environment: [String: String]) -> Bool {
+        var status = stat()
+        guard let named = environment["JOURNAL_STREAM"], fstat(STDERR_FILENO, &status) == 0 else { return false }
+        return named == "\(status.st_dev):\(status.st_ino)"
+    }
+
+    /// The level that all loggers of the module share; setting it on one of them has no effect.
     package var logLevel: Logger.Level {
-        get { settings.current }
+        get { settings.level(at: shift) }
         set {}
     }
 
+    /// The metadata under a name; that of ``LogModule/field`` names the module whose level holds.
     package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
-        set { metadata[key] = newValue }
+        set {
+            metadata[key] = newValue
+            guard key == LogModule.field, case .string(let name)? = newValue, let module = LogModule(rawValue: name)
+            else { return }
+            shift = LogSettings.shift(of: module)
+        }
     }
 
     package func log(event: LogEvent) {
@@ -71,7 +59,8 @@ package struct StandardErrorLog: LogHandler {
         // behind, since a loop would wait for it.
         var readiness = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         if event.level < .warning, poll(&readiness, 1, 0) == 0 { return }
-        let bytes = settings.isJSON ? line.json : line.text(label)
+        var bytes = settings.isJSON ? line.json : line.text(label)
+        if settings.hasPriorities { bytes = DaemonLine.prioritized(bytes, event.level.priority) }
         // Each line is written with one call, so that lines of several threads do not mix.
         _ = bytes.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
@@ -107,6 +96,12 @@ struct DaemonLine {
         return json.bytes + [0x0A]
     }
 
+    /// The text with `<N>` before each of its lines: the journal reads a priority at the beginning of a line.
+    static func prioritized(_ text: [UInt8], _ priority: Int) -> [UInt8] {
+        let mark = Array("<\(priority)>".utf8)
+        return text.split(separator: 0x0A).flatMap { mark + $0 + [0x0A] }
+    }
+
     /// True for a control character, also beyond ASCII: a terminal would obey it.
     private static func isControl(_ scalar: Unicode.Scalar) -> Bool { scalar.properties.generalCategory == .control }
 
@@ -117,6 +112,20 @@ struct DaemonLine {
             guard isControl(scalar) else { return String(scalar) }
             return "\\x" + String(256 + scalar.value, radix: 16, uppercase: true).dropFirst()
         }.joined()
+    }
+}
+
+extension Logger.Level {
+    /// The priority of syslog(3).
+    fileprivate var priority: Int {
+        switch self {
+        case .trace, .debug: 7
+        case .info: 6
+        case .notice: 5
+        case .warning: 4
+        case .error: 3
+        case .critical: 2
+        }
     }
 }
 
