@@ -30,6 +30,7 @@ struct Status: ParsableCommand {
             lines.append("service        \(service.name) \(service.match) -> \(service.goal)\(service.load)")
         }
         for override in status.demo ?? [] { lines.append("demo           \(override.line)") }
+        if let refusal = status.refusal { lines.append("files          \(refusal)") }
         for distrusted in status.distrusted ?? [] { lines.append("distrust       \(distrusted.line)") }
         print(lines.joined(separator: "\n"))
     }
@@ -120,7 +121,13 @@ struct Ready: ParsableCommand {
 }
 
 struct Reload: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Tell the daemon to read its configuration again.")
+    static let configuration = CommandConfiguration(
+        abstract: "Tell the daemon to read its configuration again, and print its verdict.",
+        discussion: """
+            The command waits until every loop of the daemon has the new configuration, and prints what has changed. If the daemon \
+            refuses its files, it prints every error with its line and column, and ends with 1; the old configuration stays in force.
+            """
+    )
     @OptionGroup var options: AdminOptions
 
     func run() throws {
@@ -131,10 +138,11 @@ struct Reload: ParsableCommand {
         if options.json { print(answer.text, terminator: "") }
         let result = try answer.decode(ReloadResult.self)
         guard result.isReloaded else {
-            if !options.json { printError((result.errors + [result.summary]).joined(separator: "\n")) }
+            let lines = (result.errors + [result.summary]).joined(separator: "\n")
+            if !options.json { printError(StandardErrorLog.failure(lines, processEnvironment())) }
             throw ExitCode(1)
         }
-        if !options.json { print(result.summary) }
+        if !options.json { print(([result.summary] + (result.changes ?? [])).joined(separator: "\n")) }
     }
 }
 

@@ -35,7 +35,7 @@ struct DrydockCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch let failure as Failure {
-            printError("drydock: \(failure.message)")
+            printError(StandardErrorLog.failure("drydock: \(failure.message)", processEnvironment()))
             exit(failure.code)
         } catch {
             let code = DrydockCommand.exitCode(for: error)

@@ -19,6 +19,7 @@ final class DaemonControl: DaemonFeature {
     private let stored: StoredEntries
     private let switches: OperatorSwitches
     private let reloader: Reloader
+    private let record: ReloadRecord
     private let metrics: DaemonMetrics
     private let watch: StallDetector
 
@@ -27,6 +28,7 @@ final class DaemonControl: DaemonFeature {
         stored: StoredEntries,
         switches: OperatorSwitches,
         reloader: Reloader,
+        record: ReloadRecord,
         metrics: DaemonMetrics,
         watch: StallDetector
     ) {
@@ -34,6 +36,7 @@ final class DaemonControl: DaemonFeature {
         self.stored = stored
         self.switches = switches
         self.reloader = reloader
+        self.record = record
         self.metrics = metrics
         self.watch = watch
     }
@@ -71,6 +74,7 @@ final class DaemonControl: DaemonFeature {
         )
         status.count(counters)
         status.demo = context.demo.overrides
+        status.refusal = record.refusal
         let (distrusted, areTunnelled) = parts.security.tunnels.distrusted
         status.distrusted = distrusted.map { entry in
             AdminStatus.Distrusted(
@@ -134,9 +138,14 @@ final class DaemonControl: DaemonFeature {
 
     func reload() async -> ReloadResult {
         do throws(DaemonError) {
-            let ended = try await reloader.reload()
+            let outcome = try await reloader.reload()
+            let ended = outcome.endedDemoChanges
             let demo = ended == 0 ? "" : "; \(ended) change\(ended == 1 ? "" : "s") of demo mode ended by it"
-            return ReloadResult(isReloaded: true, summary: context.configuration.summary + demo)
+            return ReloadResult(
+                isReloaded: true,
+                summary: context.configuration.summary + demo,
+                changes: outcome.changes
+            )
         } catch {
             let errors = error.description.split(separator: "\n").map(String.init)
             return ReloadResult(isReloaded: false, summary: "the old configuration stays in force", errors: errors)
@@ -305,6 +314,9 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var demo: [AdminDemo.Override]?
     /// The clients that do not trust the local authority; nil from an older daemon.
     package var distrusted: [Distrusted]?
+    /// The files that were refused and why, with the place of the first error; nil if what was read last is in force, and
+    /// from an older daemon.
+    package var refusal: String?
 }
 
 /// The answer of `POST /v1/clock`, and `clock` in `GET /v1/status`.
@@ -327,4 +339,6 @@ package struct ReloadResult: Codable, Sendable, Equatable {
     package var summary: String
     /// The errors with their positions, if the old configuration stays in force.
     package var errors: [String] = []
+    /// What differs from the configuration before, a line each, if the new one is in force; nil from an older daemon.
+    package var changes: [String]?
 }

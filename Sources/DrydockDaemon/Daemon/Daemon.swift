@@ -67,9 +67,11 @@ package final class Daemon: Sendable {
         )
         watchdog = Watchdog(parts, notifier: notifier, ownsProcess: ownsProcess)
         watcher = FileWatcher(pool: parts.files, logger: parts.logger)
+        let record = ReloadRecord()
         reloader = Reloader(
             context,
             notifier: notifier,
+            record: record,
             seeds: seeds,
             switches: switches,
             schedules: schedules,
@@ -82,7 +84,7 @@ package final class Daemon: Sendable {
         demo = DemoControl(context, reloader: reloader)
         logControl = LogControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
-            ProcessGauges(), StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
+            ProcessGauges(), record, StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
             ServiceGauges(context), parts.security.listeners, parts.security.tunnels, parking,
             events, journal, demo, latencies, jobCenter, purges,
             watchdog,
@@ -94,6 +96,7 @@ package final class Daemon: Sendable {
             stored: stored,
             switches: switches,
             reloader: reloader,
+            record: record,
             metrics: metrics,
             watch: watchdog.watch
         )

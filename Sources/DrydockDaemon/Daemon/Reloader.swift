@@ -10,12 +10,21 @@ import ProxyServer
 import ServiceCore
 import Synchronization
 
+/// What a reload has changed.
+struct ReloadOutcome: Sendable {
+    /// The number of changes of demo mode that ended by it.
+    let endedDemoChanges: Int
+    /// What differs from the configuration before, a line each.
+    let changes: [String]
+}
+
 /// Reloads the configuration of a running daemon.
 ///
 /// Sendable: one reload at a time has the mutex; the parts that it changes protect themselves.
 final class Reloader: Sendable {
     private let context: DaemonContext
     private let notifier: ServiceManagerNotifier
+    private let record: ReloadRecord
     private let seeds: SeedService
     private let switches: OperatorSwitches
     private let schedules: DaemonSchedules
@@ -31,6 +40,7 @@ final class Reloader: Sendable {
     init(
         _ context: DaemonContext,
         notifier: ServiceManagerNotifier,
+        record: ReloadRecord,
         seeds: SeedService,
         switches: OperatorSwitches,
         schedules: DaemonSchedules,
@@ -39,6 +49,7 @@ final class Reloader: Sendable {
     ) {
         self.context = context
         self.notifier = notifier
+        self.record = record
         self.seeds = seeds
         self.switches = switches
         self.schedules = schedules
@@ -48,30 +59,33 @@ final class Reloader: Sendable {
 
     /// Reads the configuration again and puts it in force for every request that begins from now on; requests under way
     /// finish on the old one.
-    /// - Returns: how many changes of demo mode ended by it.
+    /// The log, the service manager's status and the metrics tell what became of it.
     /// - Throws: `DaemonError`; the old configuration stays in force, and nothing has changed.
-    @discardableResult func reload() async throws(DaemonError) -> Int {
+    @discardableResult func reload() async throws(DaemonError) -> ReloadOutcome {
         if context.isStopping { throw .start("the daemon is ending, and takes no configuration any more") }
         notifier.reloading()
-        defer { if !context.isStopping { notifier.ready(context.statusLine) } }
+        defer { if !context.isStopping { notifier.ready(record.status(context.statusLine)) } }
         let parts = context.parts
         do throws(DaemonError) {
             // The admin API calls this on a loop, which must not read files or wait for another reload.
             let result = await withUnsafeContinuation {
-                (waiter: UnsafeContinuation<Result<Int, DaemonError>, Never>) in
+                (waiter: UnsafeContinuation<Result<ReloadOutcome, DaemonError>, Never>) in
                 parts.files.submit { [self] in
                     waiter.resume(returning: Result { () throws(DaemonError) in try readAgain() })
                 }
             }
-            let ended = try result.get()
+            let outcome = try result.get()
             // A loop takes its jobs in their order: once all loops have counted, all have the new plan.
             await context.untilLoopsTurned()
             letGo()
+            record.accept(.configuration)
             parts.logger.info("configuration reloaded", metadata: ["services": "\(context.plan.services.count)"])
+            let ended = outcome.endedDemoChanges
             if ended > 0 { parts.logger.notice("\(ended) changes of demo mode ended by the reload") }
-            return ended
+            return outcome
         } catch {
             letGo()
+            record.refuse(.configuration, error)
             parts.logger.error("reload refused, the old configuration stays in force: \(error)")
             throw error
         }
@@ -84,13 +98,16 @@ final class Reloader: Sendable {
     }
 
     /// Loads the configuration and puts it in force. On an I/O thread.
-    private func readAgain() throws(DaemonError) -> Int {
-        let (before, ended) = try reloading.withLock { _ throws(DaemonError) in
-            try putInForce(try context.parts.source.loadAgain(environment: context.parts.environment))
+    private func readAgain() throws(DaemonError) -> ReloadOutcome {
+        let (before, outcome) = try reloading.withLock { _ throws(DaemonError) in
+            let configuration = try context.parts.source.loadAgain(environment: context.parts.environment)
+            let changes = configuration.changes(since: context.configuration)
+            let (before, ended) = try putInForce(configuration)
+            return (before, ReloadOutcome(endedDemoChanges: ended, changes: changes))
         }
         // The old plan is released without any mutex: its release may run code of any module.
         withExtendedLifetime(before) {}
-        return ended
+        return outcome
     }
 
     /// Puts a configuration in force.
@@ -239,10 +256,13 @@ final class Reloader: Sendable {
         do throws(DaemonError) {
             let before = try reloading.withLock { _ throws(DaemonError) in try putAnswersInForce() }
             withExtendedLifetime(before) {}
+            record.accept(.answers)
             logger.info("answers read again", metadata: ["files": "\(paths.joined(separator: ", "))"])
         } catch {
+            record.refuse(.answers, error)
             logger.error("changed files refused, answers stay as they were: \(error)")
         }
+        if !context.isStopping { notifier.status(record.status(context.statusLine)) }
     }
 
     private func reloadChanged() async {

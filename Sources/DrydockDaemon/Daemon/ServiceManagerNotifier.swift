@@ -29,6 +29,9 @@ struct ServiceManagerNotifier: Sendable {
     /// Tells that a reload has begun; the time lets systemd tell it from an older one.
     func reloading() { send("RELOADING=1\nMONOTONIC_USEC=\(Monotonic.now() / 1000)") }
 
+    /// Replaces the status line.
+    func status(_ status: String) { send("STATUS=\(status)") }
+
     func stopping() { send("STOPPING=1\nSTATUS=finishing the answers under way") }
 
     /// Sends a message, and ignores a failure: a service manager that does not listen is no reason to stop.

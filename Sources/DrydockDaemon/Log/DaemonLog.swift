@@ -27,6 +27,13 @@ package struct StandardErrorLog: LogHandler {
         return named == "\(status.st_dev):\(status.st_ino)"
     }
 
+    /// The text of a failure for standard error: in the journal each of its lines has the priority of an error.
+    package static func failure(_ text: String, _ environment: [String: String]) -> String {
+        guard isRead(byJournalOf: environment) else { return text }
+        let lines = DaemonLine.prioritized(Array(text.utf8), Logger.Level.error.priority)
+        return String(decoding: lines.dropLast(), as: UTF8.self)
+    }
+
     /// The level that all loggers of the module share; setting it on one of them has no effect.
     package var logLevel: Logger.Level {
         get { settings.level(at: shift) }

@@ -30,6 +30,7 @@ import Testing
             disk: tier
         )
         status.demo = demo.overrides
+        status.refusal = "reload refused: a.yaml:1:2: why"
         status.distrusted = [
             .init(client: "c", host: "a:443", reason: "why", times: 2, since: 1_769_860_800, isTunnelled: true)
         ]
@@ -215,7 +216,7 @@ import Testing
         try Self.check(Self.status)
         try Self.check(AdminStatus.Identity(pid: 7, configuration: "/a.yaml"))
         try Self.check(Self.clock)
-        try Self.check(ReloadResult(isReloaded: false, summary: "1 error", errors: ["a"]))
+        try Self.check(ReloadResult(isReloaded: false, summary: "1 error", errors: ["a"], changes: ["b"]))
         try Self.check(AdminEntries(entries: [Self.entry], next: "http://b/", more: 3))
         try Self.check(Self.entry)
         try Self.check(AdminOffline(isOffline: true))
