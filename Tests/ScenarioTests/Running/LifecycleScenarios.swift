@@ -238,6 +238,20 @@ extension Scenarios {
             #expect(told() == 2, "\(daemon.errors)")
         }
 
+        @Test func theLogHasFiftyWarningsOfAConfiguration() throws {
+            let services = (1...53).map { service("s\($0)", "http://127.0.0.1:1", "retry: { delay: 1s }") }
+            let daemon = try Daemon("services:\n" + services.joined())
+            let warnings = daemon.errors.split(separator: "\n").filter {
+                $0.contains(#""level":"warning""#) && !$0.contains("limits.connections is")
+            }
+            #expect(warnings.count == 51, "\(daemon.errors)")
+            #expect(
+                warnings.last?.contains("3 more warnings about the configuration; 'drydock check' prints all") == true
+            )
+            let check = try daemon.command("check", daemon.home.configuration)
+            #expect(check.errors.split(separator: "\n").count { $0.contains(": warning: ") } == 53, "\(check.report)")
+        }
+
         @Test func anAddressInUseIsSaid() throws {
             let daemon = try Daemon("services: []")
             let home = try DaemonHome()
