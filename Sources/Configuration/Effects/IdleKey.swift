@@ -32,6 +32,22 @@ struct IdleKey: Sendable {
     }
 }
 
+/// A table of idle keys by the first name of their paths, because a section has few of the keys that it might have.
+private struct IdleIndex {
+    let rows: [Substring: [(row: IdleKey, name: String, path: [Substring])]]
+
+    init(_ table: [IdleKey]) {
+        let keys = table.flatMap { row in row.keys.map { (row: row, name: $0.name, path: $0.path) } }
+        rows = Dictionary(grouping: keys) { $0.path[0].prefix { $0 != "[" } }
+    }
+
+    static let ofDaemon = IdleIndex(IdleKey.ofDaemon)
+    static let ofForward = IdleIndex(IdleKey.ofForward)
+    static let ofProfiles = IdleIndex(IdleKey.ofProfiles)
+    static let ofServices = IdleIndex(IdleKey.ofServices)
+    static let ofRoutes = IdleIndex(IdleKey.ofRoutes)
+}
+
 /// The section that a table of idle keys is for, with every inherited key, and what was made of it.
 struct KeyScope {
     /// What stands before the names of keys in messages, such as `forward.`.
@@ -110,7 +126,7 @@ extension GivenKey {
 }
 
 /// What was found of the keys of all sections. A key that several sections inherit is idle only where none of them uses it.
-struct IdleFindings {
+private struct IdleFindings {
     /// A key of the file, which several sections may have.
     private struct Key: Hashable {
         let name: String
@@ -124,11 +140,11 @@ struct IdleFindings {
         idle.filter { !used.contains($0.key) }.map { ConfigurationError(position: $0.key.position, message: $0.value) }
     }
 
-    /// Goes through the rows of a section. A key is used by it if no row has a reason why not.
-    mutating func look(at scope: KeyScope, _ rows: [IdleKey]) {
+    /// Goes through the keys of a section. A key is used by it if no row has a reason why not.
+    fileprivate mutating func look(at scope: KeyScope, _ index: IdleIndex) {
         var found: [Key: String?] = [:]
-        for row in rows {
-            for (name, path) in row.keys {
+        for entry in scope.reader.entries {
+            for (row, name, path) in index.rows[entry.key[...]] ?? [] {
                 for given in scope.reader.given(path[...])
                 where given.isSaid(without: row.switchKey, in: scope.reader) {
                     let position = given.entry.value.position
@@ -154,27 +170,27 @@ extension Resolver {
     /// Warns of every key that does nothing. Only for a configuration without errors.
     mutating func warnOfIdleKeys(_ root: SectionReader, _ configuration: Configuration) {
         var findings = IdleFindings()
-        findings.look(at: KeyScope(reader: root, daemon: configuration), IdleKey.ofDaemon)
+        findings.look(at: KeyScope(reader: root, daemon: configuration), .ofDaemon)
         if configuration.forward.enabled {
             let forward = KeyScope(label: "forward.", reader: root.section("forward"), daemon: configuration)
-            findings.look(at: forward, IdleKey.ofForward)
+            findings.look(at: forward, .ofForward)
         }
         for rules in root.map("fault_profiles") {
             let entry = Entry(key: "faults", position: rules.position, value: rules.value)
             let profile = SectionReader(entries: [entry], section: KeyTable.service)
-            findings.look(at: KeyScope(reader: profile, daemon: configuration), IdleKey.ofProfiles)
+            findings.look(at: KeyScope(reader: profile, daemon: configuration), .ofProfiles)
         }
         for (service, tree) in zip(configuration.services, trees) {
             let reader = SectionReader(entries: tree, section: KeyTable.service)
             var scope = KeyScope(reader: reader, daemon: configuration, service: service, settings: service.settings)
             scope.states = service.reachedStates
-            findings.look(at: scope, IdleKey.ofServices)
+            findings.look(at: scope, .ofServices)
             for (endpoint, value) in zip(service.endpoints, reader.items("endpoints")) {
                 guard case .section(let entries) = value.content else { continue }
                 let reader = SectionReader(entries: entries, section: KeyTable.endpoint)
                 var inner = KeyScope(reader: reader, daemon: configuration, service: service)
                 (inner.settings, inner.states) = (endpoint.settings, scope.states)
-                findings.look(at: inner, IdleKey.ofRoutes)
+                findings.look(at: inner, .ofRoutes)
             }
         }
         warnings += findings.warnings
