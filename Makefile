@@ -24,7 +24,7 @@ PAGES := $(shell find Documentation -name "*.md") $(wildcard Sources/*/*.docc/*.
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-browser check-clients check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
+.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-monitoring check-browser check-clients check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -52,7 +52,7 @@ check: ## what every change is looked at for besides: shape, documentation of th
 
 check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, real programs, the package, both sanitizers whole, ten minutes of soak, ten of fuzzing, the mutants
 	@DRYDOCK_THOROUGH=1 $(MAKE) test
-	@for step in $(CHECKS) check-clients check-deb sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in $(CHECKS) check-monitoring check-clients check-deb sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -70,6 +70,8 @@ install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema
 	    systemd/drydock.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
 	chmod 0644 "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
 	install -D -m 0644 config/drydock.schema.json "$(DESTDIR)$(PREFIX)/share/drydock/drydock.schema.json"
+	install -D -m 0644 packaging/grafana.json "$(DESTDIR)$(PREFIX)/share/drydock/grafana.json"
+	install -D -m 0644 packaging/alerts.yaml "$(DESTDIR)$(PREFIX)/share/drydock/alerts.yaml"
 	install -D -m 0644 THIRD-PARTY-NOTICES "$(DESTDIR)$(PREFIX)/share/doc/drydock/THIRD-PARTY-NOTICES"
 	install -m 0644 LICENSE "$(DESTDIR)$(PREFIX)/share/doc/drydock/LICENSE"
 	packaging/pages "$(DESTDIR)$(PREFIX)/share/doc/drydock" >/dev/null
@@ -141,6 +143,10 @@ check-browser: $(RELEASE) ## Chromium through the proxy, which reads its tunnels
 check-clients: $(RELEASE) ## real programs through the proxy, which reads their tunnels: browser, Java, Go, Ruby, git, pip, apt
 	@.ci/need clients
 	@Tests/Clients/clients
+
+check-monitoring: $(RELEASE) ## a real Prometheus asks a daemon under load all that dashboard, alerts and page ask: a minute
+	@.ci/need monitoring
+	@.ci/check-monitoring $(RELEASE)
 
 check-mutants: ## a scenario notices each line that is broken on purpose in the caching rules: some twenty minutes
 	@.ci/need test

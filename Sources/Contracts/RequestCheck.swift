@@ -62,6 +62,8 @@ package struct RequestCheck: Sendable {
     package let unchecked: [String]
     /// The paths, those with fewer parameters first, and among these the ones with more literal text.
     private let paths: [Path]
+    /// Whether the document has a path; without one every request breaks its rules.
+    package var hasPaths: Bool { !paths.isEmpty }
     /// The path of the first server; empty for none.
     private let server: String
 

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import DrydockDaemon
-import Glibc
 import ProxyServer
 
 struct Events: ParsableCommand {
@@ -24,18 +23,7 @@ struct Events: ParsableCommand {
         var query: [AdminQuery.Item] = []
         if let service { query.append(("service", service)) }
         if let endpoint { query.append(("endpoint", endpoint)) }
-        let client = try daemon.client
-        // A reader that closes the pipe, or Ctrl-C, ends the command without a failure.
-        for number in [SIGINT, SIGTERM, SIGPIPE] { signal(number) { _ in _exit(0) } }
-        try client.stream(.events, query: query) { lines in
-            var rest = lines
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { _exit(0) }
-                rest = rest.dropFirst(count)
-            }
-        }
+        try daemon.client.printStream(.events, query: query)
     }
 }
 

@@ -18,6 +18,7 @@ struct DrydockCommand: AsyncParsableCommand {
         subcommands: [
             Serve.self, Check.self, Config.self, Reload.self, Status.self, Ready.self, List.self, Explain.self,
             Offline.self, Clock.self, Log.self, Size.self, Prefetch.self, Run.self, Jobs.self, Cancel.self, Events.self,
+            Top.self, Tail.self,
             Parked.self, Seed.self,
             Record.self, Drift.self, Purge.self, Pin.self, Unpin.self, Pins.self, Journal.self, Verify.self, Demo.self,
             Import.self, ExportFile.self, CA.self,

@@ -78,13 +78,19 @@ struct Serve: AsyncParsableCommand {
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Check a configuration: print ok, or every error with its line and column."
+        abstract: "Check a configuration: print ok and every warning, or every error, with its line and column."
     )
 
     @OptionGroup var option: ConfigurationOption
+    @Argument(help: "The configuration file, which -c may name as well.")
+    var file: String?
+
+    func validate() throws {
+        if file != nil, option.file != nil { throw ValidationError("give one configuration file, with or without -c") }
+    }
 
     func run() throws {
-        let configuration = try loadConfiguration(option.path())
+        let configuration = try loadConfiguration(file ?? option.path())
         do throws(DaemonError) {
             try DaemonSecurity.check(configuration, environment: processEnvironment())
         } catch {

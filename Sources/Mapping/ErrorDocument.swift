@@ -13,6 +13,11 @@ package struct ErrorDocument: Sendable, Equatable {
         case drydock
     }
 
+    /// A member of the document, by its name; a path of a mapping begins with one.
+    package enum Member: String, CaseIterable {
+        case status, code, message, service, endpoint, source, body
+    }
+
     package var status: Int
     /// The error type of Proxy-Status (RFC 9209 section 2.3), or `http_` and the status of the origin.
     package var code: String
@@ -92,12 +97,7 @@ package struct ErrorDocument: Sendable, Equatable {
 
     /// The document as JSON, without a mapping.
     func json(trouble: String? = nil) -> [UInt8] {
-        var members: [(String, [UInt8])] = [
-            ("status", Array("\(status)".utf8)), ("code", JSONWriter.quoted(code)),
-            ("message", JSONWriter.quoted(message)), ("service", JSONWriter.quoted(service)),
-            ("endpoint", endpoint.map { JSONWriter.quoted($0) } ?? JSONWriter.null),
-            ("source", JSONWriter.quoted(source.rawValue)), ("body", body ?? JSONWriter.null),
-        ]
+        var members = Member.allCases.map { ($0.rawValue, value(of: $0)) }
         if let trouble { members.append(("mapping", JSONWriter.quoted(trouble))) }
         var bytes: [UInt8] = [UInt8(ascii: "{")]
         for (name, value) in members {
@@ -105,5 +105,17 @@ package struct ErrorDocument: Sendable, Equatable {
             bytes += JSONWriter.quoted(name) + [UInt8(ascii: ":")] + value
         }
         return bytes + [UInt8(ascii: "}")]
+    }
+
+    private func value(of member: Member) -> [UInt8] {
+        switch member {
+        case .status: Array("\(status)".utf8)
+        case .code: JSONWriter.quoted(code)
+        case .message: JSONWriter.quoted(message)
+        case .service: JSONWriter.quoted(service)
+        case .endpoint: endpoint.map { JSONWriter.quoted($0) } ?? JSONWriter.null
+        case .source: JSONWriter.quoted(source.rawValue)
+        case .body: body ?? JSONWriter.null
+        }
     }
 }

@@ -37,8 +37,6 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{ compare: [etag] }", "5:23", "'cache.compare' is for 'mode: library'"),
-        ("{ mode: none, compare: [etag] }", "5:35", "'cache.compare' is for 'mode: library'"),
         ("{ mode: library, compare: [] }", "5:38", "no validation could succeed"),
         ("{ mode: library, compare: [date] }", "5:39", "does not know 'date'"),
         ("{ methods: [GET, POST] }", "5:23", "only in library mode"),

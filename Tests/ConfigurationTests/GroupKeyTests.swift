@@ -71,7 +71,7 @@ import Testing
 
     @Test(
         arguments: [
-            ("{ name: g, at_start: true }", "add 'every'"), ("{ name: g, every: 1ms }", "write 1s or more"),
+            ("{ name: g, every: 1ms }", "write 1s or more"),
             ("{ name: g }, { name: g }", "earlier group"), ("{ name: g, on_error: cancel-rest }", "cancel"),
             ("{ name: g, mode: concurrent, calls: [{ service: s, path: /a, take: { t: status } }] }", "begin together"),
         ]

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test func whatIsNotCheckedIsAWarning() throws {
-        #expect(try Self.load("openapi: 3.0.0\npaths: {}\n").warnings.isEmpty)
+        #expect(try Self.load("openapi: 3.0.0\npaths: { /a: { get: {} } }\n").warnings.isEmpty)
         let formats = (1...7).map { "{ name: p\($0), in: query, schema: { format: f\($0) } }" }
         let parameters = formats.joined(separator: ", ")
         let loaded = try Self.load("openapi: 3.0.0\npaths: { /a: { get: { parameters: [\(parameters)] } } }\n")
@@ -30,5 +30,11 @@ import Testing
         let start = "not all that the document under 'openapi' says of requests is checked; left out: the format f1 ("
         #expect(warning.message.hasPrefix(start), "\(warning.message)")
         #expect(warning.message.contains("shop.yaml#/paths/~1a/get/parameters/4/schema/format) and 2 more"))
+    }
+
+    @Test func aDocumentWithoutPathsIsAWarning() throws {
+        let said = try Self.load("openapi: 3.0.0\npaths: {}\n").warnings
+        #expect(said.map(\.position.column) == [81])
+        #expect(said.first?.message.hasPrefix("the document under 'openapi' has no paths") == true, "\(said)")
     }
 }

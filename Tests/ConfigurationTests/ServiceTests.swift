@@ -98,12 +98,6 @@ import Testing
     }
 
     @Test func combinations() throws {
-        expectError("services:\n" + service("a", "cache: { override_origin: true }"), "5:31", ["set 'ttl'"])
-        expectError(
-            "services:\n" + service("a", "max_queue: { length: 5 }"),
-            "5:16",
-            ["'max_concurrent', which is not set"]
-        )
         expectError("services:\n" + service("a", "unlisted: 404"), "5:15", ["refuses every request"])
         #expect(
             try load("services:\n" + service("a", "unlisted: 404", "endpoints: [{ name: e, path: / }]")).services.first?
@@ -117,8 +111,6 @@ import Testing
             "services:\n" + service("a", "tls: { client_cert: a.pem, client_key: ./a.pem, ca: a.pem }")
         )
         #expect(whole.services.first?.tls.clientKey == folder.path + "/a.pem")
-        let unused = "services:\n" + service("a", "tls: { verify: false, ca: a.pem }")
-        #expect(folder.errors(unused).first?.hasPrefix("main.yaml:5:31: 'tls.ca' is not used") == true)
     }
 }
 

@@ -317,7 +317,7 @@ extension ValueKind {
             } else {
                 section.key(name)?.kind.anotherValue(than: key) ?? "{}"
             }
-        case .mappingRule: "{ x: y.z }"
+        case .mappingRule: "{ x: body.z }"
         case .section, .sections: "{}"
         case .rules: key.name == "misbehave" ? "no_304" : "{ name: other, status: 404 }"
         }

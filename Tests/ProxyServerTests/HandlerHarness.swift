@@ -279,3 +279,18 @@ final class HandlerHarness: Sendable {
         try result.get()
     }
 }
+
+extension AnswerTotals {
+    /// The kinds of answers that there were, in a fixed order, as `ROW OUTCOME TIER CLASS COUNT`.
+    var kinds: [String] { kinds(since: AnswerTotals()) }
+
+    /// Those that there were not before.
+    func kinds(since before: AnswerTotals) -> [String] {
+        var counts: [String: UInt64] = [:]
+        forEachKind { row, outcome, tier, status, count in counts["\(row) \(outcome) \(tier) \(status)xx"] = count }
+        before.forEachKind { row, outcome, tier, status, count in
+            counts["\(row) \(outcome) \(tier) \(status)xx"]? -= count
+        }
+        return counts.filter { $0.value > 0 }.map { "\($0.key) \($0.value)" }.sorted()
+    }
+}

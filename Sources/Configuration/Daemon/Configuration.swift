@@ -298,6 +298,11 @@ extension Resolver {
         if result.givenName == nil {
             followed.append(("name", Leaf(text: result.name, scalar: .text(result.name))))
         }
+        if errors.isEmpty {
+            warnOfIdleKeys(reader, result)
+            warnOfUnservedURLs(reader, result)
+            warnOfShortTimeouts(reader, result)
+        }
         (result.warnings, result.notes) = (warnings, notes)
         result.origin = ConfigurationOrigin(file: file, root: root, services: trees, followed: followed)
         return result

@@ -148,6 +148,8 @@ extension Resolver {
         if let ca = result.ca, let problem = FileChecks.readable(ca) {
             fail(position(tls, "ca"), file: "'forward.tls.ca' \(problem)")
         }
+        // Without forward mode there are no tunnels to read.
+        if !result.enabled { result.interception.hosts = [] }
         check(interception: reader, result)
         let timeout = reader.section("timeout")
         if let position = timeout.position("tunnel"), timeout.nanoseconds("tunnel") == 0 {
@@ -163,20 +165,6 @@ extension Resolver {
     /// Checks the keys for origins that fail.
     /// - Parameter reader: the section `forward`.
     mutating func check(resilience reader: SectionReader, _ forward: ForwardConfiguration) {
-        if forward.maxConcurrent == nil, let position = reader.position("max_queue") {
-            fail(
-                position,
-                "'forward.max_queue' needs 'forward.max_concurrent', which is not set; set it, or remove 'max_queue'"
-            )
-        }
-        if forward.breaker == nil, let position = reader.position("breaker"),
-            reader.section("breaker").entry("failures") == nil
-        {
-            fail(
-                position,
-                "'forward.breaker' needs 'forward.breaker.failures', which is not set; set it, or remove 'breaker'"
-            )
-        }
         check(maxDelay: reader.section("retry"), forward.retry, label: "forward.retry")
         if reader.section("retry").texts("when").contains("content") {
             fail(

@@ -112,9 +112,6 @@ extension Resolver {
             }
             var result = GroupConfiguration(name: name, reader)
             result.schedule = schedule(reader, "groups[]")
-            if result.schedule == nil, reader.bool("at_start"), let position = reader.position("at_start") {
-                fail(position, "'groups[].at_start' is for groups on a schedule; add 'every', or remove it")
-            }
             var known: [String] = []
             for value in reader.items("calls") {
                 guard let call = call(value, result.mode, services, known) else { continue }

@@ -51,16 +51,7 @@ extension Resolver {
     mutating func check(interception reader: SectionReader, _ forward: ForwardConfiguration) {
         let section = reader.section("intercept")
         guard let position = reader.position("intercept"), !broken.contains(position) else { return }
-        if section.entry("hosts") == nil, section.entry("except") != nil || forward.interception.onDistrust == .tunnel {
-            fail(position, "'forward.intercept' names no hosts; write hosts: [api.example.com], or remove it")
-        }
         guard forward.interception.isOn else { return }
-        if !forward.enabled {
-            fail(
-                position,
-                "'forward.intercept' needs forward mode, which 'forward.enabled' switches off; remove one of them"
-            )
-        }
         for (host, item) in zip(forward.interception.hosts, section.items("hosts"))
         where !broken.contains(item.position) {
             let pattern = PatternParts(host)

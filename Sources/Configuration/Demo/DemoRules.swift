@@ -40,7 +40,6 @@ extension Resolver {
             rule.misbehaviours = misbehaviours(reader) ?? demo.misbehaviours
             _ = latency(reader, label: "demo.rules[].latency")
             check(gate: reader, rule.gate)
-            check(after: reader, reader)
             rules.append(rule)
         }
         return rules
@@ -120,17 +119,6 @@ extension Resolver {
             }
             return weighted(answers, kind, position)
         }
-    }
-
-    /// Reports an `after` without a `sequence`.
-    /// - Parameters:
-    ///   - own: the section without inherited keys.
-    ///   - reader: the section with inherited keys.
-    mutating func check(after own: SectionReader, _ reader: SectionReader) {
-        // A configuration that was written by `config show` has the default of `after` everywhere.
-        let end: SequenceEnd = own.choice(always: "after")
-        guard let position = own.position("after"), end != .last, reader.entry("sequence") == nil else { return }
-        fail(position, "'after' says what follows a 'sequence'; write one, or remove it")
     }
 
     private mutating func weighted(

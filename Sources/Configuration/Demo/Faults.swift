@@ -380,10 +380,6 @@ extension Resolver {
         rule.every = reader.int("every")
         rule.seed = UInt64(reader.int("random_seed") ?? 0)
         rule.name = reader.text("name") ?? rule.deed
-        for key in ["retry_after", "file"] where rule.status == nil {
-            guard let position = reader.position(key) else { continue }
-            fail(position, "'faults.\(key)' needs 'faults.status', which is not set; set it, or remove '\(key)'")
-        }
         if let status = rule.status, [204, 205, 304].contains(status), let position = reader.position("file") {
             fail(
                 position,

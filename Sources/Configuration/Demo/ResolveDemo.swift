@@ -35,7 +35,6 @@ extension Resolver {
         let folder = folder(reader) ?? DemoFolder()
         result.answer.failure = failure(reader, folder)
         result.answer.choice = choice(reader, folder, result.answer.answer)
-        check(after: own, reader)
         result.answer.misbehaviours = misbehaviours(reader) ?? []
         var parameters: [String] = []
         if case .endpoint(_, _, let known) = owner { parameters = known }

@@ -215,6 +215,14 @@ enum Addresses {
         return OriginURL(scheme: scheme, host: known, port: port, path: path)
     }
 
+    /// The name of a parameter that is written in braces, as other tools have it; nil if there is none. URIs have no
+    /// braces (RFC 3986 section 2).
+    static func braced(_ text: some StringProtocol) -> String? {
+        guard let open = text.firstIndex(of: "{") else { return nil }
+        let name = text[open...].dropFirst().prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+        return !name.isEmpty && text[name.endIndex...].hasPrefix("}") ? String(name) : nil
+    }
+
     /// Parses a path pattern, such as `/users/:id` or `/files/*`.
     static func endpointPath(_ text: String) throws(ScalarProblem) -> EndpointPath {
         guard text.hasPrefix("/") else { throw ScalarProblem("a path must begin with a slash; write /\(text)") }
@@ -237,6 +245,10 @@ enum Addresses {
                     throw ScalarProblem("the parameter ':\(name)' occurs twice; rename one")
                 }
                 segments.append(.parameter(String(name)))
+            } else if let name = braced(part) {
+                throw ScalarProblem(
+                    "'\(part)' has a parameter of another tool; a parameter is a whole segment, written :\(name)"
+                )
             } else {
                 guard part != ".", part != "..", !part.contains("*"),
                     part.utf8.allSatisfy({ $0 > 32 && $0 < 127 && $0 != 35 && $0 != 63 })

@@ -54,6 +54,7 @@ extension Configuration {
 private struct Loader {
     let environment: [String: String]
     var errors: [ConfigurationError] = []
+    private var warnings: [ConfigurationError] = []
     private var files: [String] = []
     /// Whether the main file has the key `admin`.
     private var namesAdmin = false
@@ -156,6 +157,7 @@ private struct Loader {
         var result = resolver.configuration()
         // A file that is not YAML has no keys, so errors about missing keys are left out.
         if !unreadable { errors += resolver.errors }
+        result.warnings = Self.sorted(warnings + result.warnings, files)
         var seen: Set<String> = []
         result.files = (files + resolver.demoFiles).filter { seen.insert($0).inserted }
         let own = Set(files)
@@ -170,7 +172,16 @@ private struct Loader {
             guard case .leaf(let leaf) = pattern.content else { continue }
             let path = leaf.text
             let isPattern = path.contains { "*?[".contains($0) }
-            for file in isPattern ? Self.matches(path) : [path] where !files.contains(file) {
+            let found = isPattern ? Self.matches(path) : [path]
+            if found.isEmpty {
+                warnings.append(
+                    ConfigurationError(
+                        position: pattern.position,
+                        message: "'include' finds no file: nothing matches \(path); add one, or remove the pattern"
+                    )
+                )
+            }
+            for file in found where !files.contains(file) {
                 files.append(file)
                 guard let text = read(file, namedAt: pattern.position) else { continue }
                 var source = SourceReader(file: file)

@@ -81,6 +81,9 @@ enum ScalarDecoding {
         case .upstreamProxy: return (text, .proxies(try ProxyReading.proxies(text, environment)))
         case .endpointPath: return (text, .endpointPath(try Addresses.endpointPath(text)))
         case .target:
+            if let name = Addresses.braced(text) {
+                throw ScalarProblem("'\(text)' has a parameter of another tool; write :\(name)")
+            }
             do throws(TargetTemplate.Malformed) {
                 return (text, .target(try TargetTemplate(text)))
             } catch {

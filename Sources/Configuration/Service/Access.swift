@@ -133,8 +133,5 @@ extension Resolver {
                 "'cors.credentials' with origins [\"*\"] would let every web page act for the user; name the origins"
             )
         }
-        if cors.origins.isEmpty, !cors.expose.isEmpty || cors.credentials || cors.privateNetwork {
-            fail(position, "'cors' needs 'cors.origins', which is not set; set it, or remove 'cors'")
-        }
     }
 }

@@ -289,6 +289,8 @@ extension CollapseLimits {
 extension Resolver {
     /// The longest duration that a file may have, in seconds.
     private static let unlimited: Int64 = 36_500 * 86_400
+    /// The defaults of library mode in seconds, by key.
+    static let libraryLifetimes = ["ttl": CachePolicy.libraryTTL, "stale_if_error": unlimited]
 
     /// Reads and checks a section `cache`.
     /// - Parameters:
@@ -303,7 +305,7 @@ extension Resolver {
             if reader.entry("ttl") == nil { result.ttl = CachePolicy.libraryTTL }
             if reader.entry("stale_if_error") == nil { result.staleIfError = Self.unlimited }
         }
-        check(result, reader, own)
+        check(result, own)
         return result
     }
 
@@ -316,28 +318,12 @@ extension Resolver {
         return [("stale_if_error", leaf(cache.staleIfError))] + (cache.ttl.map { [("ttl", leaf($0))] } ?? [])
     }
 
-    private mutating func check(_ cache: CacheConfiguration, _ reader: SectionReader, _ own: SectionReader) {
-        if cache.overrideOrigin, cache.ttl == nil, cache.ttlByStatus.isEmpty,
-            let position = reader.position("override_origin")
-        {
+    private mutating func check(_ cache: CacheConfiguration, _ own: SectionReader) {
+        if let position = own.position("compare"), !broken.contains(position), cache.compare.isEmpty {
             fail(
                 position,
-                "'cache.override_origin' has no lifetime to use instead of the origin's; set 'ttl' or 'ttl_by_status'"
+                "'cache.compare' is an empty list, so no validation could succeed; name etag, last-modified or length"
             )
-        }
-        if let position = own.position("compare"), !broken.contains(position) {
-            // A list that equals the default may have been written by `config show`.
-            if cache.mode != .library, cache.compare != CacheConfiguration().compare {
-                fail(
-                    position,
-                    "'cache.compare' is for 'mode: library'; in standard mode RFC 9111 section 4.3.5 decides what is compared; remove it, or set the mode"
-                )
-            } else if cache.compare.isEmpty {
-                fail(
-                    position,
-                    "'cache.compare' is an empty list, so no validation could succeed; name etag, last-modified or length"
-                )
-            }
         }
         if let position = own.position("methods"), !broken.contains(position) {
             if cache.methods.isEmpty {

@@ -116,20 +116,12 @@ extension Resolver {
     }
 
     /// Reads and checks the credentials of an endpoint.
-    /// - Parameters:
-    ///   - endpoint: the endpoint without inherited keys.
-    ///   - isServiceAuthorized: whether its service has `auth`.
-    mutating func endpointAuth(
-        _ endpoint: SectionReader,
-        isServiceAuthorized: Bool
-    ) -> AuthConfiguration? {
+    /// - Parameter endpoint: the endpoint without inherited keys.
+    mutating func endpointAuth(_ endpoint: SectionReader) -> AuthConfiguration? {
         let reader = endpoint.section("auth")
         guard reader.text("mode") != nil else { return auth(endpoint) }
-        let position = position(reader, "mode")
         if reader.entries.count > 1 {
-            fail(position, "'auth' takes none or credentials, not both; remove one")
-        } else if !isServiceAuthorized {
-            fail(position, "'auth: none' is for an endpoint whose service has 'auth', and this one has none; remove it")
+            fail(position(reader, "mode"), "'auth' takes none or credentials, not both; remove one")
         }
         return .withheld
     }
@@ -152,9 +144,6 @@ extension Resolver {
             let position = own.section("tls").position("pin")
         {
             fail(position, "'tls.pin' is for an origin that is asked by https; correct 'base_url', or remove the pin")
-        }
-        if !result.verify, result.ca != nil {
-            fail(position(reader, "ca"), "'tls.ca' is not used with 'verify: false'; remove one of the two")
         }
         return result
     }

@@ -60,8 +60,13 @@ extension Resolver {
         // A file that cannot be read, such as on a failing disk, counts as empty, and so is reported as no document.
         let bytes = (try? DemoFile.load(path: file, limit: DocumentReader.largestFile))?.bytes ?? []
         do throws(DocumentError) {
-            let unchecked = try RequestCheck(bytes, file: file).unchecked
-            if !unchecked.isEmpty { warnings.append(Self.notChecked(unchecked, position)) }
+            let check = try RequestCheck(bytes, file: file)
+            if !check.unchecked.isEmpty { warnings.append(Self.notChecked(check.unchecked, position)) }
+            if !check.hasPaths {
+                let message =
+                    "the document under 'openapi' has no paths, so that every request is wrong; add paths, or remove 'openapi'"
+                warnings.append(ConfigurationError(position: position, message: message))
+            }
         } catch {
             fail(position, file: "'openapi.file' is no document that requests can be checked by: \(error)")
             return nil

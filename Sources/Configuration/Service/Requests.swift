@@ -1,6 +1,7 @@
 // The changes that an endpoint makes to a request before it is sent: target, parameters and content.
 
 import Content
+import Matching
 package import Policies
 package import Trees
 
@@ -243,9 +244,6 @@ extension Resolver {
         }
         let isBody = ["POST", "PUT", "PATCH"].contains(method)
         let placement = reader.text("params_in").flatMap(ParameterPlacement.init) ?? (isBody ? .body : .query)
-        if let position = reader.position("params_in"), params.isEmpty {
-            fail(position, "'params_in' needs 'params', which is not set; set it, or remove 'params_in'")
-        }
         if ["GET", "HEAD"].contains(method) {
             let body = reader.position("body") ?? (placement == .body ? reader.position("params_in") : nil)
             if let body {
@@ -262,6 +260,7 @@ extension Resolver {
                 "'to' ends in '*', the rest of the path, and 'path' has none; write 'path: \(path)/*', or leave it out"
             )
         }
+        if let to { warn(ofUnknownParameters: to, reader, known: params.map(\.name)) }
         let style = FormStyle(reader.section("params_as"))
         let content = body(reader.section("body"))
         let changesNothing = content == body(SectionReader(nothingOf: KeyTable.body))
@@ -273,6 +272,23 @@ extension Resolver {
             hasStyle: style != FormStyle(SectionReader(nothingOf: KeyTable.parameterStyle)),
             body: changesNothing ? nil : content
         )
+    }
+
+    /// Warns of a parameter of `to` that is nearly one of the path, which `to` leaves out.
+    private mutating func warn(ofUnknownParameters to: TargetTemplate, _ reader: SectionReader, known: [String]) {
+        guard case .endpointPath(let path)? = reader.leaf("path")?.scalar else { return }
+        let parameters = path.parameters
+        let left = parameters.filter { !to.parameters.contains($0) }
+        for name in to.parameters where !(parameters + known).contains(name) {
+            guard let near = Suggestions.nearest(to: name, among: left) else { continue }
+            warnings.append(
+                ConfigurationError(
+                    position: position(reader, "to"),
+                    message:
+                        "'to' has ':\(name)', which neither 'path' nor 'params' has, and leaves out ':\(near)'; write ':\(near)' if that is meant"
+                )
+            )
+        }
     }
 
     private mutating func body(_ reader: SectionReader) -> BodyConfiguration {

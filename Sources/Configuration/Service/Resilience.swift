@@ -237,9 +237,6 @@ extension Resolver {
     ///   - service: the service with inherited keys.
     mutating func check(park own: SectionReader, _ service: ServiceConfiguration, _ baseURL: BaseURL?) {
         guard let position = own.position("park") else { return }
-        if service.park == nil, own.section("park").entry("time") == nil {
-            fail(position, "'park' needs 'park.time', which is not set; set it, or remove 'park'")
-        }
         if service.park != nil, case .service(let name)? = baseURL {
             fail(position, "'park' is for a service with an origin of its own; set it in service '\(name)'")
         }

@@ -47,20 +47,6 @@ extension Resolver {
         }
         result.auth = auth(reader)
         result.tls = tls(reader, own: own, baseURL)
-        if result.maxConcurrent == nil, let position = own.position("max_queue") {
-            fail(
-                position,
-                "'max_queue' needs 'max_concurrent', which is not set; set it, or remove 'max_queue'"
-            )
-        }
-        if result.breaker == nil, let position = own.position("breaker"),
-            own.section("breaker").entry("failures") == nil
-        {
-            fail(
-                position,
-                "'breaker' needs 'breaker.failures', which is not set; set it, or remove 'breaker'"
-            )
-        }
         if result.breaker != nil, case .service(let name)? = baseURL, let position = own.position("breaker") {
             fail(position, "'breaker' is for a service with an origin of its own; set it in service '\(name)'")
         }
@@ -87,12 +73,10 @@ extension Resolver {
             let endpoint = SectionReader(entries: merged, section: KeyTable.endpoint)
             let whole = endpoint
             let near = SectionReader(entries: entries, section: KeyTable.endpoint)
-            let isAuthorized = result.auth != nil
             guard
                 var endpoint = self.endpoint(
                     endpoint,
                     near,
-                    isServiceAuthorized: isAuthorized,
                     daemonDemo: daemonDemo
                 )
             else { continue }
@@ -144,7 +128,6 @@ extension Resolver {
     private mutating func endpoint(
         _ reader: SectionReader,
         _ own: SectionReader,
-        isServiceAuthorized: Bool,
         daemonDemo: Bool
     ) -> EndpointConfiguration? {
         guard let name = reader.text("name"), case .endpointPath(let path)? = reader.leaf("path")?.scalar else {
@@ -159,7 +142,7 @@ extension Resolver {
         }
         let request = request(own, method: result.method)
         result.request = request.isEmpty ? nil : request
-        result.auth = endpointAuth(own, isServiceAuthorized: isServiceAuthorized)
+        result.auth = endpointAuth(own)
         let position = reader.position("name") ?? self.position(reader, "path")
         let route = RouteReader(
             reader: reader,

@@ -120,6 +120,20 @@ extension Resolver {
     ///   - response: the section `response` of the same service or endpoint.
     mutating func errorMapping(_ reader: SectionReader, _ response: SectionReader) -> MappingConfiguration? {
         guard let value = reader.value("map"), !Self.isNone(value) else { return nil }
+        let known = ErrorDocument.Member.allCases.map(\.rawValue)
+        for (path, position, isConstant) in MappingRules.paths(fromRootIn: value) {
+            guard let first = path.names.first.map({ String(decoding: $0, as: UTF8.self) }), !known.contains(first)
+            else { continue }
+            let near = Suggestions.nearest(to: first, among: known).map { "did you mean '\($0)'?" }
+            let message =
+                "'error.map' takes values of a document that has no '\(first)'; \(near ?? "it has \(known.joined(separator: ", "))")"
+            // With a default it may be meant: the default is always the value then.
+            if isConstant {
+                warnings.append(ConfigurationError(position: position, message: message))
+            } else {
+                fail(position, message)
+            }
+        }
         return plan(value, "error.map").map {
             MappingConfiguration(plan: $0, buffer: response.bytes(always: "map_buffer"))
         }
@@ -130,6 +144,9 @@ extension Resolver {
         guard let root = rules.rule(value, label, depth: 0), rules.mistakes.isEmpty else {
             for mistake in rules.mistakes { fail(mistake.position, mistake.message) }
             return nil
+        }
+        for remark in rules.remarks {
+            warnings.append(ConfigurationError(position: remark.position, message: remark.message))
         }
         return MappingPlan(root)
     }
@@ -148,6 +165,7 @@ private struct MappingRules {
     private static let telling: Set<String> = ["from", "each", "fields"]
 
     private(set) var mistakes: [(position: SourcePosition, message: String)] = []
+    private(set) var remarks: [(position: SourcePosition, message: String)] = []
 
     private mutating func refuse(_ position: SourcePosition, _ label: String, _ message: String) {
         mistakes.append((position, "'\(label)' \(message)"))
@@ -284,7 +302,37 @@ private struct MappingRules {
         return nil
     }
 
+    /// A path that begins at the document itself, with its position, and whether a default is there in its place.
+    typealias RootPath = (path: MappingPath, position: SourcePosition, hasDefault: Bool)
+
+    /// The paths that begin at the document itself; texts that are no paths are left out.
+    static func paths(fromRootIn value: Value) -> [RootPath] {
+        switch value.content {
+        case .leaf(let leaf): return (try? MappingPath(leaf.text)).map { [($0, value.position, false)] } ?? []
+        case .list: return []
+        case .map(let entries), .section(let entries):
+            guard entries.contains(where: { telling.contains($0.key) }) else {
+                return entries.flatMap { paths(fromRootIn: $0.value) }
+            }
+            let from = entries.first { $0.key == "from" }.map { paths(fromRootIn: $0.value) } ?? []
+            if let (path, position, _) = from.first, !path.names.isEmpty {
+                return [(path, position, entries.contains { $0.key == "default" })]
+            }
+            guard case .map(let fields)? = entries.first(where: { $0.key == "fields" })?.value.content else {
+                return []
+            }
+            return fields.flatMap { paths(fromRootIn: $0.value) }
+        }
+    }
+
     private mutating func path(_ leaf: Leaf, _ position: SourcePosition, _ label: String) -> MappingPath? {
+        // A JSONPath of other tools; a member that is named so can be written with a backslash.
+        if leaf.text == "$" || leaf.text.hasPrefix("$.") || leaf.text.hasPrefix("$[") {
+            let rest = leaf.text.dropFirst(leaf.text.hasPrefix("$.") ? 2 : 1)
+            let message =
+                "'\(label)' asks for a member named '$', and a key path begins with the first member; write \(rest.isEmpty ? "." : rest), or '\\\(leaf.text)' if that is meant"
+            remarks.append((position, message))
+        }
         do throws(MappingPath.Malformed) { return try MappingPath(leaf.text) } catch {
             refuse(position, label, "takes a key path such as user.name.first, but '\(leaf.text)' \(error.reason)")
             return nil

@@ -153,24 +153,6 @@ final class DaemonControl: DaemonFeature {
     }
 }
 
-/// The gauges of the process: its version, and how long it runs.
-struct ProcessGauges: DaemonFeature {
-    private let startedAt = Monotonic.now()
-
-    var gauges: [Gauge] {
-        [
-            Gauge(
-                "drydock_build_info",
-                "1, with the version of the program as its label.",
-                labels: "{version=\"\(DrydockVersion.current)\"}"
-            ) { 1 },
-            Gauge("drydock_uptime_seconds", "The time since the daemon began, in seconds.") { [startedAt] in
-                Int((Monotonic.now() - startedAt) / 1_000_000_000)
-            },
-        ]
-    }
-}
-
 extension DaemonControl {
     var routes: [AdminRoute] {
         [
@@ -201,8 +183,9 @@ extension DaemonControl {
             AdminRoute(.post, .clock) { request async throws(Problem) in
                 try .json(await self.switches.moveClock(try ClockMove(query: request.query)))
             },
-            AdminRoute(.get, .metrics) { _ async throws(Problem) in
-                .text(await self.metrics.text(), type: "text/plain; version=0.0.4; charset=utf-8")
+            AdminRoute(.get, .metrics) { request async throws(Problem) in
+                let format = MetricsFormat(accept: request.accept)
+                return .text(await self.metrics.text(format), type: format.type)
             },
             AdminRoute(.get, .health) { _ async throws(Problem) in .text("ok\n") },
             AdminRoute(.get, .readiness) { _ async throws(Problem) in
@@ -229,9 +212,9 @@ extension AdminStatus {
     fileprivate mutating func count(_ counters: CounterValues) {
         connections = Int(clamping: counters.connections)
         tunnels = Int(clamping: counters[.tunnelsOpened] &- counters[.tunnelsClosed])
-        answers = Int(clamping: counters.answers)
-        hits = Int(clamping: counters[.cacheHit])
-        misses = Int(clamping: counters[.cacheMiss])
+        answers = Int(clamping: counters.answers.count)
+        hits = Int(clamping: counters.answers[.hit])
+        misses = Int(clamping: counters.answers[.miss])
     }
 }
 

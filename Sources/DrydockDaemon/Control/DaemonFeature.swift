@@ -1,4 +1,4 @@
-// The interface of a feature of the daemon: its routes in the admin API, and its gauges in the metrics text.
+// The interface of a feature of the daemon: its routes in the admin API, and its metrics.
 
 import ProxyServer
 
@@ -8,38 +8,12 @@ protocol DaemonFeature: Sendable {
     var routes: [AdminRoute] { get }
     /// The gauges of the feature, in the order of the metrics text; read at each request for it; none by default.
     var gauges: [Gauge] { get }
+    /// The other metrics of the feature, with the values that they have now; none by default.
+    var families: [MetricFamily] { get }
 }
 
 extension DaemonFeature {
     var routes: [AdminRoute] { [] }
     var gauges: [Gauge] { [] }
-}
-
-/// The metrics text of a daemon.
-///
-/// swift-metrics is not used: its counters are shared and atomic, while a counter here is a plain integer of one loop;
-/// its gauges are pushed at each change, while these are read when the text is requested.
-///
-/// Sendable: it has no mutable state of its own.
-final class DaemonMetrics: Sendable {
-    private let context: DaemonContext
-    private let watch: StallDetector
-    private let features: [any DaemonFeature]
-
-    /// - Parameter features: the features whose gauges are shown, in the order of the text.
-    init(_ context: DaemonContext, watch: StallDetector, features: [any DaemonFeature]) {
-        self.context = context
-        self.watch = watch
-        self.features = features
-    }
-
-    /// The gauges of all features: every figure that is not a counter of a loop.
-    var gauges: [Gauge] { features.flatMap(\.gauges) }
-
-    /// All counters and gauges in the Prometheus text format; the counters are left out while a loop is stalled.
-    func text() async -> String {
-        // A stalled loop would never report its counters, and would hold up the gauges with them.
-        let counters = watch.hasStillLoop ? nil : await context.server?.counters() ?? CounterValues()
-        return MetricsText.render(counters, gauges: gauges)
-    }
+    var families: [MetricFamily] { [] }
 }

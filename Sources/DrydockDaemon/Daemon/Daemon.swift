@@ -81,12 +81,13 @@ package final class Daemon: Sendable {
         let parking = ParkingControl(context)
         let events = EventFeed(context)
         let journal = JournalFeed(context)
+        let traffic = TrafficFeed(context)
         demo = DemoControl(context, reloader: reloader)
         logControl = LogControl(context, reloader: reloader)
         var measured: [any DaemonFeature] = [
-            ProcessGauges(), record, StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
+            ProcessMetrics(), record, StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
             ServiceGauges(context), parts.security.listeners, parts.security.tunnels, parking,
-            events, journal, demo, latencies, jobCenter, purges,
+            events, traffic, journal, demo, latencies, jobCenter, purges,
             watchdog,
         ]
         if parts.core.store.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
@@ -101,7 +102,7 @@ package final class Daemon: Sendable {
             watch: watchdog.watch
         )
         features = [
-            control, logControl, FetchCanceller(context), events, journal, demo, parking, seeds,
+            control, logControl, FetchCanceller(context), events, traffic, journal, demo, parking, seeds,
             RecordingService(context),
             jobCenter, groups, purges,
         ]
@@ -158,6 +159,7 @@ package final class Daemon: Sendable {
         // Event streams end now, so that the drain does not wait for their clients.
         parts.compiler.registry.services.events.end()
         parts.journal.stop()
+        context.server?.traffic.end()
         let report = EndReport(logger: parts.logger)
         let cut =
             await context.server?.drain(grace: grace) { report.waiting(for: $0, grace: grace, signal: signal) } ?? []

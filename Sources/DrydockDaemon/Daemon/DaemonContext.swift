@@ -162,9 +162,17 @@ final class DaemonContext: Sendable {
         return "serving on \(listening) with \(count) service\(count == 1 ? "" : "s"), configuration \(file)"
     }
 
+    /// The most warnings about a configuration that the log has; a made file may have thousands.
+    private static let mostWarnings = 50
+
     /// Logs warnings about settings that are allowed, and probably not meant.
     func logWarnings(of configuration: Configuration) {
-        for warning in parts.source.warnings(configuration) { parts.logger.warning("\(warning)") }
+        let warnings = parts.source.warnings(configuration)
+        for warning in warnings.prefix(Self.mostWarnings) { parts.logger.warning("\(warning)") }
+        if warnings.count > Self.mostWarnings {
+            let more = warnings.count - Self.mostWarnings
+            parts.logger.warning("\(more) more warnings about the configuration; 'drydock check' prints all of them")
+        }
         let (wanted, files) = (configuration.limits.connections, DescriptorLimit.current)
         guard wanted > files.connections else { return }
         parts.logger.warning(

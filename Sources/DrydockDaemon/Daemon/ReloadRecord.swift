@@ -80,7 +80,7 @@ final class ReloadRecord: DaemonFeature {
                 "drydock_config_reloads_total",
                 "Reloads, and changed files of answers that were read again, by what became of them.",
                 isCounter: true,
-                labels: "{result=\"\(result)\"}",
+                label: ("result", result),
                 read: count
             )
         }

@@ -18,6 +18,7 @@ final class JournalFeed: DaemonFeature {
         return [
             Gauge("drydock_journal_entries", "Entries of the journal.", read: { journal.extent.entries }),
             Gauge("drydock_journal_bytes", "Bytes of the journal.", read: { journal.extent.bytes }),
+            Gauge("drydock_journal_limit_bytes", "The limit of drydock_journal_bytes.", read: { journal.extent.limit }),
             Gauge(
                 "drydock_journal_dropped_entries",
                 "Entries that made room for later ones since the journal was last cleared.",

@@ -138,7 +138,7 @@ final class Interceptor: DaemonFeature {
                 "drydock_intercepted_tunnels_total",
                 "Tunnels in which a session was begun, by host; from the 21st host on, under other.",
                 isCounter: true,
-                labels: "{host=\"\(host)\"}",
+                label: ("host", host),
                 read: { count }
             )
         }

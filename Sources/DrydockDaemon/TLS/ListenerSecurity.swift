@@ -124,7 +124,7 @@ final class ListenerSecurity: DaemonFeature {
                 "drydock_tls_handshakes_total",
                 "Handshakes with clients that were complete, by whether an earlier session went on.",
                 isCounter: true,
-                labels: "{kind=\"\(areResumed ? "resumed" : "full")\"}",
+                label: ("kind", "\(areResumed ? "resumed" : "full")"),
                 read: { [counters] in counters.handshakes(areResumed: areResumed) }
             )
         }
@@ -133,7 +133,7 @@ final class ListenerSecurity: DaemonFeature {
                 "drydock_tls_failures_total",
                 "Handshakes with clients that failed, by reason.",
                 isCounter: true,
-                labels: "{reason=\"\(kind.rawValue)\"}",
+                label: ("reason", kind.rawValue),
                 read: { [counters] in counters.failures(kind) }
             )
         }

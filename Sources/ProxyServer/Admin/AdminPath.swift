@@ -15,6 +15,7 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case readiness = "/readyz"
     case cancel = "/v1/cancel"
     case events = "/v1/events"
+    case traffic = "/v1/traffic"
     case parked = "/v1/parked"
     case replayParked = "/v1/parked/replay"
     case cancelParked = "/v1/parked/cancel"

@@ -33,6 +33,7 @@ package final class AdminHandler: ExchangeHandler {
             let (path, members) = AdminQuery.split(target)
             let (route, parameters) = try route(exchange.request.method, path, at: exchange.listener)
             var request = AdminRequest(pathParameters: parameters, queryItems: members)
+            request.accept = exchange.request.fields.combined(.accept)
             if route.bodyLimit > 0 { request.body = try await body(of: exchange, limit: route.bodyLimit) }
             let answer = try await route.perform(request)
             let fields = Fields([("Content-Type", answer.type), ("Cache-Control", "no-store")])
@@ -166,6 +167,8 @@ package struct AdminRequest: Sendable {
     package var queryItems: [(name: String, value: String)]
     /// The body of the request; empty for routes that take none.
     package var body: [UInt8]
+    /// The value of Accept; nil if there is none.
+    package var accept: String?
 
     package init(pathParameters: [String] = [], queryItems: [(name: String, value: String)] = [], body: [UInt8] = []) {
         self.pathParameters = pathParameters

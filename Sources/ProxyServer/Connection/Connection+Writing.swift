@@ -47,8 +47,6 @@ extension Connection: HotSender {
             recordHot(record, bodyBytes: bodyCount)
             return .sent
         }
-        // A log may be switched on before the last byte is out.
-        if requestBegan == 0 { requestBegan = Monotonic.now() }
         // The caller holds it now, the queue and the record from here on.
         let owner = owner.takeUnretainedValue()
         queueRest(prepared, dynamic, end, written: written)
@@ -57,7 +55,7 @@ extension Connection: HotSender {
         entry.own()
         pendingHot = PendingHot(
             entry: entry,
-            cache: record.cache,
+            kind: record.kind,
             bodyBytes: bodyCount,
             owner: owner
         )
@@ -121,13 +119,15 @@ extension Connection: HotSender {
     /// A complete answer of the hot path: nothing is allocated.
     private func recordHot(_ record: HotRecord, bodyBytes: Int) {
         guard records.isRecorded else { return }
-        context.counters.add(.answers(record.status))
-        context.counters.add(.cache(record.cache))
-        guard context.isLogging, let log = context.log else { return }
+        let now = Monotonic.now()
+        let took = now &- requestBegan
+        waitingSince = now
+        context.counters.answers.addWhole(record.kind, bytes: bodyBytes, took: took)
+        guard context.isTelling else { return }
         var entry = records.borrowedEntry(record, HotRequest(parser, buffer: input.bytes, of: client))
         entry.bytes = bodyBytes
-        entry.duration = Monotonic.now() &- requestBegan
-        log.write(entry)
+        entry.duration = took
+        records.tell(entry, record.kind)
     }
 
     // MARK: - Answers put together

@@ -10,7 +10,7 @@ package final class Connection: ClientConnection, IOHandler {
     /// An answer that was written in part on the hot path.
     struct PendingHot {
         let entry: AccessEntry
-        let cache: CacheOutcome
+        let kind: AnswerKind
         let bodyBytes: Int
         let owner: AnyObject
     }
@@ -45,8 +45,7 @@ package final class Connection: ClientConnection, IOHandler {
     var isFollowed = false
     /// Answers of this callback wait in the loop's ``JoinedAnswers``.
     var hasJoined = false
-    /// When the head was complete, monotonic nanoseconds; for the duration in the log. 0 for a request that is answered
-    /// at once while nothing is logged.
+    /// When the head was complete, monotonic nanoseconds; for the duration in log and metrics.
     var requestBegan: UInt64 = 0
     /// When the present wait began, monotonic nanoseconds.
     var waitingSince: UInt64
@@ -172,7 +171,7 @@ package final class Connection: ClientConnection, IOHandler {
         var result = WaitedFor(
             kind: client.listener.role == .proxy ? .request : .command,
             client: client.name,
-            since: requestBegan == 0 ? waitingSince : requestBegan
+            since: requestBegan
         )
         if let pendingHot {
             result.request = WaitedFor.text(pendingHot.entry.method, pendingHot.entry.target)
@@ -233,7 +232,7 @@ package final class Connection: ClientConnection, IOHandler {
         if let pending = pendingHot {
             pendingHot = nil
             let extent = AnswerExtent(bytes: pending.bodyBytes, unsent: output.count, began: requestBegan)
-            records.record(pending.entry, cache: pending.cache, extent, isAborted: isAborted)
+            records.record(pending.entry, pending.kind, extent, isAborted: isAborted)
         } else if let exchange = current {
             let extent = AnswerExtent(bytes: framing.contentBytes, unsent: output.count, began: requestBegan)
             records.record(exchange, extent, isAborted: isAborted)
@@ -321,7 +320,7 @@ extension Connection {
                 return false
             }
             state.hasHeadBegun = false
-            requestBegan = context.isLogging ? Monotonic.now() : 0
+            requestBegan = Monotonic.now()
             if try answeredAtOnce(bytes, length) { return true }
             try begin(length)
         } catch {
@@ -345,7 +344,8 @@ extension Connection {
         case .sent, .queued:
             input.consume(length)
             parser.pointee.reset()
-            waitingSince = Monotonic.coarse()
+            // The record of one that is sent has set it.
+            if answer == .queued { waitingSince = Monotonic.coarse() }
         }
         let action = state.answered(answer)
         if action != .none { perform(action) }
@@ -356,7 +356,6 @@ extension Connection {
 
     private func begin(_ length: Int) throws(WireError) {
         flushJoined()
-        if requestBegan == 0 { requestBegan = Monotonic.now() }
         let bytes = input.bytes
         let head = parser.pointee.makeHead(bytes)
         let target = try parser.pointee.makeTarget(head)
@@ -448,8 +447,9 @@ extension Connection {
         var bytes: [UInt8] = []
         Serializer.write(head, into: &bytes)
         output.append(bytes + body)
-        if requestBegan == 0 { requestBegan = Monotonic.now() }
-        pendingHot = PendingHot(entry: entry, cache: .none, bodyBytes: body.count, owner: context)
+        requestBegan = Monotonic.now()
+        let kind = AnswerKind(number: .none, outcome: .error, tier: .none, status: problem.status)
+        pendingHot = PendingHot(entry: entry, kind: kind, bodyBytes: body.count, owner: context)
         waitingSince = Monotonic.coarse()
         flush()
     }

@@ -33,6 +33,9 @@ package final class ConnectionLimits: Sendable {
         state = Mutex(State(total: total, perClient: perClient))
     }
 
+    /// The most connections of clients, as configured or as open files allow.
+    package var most: Int { min(state.withLock { $0.total }, files.connections) }
+
     /// Applies to new connections; open ones stay open.
     package func update(total: Int, perClient: Int) {
         state.withLock { state in

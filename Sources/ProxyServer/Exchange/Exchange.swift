@@ -31,6 +31,8 @@ package final class Exchange {
     package private(set) var isClientGone = false
     /// The status of the final head, once sent.
     @exclusivity(unchecked) package internal(set) var status: Int?
+    /// When the final head was sent, monotonic nanoseconds; 0 before it.
+    @exclusivity(unchecked) var answeredAt: UInt64 = 0
     /// Bytes that wait to be taken by the client.
     package var queuedBytes: Int { carrier?.queuedBytes ?? 0 }
     /// What the connections of this loop share, such as counters.
@@ -142,6 +144,7 @@ package final class Exchange {
         var head = head
         head.version = .http11
         status = head.status
+        answeredAt = Monotonic.now()
         state = .body
         carrier.sendHead(head, body: body, to: request, isReusable: knownBody?.forbidsReuse != true)
     }
@@ -284,6 +287,7 @@ extension Exchange {
         let body = problem.body
         var head = problem.head(name: context.settings.name)
         if outcome.error.isEmpty { outcome.error = problem.detail }
+        outcome.cache = .error
         // A client that reports the problem can then name the request's line in the log.
         if listener.role == .proxy, trace != nil || context.log?.needsID == true {
             head.fields.set(RequestID.fieldName, requestID.text)
@@ -358,6 +362,7 @@ extension Exchange {
             return false
         }
         status = head.status
+        answeredAt = Monotonic.now()
         state = .body
         carrier.forwardHead(
             head,

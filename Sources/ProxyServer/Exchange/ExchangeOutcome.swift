@@ -5,6 +5,20 @@ package import ServiceCore
 /// What the cache made of a request, for the counters.
 package enum CacheOutcome: Int, Sendable, CaseIterable {
     case hit, miss, revalidated, stale, placeholder, fallback, bypass, collapsed, demo, none
+    /// A recording answered in place of the origin.
+    case recording
+    /// The daemon itself answered, with a problem document.
+    case error
+
+    /// The value of the metric's label.
+    package var label: String { "\(self)" }
+}
+
+/// The tier that an answer's stored response came from.
+package enum AnswerTier: Int, Sendable, CaseIterable {
+    /// None, as with a demo answer, or one that was just fetched or validated.
+    case none
+    case memory, disk, seed
 
     /// The value of the metric's label.
     package var label: String { "\(self)" }
@@ -16,9 +30,12 @@ package struct ExchangeOutcome: Sendable {
     package var route = ""
     /// The endpoint's name; empty where no endpoint names the request.
     package var endpoint = ""
+    /// The number that the answer is counted by.
+    package var number = RouteNumber.none
     /// The value of Cache-Status, or empty.
     package var cacheStatus = ""
     package var cache = CacheOutcome.none
+    package var tier = AnswerTier.none
     /// The status that the origin answered with.
     package var upstreamStatus: Int?
     /// The time from the request to the origin to the head of its answer, in nanoseconds.
@@ -29,6 +46,13 @@ package struct ExchangeOutcome: Sendable {
     package var fault = ""
 
     package init() {}
+
+    /// Notes what the request was found to be for.
+    mutating func note(_ service: ServiceRoute, _ endpoint: EndpointRoute) {
+        route = service.label
+        self.endpoint = endpoint.name
+        number = endpoint.number
+    }
 }
 
 /// What the access log and the counters need to know of an answer on the hot path. For the length of one call.
@@ -38,18 +62,24 @@ package struct HotRecord {
     /// The value of Cache-Status.
     package var cacheStatus: UnsafeRawBufferPointer
     package var cache: CacheOutcome
+    package var tier: AnswerTier
 
     package init(
         status: Int = 200,
         route: HotRoute = HotRoute(),
         cacheStatus: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
-        cache: CacheOutcome = .hit
+        cache: CacheOutcome = .hit,
+        tier: AnswerTier = .none
     ) {
         self.status = status
         self.route = route
         self.cacheStatus = cacheStatus
         self.cache = cache
+        self.tier = tier
     }
+
+    /// What the answer is counted as.
+    var kind: AnswerKind { AnswerKind(number: route.number, outcome: cache, tier: tier, status: status) }
 }
 
 /// The route of an answer, valid during one call: an answer that is not logged needs no copy of the name.
@@ -66,6 +96,12 @@ package struct HotRoute {
     package init(_ service: ServiceRoute? = nil, _ endpoint: Unmanaged<EndpointRoute>? = nil) {
         self.service = service
         self.endpoint = endpoint
+    }
+
+    /// The number that the answer is counted by.
+    var number: RouteNumber {
+        if let endpoint { return endpoint._withUnsafeGuaranteedRef { $0.number } }
+        return service?.itself.number ?? .none
     }
 
     /// The service's name, `forward`, or empty.

@@ -87,7 +87,7 @@ extension FaultPoint {
             case .hit: status.ttl.map { $0 < 0 } ?? false ? .stale : .hit
             case .revalidated: .revalidate
             case .stale, .placeholder, .fallback: .stale
-            case .miss, .bypass, .collapsed, .demo, .none: .miss
+            case .miss, .bypass, .collapsed, .demo, .recording, .error, .none: .miss
             }
     }
 }

@@ -210,8 +210,7 @@ extension ProxyHandler {
 
     @inline(never) private func begin(_ exchange: Exchange, _ match: RouteMatch) throws(Problem) -> Beginning {
         let (route, services) = (match.route, routes.services)
-        exchange.outcome.route = route.label
-        exchange.outcome.endpoint = match.endpoint.name
+        exchange.outcome.note(route, match.endpoint)
         let cors = try services.refusing { () throws(RouteRefusal) in try CrossOrigin.decide(match.request, route) }
         if case .preflight(let fields) = cors {
             exchange.sendHead(ResponseHead(status: 204, reason: "No Content", fields: fields), body: .none)

@@ -171,10 +171,24 @@ final class Responder {
         exchange.outcome.upstreamStatus = status.forwardStatus
         exchange.outcome.upstreamTime = result.answer.originTime
         exchange.outcome.cache = CacheOutcome(status)
+        exchange.outcome.tier = AnswerTier(status)
     }
 }
 
 @available(*, unavailable) extension Responder: Sendable {}
+
+extension AnswerTier {
+    /// What Cache-Status says of a hit.
+    init(_ status: CacheStatus) {
+        self =
+            switch status.detail.flatMap(CacheStatus.Detail.init) {
+            case .memory: .memory
+            case .disk: .disk
+            case .seed: .seed
+            default: .none
+            }
+    }
+}
 
 extension CacheOutcome {
     /// What Cache-Status says, as it is counted.
@@ -186,6 +200,8 @@ extension CacheOutcome {
                 .placeholder
             } else if status.detail == CacheStatus.Detail.fallback.rawValue {
                 .fallback
+            } else if status.detail == CacheStatus.Detail.recording.rawValue {
+                .recording
             } else if status.collapsed {
                 .collapsed
             } else if status.detail == CacheStatus.Detail.revalidated.rawValue {

@@ -299,7 +299,7 @@ extension HotState {
             dynamic: lines.bytes,
             body: body,
             owner: hit.ready.owner,
-            record: HotRecord(status: hit.ready.status, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+            record: HotRecord(status: hit.ready.status, route: hit.route, cacheStatus: cacheStatus, tier: hit.tier)
         )
     }
 
@@ -332,6 +332,8 @@ struct HotHit: ~Copyable {
     let now: Int64
     /// For the access log.
     let route: HotRoute
+
+    var tier: AnswerTier { file == nil ? .memory : .disk }
 
     /// Of the body, in bytes.
     var length: Int { file?.length ?? ready.body.count }
@@ -384,7 +386,7 @@ extension HotState {
             dynamic: lines.bytes,
             body: .none,
             owner: hit.ready.owner,
-            record: HotRecord(status: 304, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+            record: HotRecord(status: 304, route: hit.route, cacheStatus: cacheStatus, tier: hit.tier)
         )
     }
 
@@ -414,7 +416,7 @@ extension HotState {
             dynamic: lines.bytes,
             body: body,
             owner: hit.ready.owner,
-            record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, cache: .hit)
+            record: HotRecord(status: 206, route: hit.route, cacheStatus: cacheStatus, tier: hit.tier)
         )
     }
 }

@@ -15,6 +15,9 @@ struct AnswerExtent {
     let unsent: Int
     /// The beginning of the answer in monotonic nanoseconds.
     let began: UInt64
+
+    /// The number of body bytes that went out.
+    func sent(isAborted: Bool) -> Int { isAborted ? max(0, bytes - unsent) : bytes }
 }
 
 /// Counts and logs the answers of one connection. Loop-bound.
@@ -39,7 +42,7 @@ struct AnswerRecords {
         entry.route = record.route.name
         entry.endpoint = record.route.endpointName
         entry.cacheStatus = .bytes(record.cacheStatus)
-        if context.log?.needsID == true {
+        if context.tellsID {
             entry.id = request.takenID.map { .bytes($0) } ?? .digits(context.nextRequestID())
             entry.host = request.host.map { .bytes($0) }
         }
@@ -57,9 +60,16 @@ struct AnswerRecords {
         // Status 499 is nginx's status for a client that left before there was an answer.
         let status = exchange.status ?? 499
         exchange.draft?.record(exchange, status: status, isAborted: isAborted)
-        guard context.isLogging || exchange.trace != nil else {
-            return count(status, exchange.outcome.cache, isAborted: isAborted)
-        }
+        let kind = AnswerKind(
+            number: exchange.outcome.number,
+            outcome: exchange.outcome.cache,
+            tier: exchange.outcome.tier,
+            status: status
+        )
+        let took = Monotonic.now() &- extent.began
+        let answeredAt = exchange.answeredAt
+        count(kind, extent, firstByte: answeredAt == 0 ? nil : answeredAt &- extent.began, took, isAborted: isAborted)
+        guard context.isTelling || exchange.trace != nil else { return }
         var entry = AccessEntry(
             client: client.name,
             method: exchange.request.method.name,
@@ -75,7 +85,7 @@ struct AnswerRecords {
         entry.upstreamTime = exchange.outcome.upstreamTime
         entry.error = exchange.outcome.error
         entry.fault = exchange.outcome.fault
-        if context.log?.needsID == true {
+        if context.tellsID {
             entry.id = .string(exchange.requestID.text)
             entry.host = exchange.request.fields.first(.host).map { .string($0) }
         }
@@ -90,23 +100,51 @@ struct AnswerRecords {
             entry.isAborted = isAborted
             trace.tellEnd(entry)
         }
-        record(entry, cache: exchange.outcome.cache, extent, isAborted: isAborted)
+        tell(entry, kind, extent, took, isAborted: isAborted)
     }
 
-    func record(_ entry: AccessEntry, cache: CacheOutcome, _ extent: AnswerExtent, isAborted: Bool) {
-        count(entry.status, cache, isAborted: isAborted)
-        guard isRecorded, let log = context.log, log.isOn else { return }
+    /// Records an answer of the hot path that the socket did not take at once.
+    func record(_ entry: AccessEntry, _ kind: AnswerKind, _ extent: AnswerExtent, isAborted: Bool) {
+        let took = Monotonic.now() &- extent.began
+        count(kind, extent, firstByte: took, took, isAborted: isAborted)
+        tell(entry, kind, extent, took, isAborted: isAborted)
+    }
+
+    private func tell(
+        _ entry: AccessEntry,
+        _ kind: AnswerKind,
+        _ extent: AnswerExtent,
+        _ took: UInt64,
+        isAborted: Bool
+    ) {
+        guard isRecorded, context.isTelling else { return }
         var entry = entry
-        entry.bytes = isAborted ? max(0, extent.bytes - extent.unsent) : extent.bytes
+        entry.bytes = extent.sent(isAborted: isAborted)
         entry.isAborted = isAborted
-        entry.duration = Monotonic.now() &- extent.began
-        log.write(entry)
+        entry.duration = took
+        tell(entry, kind)
     }
 
-    private func count(_ status: Int, _ cache: CacheOutcome, isAborted: Bool) {
+    /// Writes the line of an answer to the access log, and for those who watch.
+    func tell(_ entry: AccessEntry, _ kind: AnswerKind) {
+        if let log = context.log, log.isOn { log.write(entry) }
+        if context.traffic.isListening { context.traffic.put(entry, kind) }
+    }
+
+    private func count(
+        _ kind: AnswerKind,
+        _ extent: AnswerExtent,
+        firstByte: UInt64?,
+        _ took: UInt64,
+        isAborted: Bool
+    ) {
         guard isRecorded else { return }
-        context.counters.add(.answers(status))
-        context.counters.add(.cache(cache))
+        context.counters.answers.add(
+            kind,
+            bytes: extent.sent(isAborted: isAborted),
+            firstByte: firstByte,
+            took: took
+        )
         if isAborted { context.counters.add(.errorAborted) }
     }
 }

@@ -44,7 +44,6 @@ final class PassThroughResponder: EndSink, SynchronousResponder, ListedFetch {
         listing = responder.core.forwarder.listing(of: self, ask)
         guard let handle = source.startWithoutWaiting(ask.request, sink: self) else { return false }
         self.handle = handle
-        exchange.outcome.route = route.plan.name
         exchange.responder = self
         return true
     }

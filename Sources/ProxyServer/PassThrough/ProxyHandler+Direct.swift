@@ -39,7 +39,7 @@ extension ProxyHandler {
         default: exchange.endWithClient()
         }
         let responder = PassThroughResponder(responder: routes.responder, exchange: exchange, route: route, ask: ask)
-        exchange.outcome.endpoint = endpoint.name
+        exchange.outcome.note(route, endpoint)
         guard responder.begin(from: source) else { return wait(exchange, route, endpoint, rest) }
         directRequests += 1
         return true
@@ -56,8 +56,7 @@ extension ProxyHandler {
             latency > 0
         else { return false }
         // What is told of a client that leaves while it waits.
-        exchange.outcome.route = route.label
-        exchange.outcome.endpoint = endpoint.name
+        exchange.outcome.note(route, endpoint)
         beginDraft(exchange)
         DelayedExchange.begin(exchange, after: latency, by: self)
         return true

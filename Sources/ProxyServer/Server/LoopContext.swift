@@ -20,8 +20,12 @@ package final class LoopContext {
     let daemonLog: ServerLog
     /// The journal of the daemon, which all loops share.
     let journal: Journal
-    /// True if answers are logged.
-    var isLogging: Bool { log?.isOn ?? false }
+    /// The hub for those who watch the traffic, which all loops share.
+    let traffic: TrafficHub
+    /// True if answers are logged, or told to somebody who watches.
+    var isTelling: Bool { log?.isOn ?? false || traffic.isListening }
+    /// True if whoever is told of answers wants the request id and the host.
+    var tellsID: Bool { log?.needsID == true || traffic.isListening }
     /// True if request ids are forwarded to origins.
     var passesIDs: Bool { log?.passesIDs ?? false }
     /// The query items that services add in secret: they are left out of log lines.
@@ -49,11 +53,13 @@ package final class LoopContext {
         sink: AccessLogSink?,
         daemonLog: ServerLog,
         journal: Journal = Journal(),
+        traffic: TrafficHub = TrafficHub(),
         clock: WallClock
     ) {
         self.loop = loop
         self.daemonLog = daemonLog
         self.journal = journal
+        self.traffic = traffic
         self.clock = clock
         self.settings = settings
         self.limits = limits

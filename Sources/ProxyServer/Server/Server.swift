@@ -21,6 +21,8 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
 
     package let loops: LoopGroup
     package let limits: ConnectionLimits
+    /// Tells the answers of all loops to those who watch.
+    package let traffic = TrafficHub()
     let contexts: [LoopBox<LoopContext>]
     /// One for each loop, in their order.
     let handlers: [LoopBox<Handler>]
@@ -57,7 +59,9 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
         self.limits = limits
         var contexts: [LoopBox<LoopContext>] = []
         for loop in loops.loops {
-            contexts.append(await Self.makeContext(on: loop, settings, limits, sink, (daemonLog, journal), clock))
+            contexts.append(
+                await Self.makeContext(on: loop, settings, limits, sink, (daemonLog, journal, traffic), clock)
+            )
         }
         self.contexts = contexts
         var handlers: [LoopBox<Handler>] = []
@@ -71,7 +75,7 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
         _ settings: ServerSettings,
         _ limits: ConnectionLimits,
         _ sink: AccessLogSink?,
-        _ told: (daemonLog: ServerLog, journal: Journal),
+        _ told: (daemonLog: ServerLog, journal: Journal, traffic: TrafficHub),
         _ clock: WallClock
     ) -> LoopBox<LoopContext> {
         LoopBox(on: loop) { loop in
@@ -82,6 +86,7 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
                 sink: sink,
                 daemonLog: told.daemonLog,
                 journal: told.journal,
+                traffic: told.traffic,
                 clock: clock
             )
         }

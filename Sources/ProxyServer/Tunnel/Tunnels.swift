@@ -23,6 +23,7 @@ struct Tunnels {
     /// after name resolution.
     func connect(_ exchange: Exchange, _ authority: Authority, on loop: isolated EventLoop) async throws(Problem) {
         exchange.outcome.route = "connect"
+        exchange.outcome.number = .connect
         let rules = try routes.services.refusing { () throws(RouteRefusal) in try routes.router.tunnel(to: authority) }
         if try isRead(exchange, authority), let interception {
             return await read(exchange, authority, rules, interception, on: loop)

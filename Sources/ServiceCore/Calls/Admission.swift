@@ -45,6 +45,8 @@ package final class Admission: Sendable {
         var running = 0
         var waiting = AdmissionQueue<Waiter>()
         var lastID: UInt64 = 0
+        /// Fetches that got no slot, because the queue was full or the wait too long.
+        var refused = 0
     }
 
     private let state: Mutex<State>
@@ -55,6 +57,8 @@ package final class Admission: Sendable {
     package var limits: AdmissionLimits { state.withLock { $0.limits } }
     package var running: Int { state.withLock { $0.running } }
     package var waiting: Int { state.withLock { $0.waiting.count } }
+    /// Fetches since the start that got no slot, because the queue was full or the wait too long.
+    package var refusedCount: Int { state.withLock { $0.refused } }
     package func waiting(of priority: FetchPriority) -> Int { state.withLock { $0.waiting.count(of: priority) } }
 
     /// The admission of a client's next fetch.
@@ -119,7 +123,10 @@ package final class Admission: Sendable {
         } onCancel: {
             refuse(id, .cancelled)
         }
-        if let refusal { throw refusal }
+        if let refusal {
+            if refusal != .cancelled { state.withLock { $0.refused += 1 } }
+            throw refusal
+        }
         // The slot was given before the task was cancelled, and is not needed any more.
         guard Task.isCancelled else { return }
         release()

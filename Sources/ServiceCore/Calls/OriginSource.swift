@@ -122,7 +122,7 @@ package final class OriginSource: FetchSource {
                 return nil
             }
         }
-        let fetch = OriginFetch(sink: sink, admission: admission)
+        let fetch = OriginFetch(sink: sink, admission: admission, figures: runtime.origins)
         if let watch { fetch.watch = watch }
         runtime.countFetch()
         onFetch()
@@ -192,18 +192,23 @@ final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
     @exclusivity(unchecked) private(set) var isEndProven = true
     @exclusivity(unchecked) private var sink: (any FetchSink)?
     private var admission: Admission?
+    /// What the end of the fetch is counted in; nil from then on.
+    @exclusivity(unchecked) private var figures: OriginFigures?
     /// The receiver of the fetch's end; nil if there is none.
     @exclusivity(unchecked) var watch: OriginWatch?
     /// The properties of the answer's head.
     @exclusivity(unchecked) private var head: (status: Int, length: UInt64?)?
 
-    init(sink: any FetchSink, admission: Admission) {
+    init(sink: any FetchSink, admission: Admission, figures: OriginFigures) {
         self.sink = sink
         self.admission = admission
+        self.figures = figures
         super.init()
+        figures.begin()
     }
 
     deinit {
+        count(.cancelled)
         watch?.givenUp()
         admission?.release()
     }
@@ -244,6 +249,7 @@ final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
     }
 
     func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        figures?.add(bytes: bytes.count)
         callReceived(bytes.count)
         return sink?.received(bytes) ?? .continue
     }
@@ -252,12 +258,16 @@ final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
 
     func transfer(_ transfer: Transfer, moves count: Int, from source: SpliceSource) -> SplicedContent? {
         let content = sink?.splice(count, from: source)
-        if case .bytes(let moved)? = content?.result { callReceived(moved) }
+        if case .bytes(let moved)? = content?.result {
+            figures?.add(bytes: moved)
+            callReceived(moved)
+        }
         return content
     }
 
     func transferFinished(_ transfer: Transfer, trailers: Fields) {
         isEndProven = transfer.isEndProven
+        count(head.map { OriginResult(status: $0.status) } ?? .internal)
         let sink = sink
         end(.finished)
         sink?.finished(trailers: trailers)
@@ -269,6 +279,7 @@ final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
             self.watch = nil
             watch.failed(error)
         }
+        count(OriginResult(error))
         end(.failed(.upstream(error)))
         sink?.failed(.upstream(error))
     }
@@ -282,7 +293,15 @@ final class OriginFetch: DirectCall, EndHandle, TransferDelegate {
         } ?? false
     }
 
+    /// Counts the end of the fetch, once.
+    private func count(_ result: OriginResult) {
+        guard let figures else { return }
+        self.figures = nil
+        figures.add(result, connecting: transfer?.connectTime, firstByte: transfer?.firstByteTime)
+    }
+
     private func end(_ end: CallEnd) {
+        count(.cancelled)
         sink = nil
         transfer = nil
         endCall(end)

@@ -15,6 +15,8 @@ package final class EndpointRoute: Sendable {
     package let endpoint: EndpointPlan?
     /// The endpoint's name; empty for requests without one.
     package let name: String
+    /// The number by which answers of the route are counted.
+    package let number: RouteNumber
     package let request: RequestPlan
     /// The number of the settings that shape a head. A ready head with another number was made under other settings,
     /// and is not sent.
@@ -48,6 +50,7 @@ package final class EndpointRoute: Sendable {
     init(
         _ endpoint: EndpointPlan?,
         _ facts: RouteFacts,
+        number: RouteNumber,
         headFormatIDs: ByReach<UInt64>,
         order: SourceOrder<EndpointRoute>?,
         readyDemo: (DemoRule) -> ReadyDemo?
@@ -55,6 +58,7 @@ package final class EndpointRoute: Sendable {
         let (request, openWays) = (facts.request, facts.openWays)
         self.endpoint = endpoint
         name = endpoint?.name ?? ""
+        self.number = number
         self.request = request
         self.headFormatIDs = headFormatIDs
         self.openWays = openWays

@@ -138,6 +138,7 @@ package final class ServiceRoute: Sendable {
         keyPrefix = Array(plan.name.utf8) + [0] + Array((keysHost ? "\(scheme)://" : whole + address.basePath).utf8)
         keyRoot = keysHost ? nil : Array(plan.name.utf8) + [0] + Array(whole.utf8)
         let addsVary = !cors.origins.isEmpty
+        let label = label
         func route(
             _ endpoint: EndpointPlan?,
             _ request: RequestPlan,
@@ -172,6 +173,7 @@ package final class ServiceRoute: Sendable {
             return EndpointRoute(
                 endpoint,
                 facts,
+                number: runtime.numbers.number(service: label, endpoint: endpoint?.name ?? ""),
                 headFormatIDs: rewritings.map(formatID),
                 order: order,
                 readyDemo: { ReadyDemo($0, rewritings, addsVary: addsVary) }

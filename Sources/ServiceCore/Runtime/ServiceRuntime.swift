@@ -14,21 +14,28 @@ package final class ServiceRuntime: Sendable {
     package let resilience: Resilience
     package let parked: ParkedCalls
     package let rates = RateWindows()
+    /// What the service's requests to origins came to.
+    package let origins = OriginFigures()
+    /// The numbers by which answers of the service are counted.
+    let numbers: RouteNumbers
     private let sources = Mutex<[OrderedSource: Int]>([:])
     private let fetches = Atomic<Int>(0)
     private let redirects = Atomic<Int>(0)
 
     /// Makes the state of a service.
     /// - Parameters:
+    ///   - numbers: those of all services.
     ///   - now: the monotonic time in nanoseconds.
     ///   - onReport: called on any loop.
     package init(
         name: String,
         limits: AdmissionLimits,
+        numbers: RouteNumbers = RouteNumbers(),
         now: @escaping @Sendable () -> UInt64 = Monotonic.now,
         onReport: @escaping @Sendable (ServiceReport) -> Void = { _ in }
     ) {
         self.name = name
+        self.numbers = numbers
         admission = Admission(limits)
         resilience = Resilience(now: now, onReport: onReport)
         parked = ParkedCalls(admission, now: now, onReport: onReport)
@@ -58,6 +65,7 @@ package final class ServiceRuntime: Sendable {
         case .refusedRetries: resilience.unaffordableCount
         case .breakerOpenings: resilience.openingCount
         case .breakerRefusals: resilience.refusalCount
+        case .queueRefusals: admission.refusedCount
         case .limited: rates.refusedCount
         case .limitedEarly: rates.earlyCount
         case .parked: parked.counts.parked
@@ -77,6 +85,7 @@ package enum ServiceFigure: Sendable, Hashable {
     case refusedRetries
     case breakerOpenings
     case breakerRefusals
+    case queueRefusals
     case limited
     case limitedEarly
     case parked
@@ -87,7 +96,8 @@ package enum ServiceFigure: Sendable, Hashable {
 
     static let all: [ServiceFigure] =
         [
-            .redirects, .retries, .refusedRetries, .breakerOpenings, .breakerRefusals, .limited, .limitedEarly, .parked,
+            .redirects, .retries, .refusedRetries, .breakerOpenings, .breakerRefusals, .queueRefusals, .limited,
+            .limitedEarly, .parked,
             .replayed, .parkExpired, .parkDropped, .parkRefused,
         ] + OrderedSource.allCases.map { .answers($0) }
 }
@@ -155,6 +165,8 @@ package final class ServiceRegistry: Sendable {
     private let listener = Mutex<Listener?>(nil)
     /// What becomes of the calls of all services.
     package let events = EventHub()
+    /// The numbers by which the answers of all services are counted.
+    package let numbers = RouteNumbers()
 
     package init() {}
 
@@ -172,6 +184,7 @@ package final class ServiceRegistry: Sendable {
                 ServiceRuntime(
                     name: plan.name,
                     limits: plan.admission,
+                    numbers: numbers,
                     onReport: { [weak self, name = plan.name] report in
                         self?.listener.withLock { $0 }?.tell(name, report)
                     }

@@ -75,6 +75,11 @@ package final class Transfer {
         deadlines = Deadlines(request.terms.timeouts, now: Monotonic.now())
     }
 
+    /// The nanoseconds until there was a connection, with look-up and handshakes; nil if one was waiting.
+    package var connectTime: UInt64? { deadlines.connectTime }
+    /// The nanoseconds from the beginning to the head of the response; nil before it.
+    package var firstByteTime: UInt64? { deadlines.firstByteTime }
+
     // MARK: - For the modules above
 
     /// Resumes the delivery of bytes. They come later, not from within this call.

@@ -228,6 +228,10 @@ package struct Deadlines {
     private var startedAt: UInt64
     private var phaseSince: UInt64
     private var suspendedAt: UInt64?
+    /// The nanoseconds until there was a connection, with look-up and handshakes; nil if one was waiting.
+    package private(set) var connectTime: UInt64?
+    /// The nanoseconds until the head of the response.
+    package private(set) var firstByteTime: UInt64?
 
     package init(_ timeouts: Timeouts, now: UInt64) {
         self.timeouts = timeouts
@@ -238,7 +242,11 @@ package struct Deadlines {
     /// Begins a new phase; resolving and connecting count as one.
     package mutating func enter(_ next: Phase, now: UInt64) {
         let isConnecting = phase == .resolving && next == .connecting
-        if !isConnecting, phase != next { phaseSince = now }
+        if !isConnecting, phase != next {
+            if phase == .connecting { connectTime = now &- startedAt }
+            if next == .receiving { firstByteTime = now &- startedAt }
+            phaseSince = now
+        }
         phase = next
     }
 

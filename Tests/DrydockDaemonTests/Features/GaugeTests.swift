@@ -38,7 +38,7 @@ import Testing
         let gauges = daemon.metrics.gauges
         await daemon.stop()
         let names = gauges.map(\.name)
-        #expect(Set(gauges.map { $0.name + $0.labels }).count == gauges.count)
+        #expect(Set(gauges.map { $0.name + ($0.label?.value ?? "") }).count == gauges.count)
         // Those of one name follow one another, so that it is described once.
         let runs = names.indices.count { $0 == 0 || names[$0] != names[$0 - 1] }
         #expect(Set(names).count == runs)
@@ -60,7 +60,9 @@ import Testing
         let gauges = daemon.metrics.gauges
         await daemon.stop()
         let version = try #require(gauges.first { $0.name == "drydock_build_info" })
-        #expect(version.labels == "{version=\"\(DrydockVersion.current)\"}" && version.read() == 1)
+        #expect(
+            version.label?.name == "version" && version.label?.value == DrydockVersion.current && version.read() == 1
+        )
         let uptime = try #require(gauges.first { $0.name == "drydock_uptime_seconds" })
         let first = uptime.read()
         #expect(first >= 0 && uptime.read() >= first)
@@ -126,7 +128,7 @@ import Testing
         #expect(read("drydock_memory_entries") == 0)
         #expect(read("drydock_jobs") == 0)
         #expect(read("drydock_standing_still") == 0)
-        #expect(await daemon.metrics.text().contains("\ndrydock_clock_ahead_seconds 60\n"))
+        #expect(await daemon.metrics.text(.text).contains("\ndrydock_clock_ahead_seconds 60\n"))
         await daemon.stop()
     }
 }

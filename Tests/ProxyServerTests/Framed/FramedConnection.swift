@@ -399,7 +399,7 @@ final class FramedStream: ExchangeCarrier, RequestContent, HotSender {
         var entry = connection.records.borrowedEntry(record, request)
         entry.own()
         let extent = AnswerExtent(bytes: sent, unsent: 0, began: Monotonic.now())
-        connection.records.record(entry, cache: record.cache, extent, isAborted: false)
+        connection.records.record(entry, record.kind, extent, isAborted: false)
         connection.answerEnded(self)
         return .queued
     }

@@ -54,7 +54,7 @@ struct FailingVariantTests {
                 }
                 #expect(origin.requests() >= before + 4, "the origin is asked first, each time")
             }
-            #expect(try blockUntil { try harness.counters()[.cacheStale] == 8 })
+            #expect(try blockUntil { try harness.counters().answers[.stale] == 8 })
             // What is no failure is passed on, and so is what the request forbids.
             let wanted = ("Accept-Encoding", "zstd")
             #expect(try harness.get("/api/404", fields: [wanted]).status == 404)

@@ -130,7 +130,7 @@ private let cases = [
     /// What a client gets for a text of requests, the lines of each head in order of their
     /// spelling, and what was counted.
     private static func result(_ harness: HandlerHarness, _ one: Case, _ way: Way) throws -> (
-        lines: [String], isHot: [Bool], counted: [UInt64]
+        lines: [String], isHot: [Bool], counted: [UInt64], kinds: [String]
     ) {
         let before = try harness.counters()
         let client = try harness.client()
@@ -150,7 +150,8 @@ private let cases = [
         client.close()
         try harness.waitForConnections(0)
         let after = try harness.counters()
-        return (lines, isHot, Counter.allCases.map { after[$0] &- before[$0] })
+        let counted = Counter.allCases.map { after[$0] &- before[$0] }
+        return (lines, isHot, counted, after.answers.kinds(since: before.answers))
     }
 
     /// Without what the clock changes, and the ids that are made.
@@ -175,12 +176,14 @@ private let cases = [
             _ = try harness.get("/s/marker", fields: [("Cache-Control", "only-if-cached")])
             var answers: [[String]] = []
             var counts: [[UInt64]] = []
+            var kinds: [[String]] = []
             for one in cases {
                 let hits = harness.core.store.statistics[.disk]?.hits ?? 0
                 let hot = try Self.result(harness, one, .hot)
                 #expect(hot.isHot == one.isHot, "\(one.text)")
                 answers.append(hot.lines)
                 counts.append(hot.counted)
+                kinds.append(hot.kinds)
                 if one.isHot.contains(false) { continue }
                 let fromDisk = hot.lines.count { $0.hasSuffix("detail=disk") }
                 #expect(harness.core.store.statistics[.disk]?.hits == hits + fromDisk, "\(one.text)")
@@ -191,6 +194,7 @@ private let cases = [
                 #expect(!waiting.isHot.contains(true), "\(one.text)")
                 #expect(answers[number] == waiting.lines, "\(one.text)")
                 #expect(counts[number] == waiting.counted, "\(one.text)")
+                #expect(kinds[number] == waiting.kinds, "\(one.text)")
             }
             #expect(origin.requests() == asked)
         }
@@ -304,10 +308,10 @@ private let cases = [
     /// Returns when the loop has turned fifty times without ending an answer: the client's socket
     /// takes no more of this one.
     private static func awaitFullSocket(_ harness: HandlerHarness) throws {
-        var (hits, turns) = (try harness.counters()[.cacheHit], 0)
+        var (hits, turns) = (try harness.counters().answers[.hit], 0)
         let isFull = try blockUntil {
             for _ in 0..<5 {
-                let now = try harness.counters()[.cacheHit]
+                let now = try harness.counters().answers[.hit]
                 (hits, turns) = (now, now == hits ? turns + 1 : 0)
             }
             return turns >= 50

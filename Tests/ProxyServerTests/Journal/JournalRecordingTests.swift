@@ -55,7 +55,7 @@ import Testing
             #expect(found.map(\.status) == [200, 200, 201, 201, 200, 200, 201, 404, 200, 200])
             #expect(
                 found.map(\.source) == [
-                    "miss", "hit", "demo", "demo", "bypass", "bypass", "bypass", "none", "demo", "demo",
+                    "miss", "hit", "demo", "demo", "bypass", "bypass", "bypass", "error", "demo", "demo",
                 ]
             )
             #expect(

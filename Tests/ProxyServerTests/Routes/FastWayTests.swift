@@ -64,7 +64,7 @@ private struct Run: Sendable {
     var seen: [Int: Seen] = [:]
     /// Of all cases: an answer that stalls is counted, and its body logged, when the next case has begun.
     var logged: [String] = []
-    var counts: [UInt64] = []
+    var counts: [String] = []
     var direct = 0
     /// The hot path writes Content-Length before the draw of a demo answer.
     var ready = 0
@@ -359,7 +359,7 @@ private struct Run: Sendable {
             run.update { run in
                 run.direct = direct
                 run.logged = still(log.lines.read { $0 }, origin).sorted()
-                run.counts = [Counter.cacheDemo, .cacheHit, .answers2xx, .answers5xx, .answers4xx].map { counts[$0] }
+                run.counts = counts.answers.kinds
             }
         }
         return run.read { $0 }

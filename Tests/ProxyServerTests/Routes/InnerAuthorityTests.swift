@@ -43,7 +43,7 @@ import Testing
             #expect(received.split(separator: "of the origin", omittingEmptySubsequences: false).count == 4)
             #expect(!received.contains("of this daemon") && !received.contains(" 502 "))
             #expect(origin.log.map(\.target) == ["/made/x", "/past/x"])
-            #expect(blockUntil { (try? harness.counters().answers) == 7 })
+            #expect(blockUntil { (try? harness.counters().answers.count) == 7 })
         }
         let shown = folder.text("access.log").split(separator: "\n").filter {
             $0.contains("\"target\":\"http://\(origin.authority)/")

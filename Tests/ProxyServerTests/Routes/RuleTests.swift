@@ -119,7 +119,7 @@ import Testing
             for target in ["/hot/10", "/hot/10", "/a", "/none", "/problem"] { _ = try client.exchange(target) }
             let counters = harness.counters
             let gauge = Gauge("drydock_memory_bytes", "Bytes.") { 7 }
-            let text = MetricsText.render(counters, gauges: [gauge])
+            let text = MetricsText.render(counters.families + Gauge.families([gauge]), .text)
             let lines = text.split(separator: "\n").map(String.init)
             for line in [
                 #"drydock_answers_total{class="2xx"} 3"#, #"drydock_answers_total{class="4xx"} 1"#,

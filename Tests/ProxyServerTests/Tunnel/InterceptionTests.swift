@@ -109,7 +109,7 @@ import Upstream
             try client.send("GET /a.txt HTTP/1.1\r\nHost: \(world.target)\r\nConnection: close\r\n\r\n")
             #expect(try client.answer().body == "of the origin")
             #expect(client.isEnded())
-            #expect(blockUntil { (try? harness.counters().answers) == 4 })
+            #expect(blockUntil { (try? harness.counters().answers.count) == 4 })
         }
         let lines = world.folder.text("access.log").split(separator: "\n")
         #expect(lines.count == 4)

@@ -213,6 +213,43 @@ extension Scenarios {
             let run = try Shell.run(Daemon.binary(), ["check", "-c", home.configuration])
             #expect(run.succeeded, "\(run.report)")
             #expect(run.output.hasPrefix("ok (2 services"), "\(run.report)")
+            let bare = try Shell.run(Daemon.binary(), ["check", home.configuration])
+            #expect(bare.succeeded && bare.output == run.output, "\(bare.report)")
+            let both = try Shell.run(Daemon.binary(), ["check", home.configuration, "-c", home.configuration])
+            #expect(both.end == .exited(2) && both.errors.contains("give one configuration file"), "\(both.report)")
+        }
+
+        @Test func whatDoesNothingIsToldByCheckAtTheStartAndByAReload() throws {
+            let idle = services(service("a", "http://127.0.0.1:1", "retry: { delay: 1s }"))
+            let daemon = try Daemon(idle)
+            let words = "'retry.delay' does nothing, since 'retry.count' is 0; set 'count', or remove 'delay'"
+            func told() -> Int {
+                daemon.errors.split(separator: "\n").count { $0.contains(#""level":"warning""#) && $0.contains(words) }
+            }
+            #expect(told() == 1, "\(daemon.errors)")
+            let check = try daemon.command("check", daemon.home.configuration)
+            #expect(check.succeeded && check.output.hasPrefix("ok (1 service"), "\(check.report)")
+            let lines = check.errors.split(separator: "\n").filter { $0.hasSuffix(": warning: " + words) }
+            #expect(lines.count == 1 && lines[0].hasPrefix(daemon.home.configuration + ":"), "\(check.report)")
+            #expect(try daemon.command("reload").succeeded)
+            #expect(told() == 2, "\(daemon.errors)")
+            try daemon.rewrite(services(service("a", "http://127.0.0.1:1", "retry: { delay: 1s, count: 1 }")))
+            #expect(try daemon.command("reload").succeeded)
+            #expect(told() == 2, "\(daemon.errors)")
+        }
+
+        @Test func theLogHasFiftyWarningsOfAConfiguration() throws {
+            let services = (1...53).map { service("s\($0)", "http://127.0.0.1:1", "retry: { delay: 1s }") }
+            let daemon = try Daemon("services:\n" + services.joined())
+            let warnings = daemon.errors.split(separator: "\n").filter {
+                $0.contains(#""level":"warning""#) && !$0.contains("limits.connections is")
+            }
+            #expect(warnings.count == 51, "\(daemon.errors)")
+            #expect(
+                warnings.last?.contains("3 more warnings about the configuration; 'drydock check' prints all") == true
+            )
+            let check = try daemon.command("check", daemon.home.configuration)
+            #expect(check.errors.split(separator: "\n").count { $0.contains(": warning: ") } == 53, "\(check.report)")
         }
 
         @Test func anAddressInUseIsSaid() throws {

@@ -45,6 +45,66 @@ extension Scenarios {
             origin.stop()
         }
 
+        /// The value of a series; nil if there is none.
+        private static func value(_ series: String, in metrics: String) -> Double? {
+            metrics.split(separator: "\n").first { $0.hasPrefix(series + " ") }
+                .flatMap { Double($0.dropFirst(series.count + 1)) }
+        }
+
+        @Test func answersAreCountedByServiceEndpointOutcomeTierAndStatus() throws {
+            let origin = try ScriptedOrigin { request in
+                request.target.hasPrefix("/missing")
+                    ? .answer(404, to: request, "none")
+                    : .answer(to: request, fields: [("Cache-Control", "max-age=600")], "fine")
+            }
+            let api = service("api", origin.url, "endpoints: [{ name: users, path: \"/users/:id\" }]")
+            var settings = services(api, service("away", "http://127.0.0.1:9"))
+            settings.rest += "\nmetrics: \"127.0.0.1:0\"\n"
+            let daemon = try Daemon(settings)
+            let line = try #require(daemon.errors.firstMatch(of: #/metrics are told at 127\.0\.0\.1:(\d+)/#))
+            let monitor = try RawClient(port: try #require(Int(line.output.1)))
+            let client = try daemon.client()
+            for _ in 0..<4 { #expect(try client.exchange("/api/users/1").text == "fine") }
+            #expect(try client.exchange("/api/missing").status == 404)
+            #expect(try client.exchange("/away/x").status == 502)
+            #expect(try client.exchange("/nowhere").status == 404)
+            let text = try monitor.exchange("/metrics").text
+            func requests(_ labels: String) -> Double? { Self.value("drydock_requests_total{\(labels)}", in: text) }
+            let users = "service=\"api\",endpoint=\"users\""
+            #expect(requests("\(users),outcome=\"hit\",tier=\"memory\",status=\"2xx\"") == 3)
+            #expect(requests("\(users),outcome=\"miss\",tier=\"none\",status=\"2xx\"") == 1)
+            #expect(requests("service=\"api\",endpoint=\"\",outcome=\"miss\",tier=\"none\",status=\"4xx\"") == 1)
+            #expect(requests("service=\"away\",endpoint=\"\",outcome=\"error\",tier=\"none\",status=\"5xx\"") == 1)
+            #expect(requests("service=\"\",endpoint=\"\",outcome=\"error\",tier=\"none\",status=\"4xx\"") == 1)
+            for name in ["first_byte", "request_duration"] {
+                let hits = "drydock_\(name)_seconds_bucket{service=\"api\",outcome=\"hit\",le=\"+Inf\"}"
+                #expect(Self.value(hits, in: text) == 3)
+            }
+            #expect(Self.value("drydock_answer_bytes_total{service=\"api\"}", in: text) == 20)
+            #expect(Self.value("drydock_origin_bytes_total{service=\"api\"}", in: text) == 8)
+            #expect(Self.value("drydock_origin_requests_total{service=\"api\",result=\"2xx\"}", in: text) == 1)
+            #expect(Self.value("drydock_origin_requests_total{service=\"api\",result=\"4xx\"}", in: text) == 1)
+            #expect(Self.value("drydock_origin_requests_total{service=\"away\",result=\"connection\"}", in: text) == 1)
+            #expect(Self.value("drydock_origin_connect_seconds_count{service=\"api\"}", in: text) == 1)
+            #expect(Self.value("drydock_origin_first_byte_seconds_count{service=\"api\"}", in: text) == 2)
+            #expect(Self.value("drydock_folded_series", in: text) == 0)
+            // The old names say the same.
+            #expect(Self.value("drydock_cache_total{outcome=\"hit\"}", in: text) == 3)
+            #expect(Self.value("drydock_answers_total{class=\"4xx\"}", in: text) == 2)
+            for name in ["resident_memory_bytes", "virtual_memory_bytes", "open_fds", "max_fds", "cpu_seconds_total"] {
+                #expect(try #require(Self.value("process_\(name)", in: text)) > 0, "\(name)")
+            }
+            let began = try #require(Self.value("process_start_time_seconds", in: text))
+            #expect(abs(began - Date().timeIntervalSince1970) < 600)
+            let open = try monitor.exchange(
+                "/metrics",
+                fields: [("Accept", "application/openmetrics-text;version=1.0.0")]
+            )
+            #expect(open.field("Content-Type") == "application/openmetrics-text; version=1.0.0; charset=utf-8")
+            #expect(open.text.hasSuffix("\n# EOF\n") && open.text.contains("# TYPE drydock_requests counter\n"))
+            origin.stop()
+        }
+
         @Test func theProxyDoesNotLeadThere() throws {
             let (daemon, port, origin) = try Self.start("forward: { allow: [\"*\", 127.0.0.1] }\n")
             let client = try daemon.client()

@@ -25,7 +25,7 @@ import Testing
         "address", "keyPrefix",
         "keyRoot", "itself", "headFormatIDs", "hotKey", "order", "openWays", "readyDemo",
         "passThrough", "directRules",
-        "isShaped", "keyLines", "demo.name", "demo.lastTurn",
+        "isShaped", "keyLines", "number", "demo.name", "demo.lastTurn",
     ]
 
     @Test func eachMemberSaysWhichWaysGoOnWithIt() {

@@ -15,6 +15,7 @@ struct StoreGauges: DaemonFeature {
         return [
             Gauge("drydock_memory_entries", "Keys in the memory tier.") { memory.objects },
             Gauge("drydock_memory_bytes", "Bytes that the memory tier holds.") { memory.bytes },
+            Gauge("drydock_memory_limit_bytes", "The limit of drydock_memory_bytes.") { memory.limit },
             Gauge(
                 "drydock_memory_evictions_total",
                 "Responses that were evicted from the memory tier.",
@@ -89,6 +90,7 @@ struct DiskGauges: DaemonFeature {
         return [
             Gauge("drydock_disk_entries", "Files of the disk tier.") { disk.objects },
             Gauge("drydock_disk_bytes", "Bytes that the disk tier holds.") { Int(clamping: disk.bytes) },
+            Gauge("drydock_disk_limit_bytes", "The limit of drydock_disk_bytes.") { Int(clamping: disk.limit) },
             Gauge("drydock_disk_evictions_total", "Files that were evicted from the disk tier.", isCounter: true) {
                 disk.evictions
             },

@@ -26,6 +26,17 @@ struct ServiceGauges: DaemonFeature {
                 read: sum(\.admission.waiting)
             ),
             Gauge(
+                "drydock_service_waiting_limit",
+                "The places in the queues of all services with max_concurrent.",
+                read: sum { $0.admission.limits.concurrent == nil ? 0 : $0.admission.limits.queueLength }
+            ),
+            Gauge(
+                "drydock_queue_refused_total",
+                "Fetches that were refused because their service's queue was full, or their wait too long.",
+                isCounter: true,
+                read: total(.queueRefusals)
+            ),
+            Gauge(
                 "drydock_redirects_followed_total",
                 "Redirects that services followed.",
                 isCounter: true,
@@ -37,7 +48,7 @@ struct ServiceGauges: DaemonFeature {
                     "drydock_rung_answers_total",
                     "Answers of routes with 'from', by the rung that gave them.",
                     isCounter: true,
-                    labels: "{rung=\"\(source.rawValue)\"}",
+                    label: ("rung", source.rawValue),
                     read: total(.answers(source))
                 )
             }
@@ -45,7 +56,7 @@ struct ServiceGauges: DaemonFeature {
                 Gauge(
                     "drydock_service_waiting_by_class",
                     "Fetches of services that wait for max_concurrent, by the class that decides which is next.",
-                    labels: "{class=\"\(priority.name)\"}",
+                    label: ("class", priority.name),
                     read: sum { $0.admission.waiting(of: priority) }
                 )
             } + [
