@@ -20,7 +20,7 @@ struct Status: ParsableCommand {
             "configuration  \(status.configuration ?? "from the command line")",
             "listening on   \(status.listen.joined(separator: ", "))  (\(status.loops) loops)",
             "connections    \(status.connections), tunnels \(status.tunnels)",
-            "answers        \(status.answers), hits \(status.hits), misses \(status.misses)",
+            "answers        \(status.answers), hits \(status.hits), misses \(status.misses)\(ratios(status))",
             "offline        \(status.isOffline ? "yes, no origin is asked" : "no")",
             "clock          \(status.clock.line)",
             "memory         \(tier(status.memory))",
@@ -33,6 +33,13 @@ struct Status: ParsableCommand {
         if let refusal = status.refusal { lines.append("files          \(refusal)") }
         for distrusted in status.distrusted ?? [] { lines.append("distrust       \(distrusted.line)") }
         print(lines.joined(separator: "\n"))
+    }
+
+    private func ratios(_ status: AdminStatus) -> String {
+        var parts: [String] = []
+        if let ratio = status.hitRatio { parts.append("\(Int(ratio * 100))% needed no origin") }
+        if let rate = status.answersPerSecond { parts.append("\((rate * 10).rounded() / 10) a second since the start") }
+        return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
     }
 
     private func tier(_ tier: AdminStatus.Tier) -> String {

@@ -215,6 +215,8 @@ extension AdminStatus {
         answers = Int(clamping: counters.answers.count)
         hits = Int(clamping: counters.answers[.hit])
         misses = Int(clamping: counters.answers[.miss])
+        hitRatio = counters.answers.hitRatio
+        answersPerSecond = uptime > 0 ? Double(answers) / Double(uptime) : nil
     }
 }
 
@@ -287,6 +289,10 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     package var answers = 0
     package var hits = 0
     package var misses = 0
+    /// The part of the answers that needed no origin, of those that have to do with one; nil if there were none.
+    package var hitRatio: Double?
+    /// Since the start; nil in its first second.
+    package var answersPerSecond: Double?
     /// True if no origin is asked.
     package var isOffline: Bool
     package var clock: AdminClock

@@ -1,5 +1,6 @@
 // What has happened between two looks at a daemon's sums, by service.
 
+import ProxyServer
 import ServiceCore
 
 /// The traffic of an interval.
@@ -53,10 +54,12 @@ package struct TrafficRates: Sendable, Equatable {
 }
 
 extension TrafficRates.Row {
-    /// The outcomes for which no origin was waited for.
-    private static let unasked: Set<String> = ["hit", "stale", "placeholder", "fallback", "collapsed"]
-    /// The outcomes that have nothing to do with an origin.
-    private static let played: Set<String> = ["demo", "recording", "none"]
+    /// Whether no origin was waited for, by the names of outcomes; those that have nothing to do with one are left out.
+    private static let neededNoOrigin: [String: Bool] = Dictionary(
+        uniqueKeysWithValues: CacheOutcome.allCases.compactMap { outcome in
+            outcome.neededNoOrigin.map { (outcome.label, $0) }
+        }
+    )
 
     init(_ change: AdminTraffic.Service, _ interval: Double, bounds: [Double]) {
         self.init(name: change.name)
@@ -68,11 +71,13 @@ extension TrafficRates.Row {
         originErrors = rate(change.originErrors)
         retries = rate(change.retries)
         refused = rate(change.refused)
-        let cached = change.outcomes.filter { !Self.played.contains($0.key) }
-        let whole = cached.values.reduce(0, +)
-        if whole > 0 {
-            hitRatio = Double(cached.filter { Self.unasked.contains($0.key) }.values.reduce(0, +)) / Double(whole)
+        var (unasked, all) = (0, 0)
+        for (outcome, count) in change.outcomes {
+            guard let isUnasked = Self.neededNoOrigin[outcome] else { continue }
+            all += count
+            if isUnasked { unasked += count }
         }
+        if all > 0 { hitRatio = Double(unasked) / Double(all) }
         if change.answers > 0 { failureRatio = Double(change.statuses["5xx"] ?? 0) / Double(change.answers) }
         let quantiles = [0.5, 0.95, 0.99].compactMap { Self.quantile($0, change.firstByte, bounds) }
         if quantiles.count == 3 { percentiles = quantiles }

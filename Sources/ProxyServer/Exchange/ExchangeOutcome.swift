@@ -12,6 +12,15 @@ package enum CacheOutcome: Int, Sendable, CaseIterable {
 
     /// The value of the metric's label.
     package var label: String { "\(self)" }
+
+    /// Whether no origin was waited for; nil of what has nothing to do with an origin.
+    package var neededNoOrigin: Bool? {
+        switch self {
+        case .hit, .stale, .placeholder, .fallback, .collapsed: true
+        case .miss, .revalidated, .bypass, .error: false
+        case .demo, .recording, .none: nil
+        }
+    }
 }
 
 /// The tier that an answer's stored response came from.

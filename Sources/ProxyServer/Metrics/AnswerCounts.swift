@@ -25,8 +25,9 @@ package struct AnswerKind: Sendable, Hashable {
     }
 }
 
-/// The answers of one loop. Loop-bound; nothing is allocated but at the first answer of a route.
-package final class AnswerCounts {
+/// The answers of one loop. Loop-bound; nothing is allocated but at the first answer of a route. It is a part of
+/// ``LoopCounters``, and no object of its own, since a hit would pay for each reference to one.
+struct AnswerCounts {
     /// The kinds of answers of one route: outcome, then tier, then class of status.
     // Computed, so that a use is a number in the code and no look at whether it is known yet.
     static var kinds: Int { outcomes * tiers * 5 }
@@ -48,16 +49,16 @@ package final class AnswerCounts {
         var ownsTimes = false
     }
 
-    // One row for each number that a route can have; rows and what they point to are this object's own, and freed in
-    // deinit.
+    // One row for each number that a route can have; rows and what they point to belong to the counters of the loop,
+    // whose end frees them by `free`.
     private let rows: UnsafeMutablePointer<Row>
 
-    package init() {
+    init() {
         rows = .allocate(capacity: RouteNumbers.most)
         rows.initialize(repeating: Row(), count: RouteNumbers.most)
     }
 
-    deinit {
+    func free() {
         for index in 0..<RouteNumbers.most {
             rows[index].kinds?.deallocate()
             if rows[index].ownsTimes { rows[index].times?.deallocate() }
@@ -69,7 +70,7 @@ package final class AnswerCounts {
     /// - Parameter took: the nanoseconds from the head of the request to the last byte of the answer.
     func addWhole(_ kind: AnswerKind, bytes: Int, took: UInt64) {
         guard let times = count(kind, bytes: bytes) else { return }
-        Self.add(took, to: times + Self.place(kind.outcome, 0))
+        Self.add(took, to: times + Self.index(kind.outcome, 0))
     }
 
     /// Counts any other answer.
@@ -78,15 +79,15 @@ package final class AnswerCounts {
     ///   - took: the nanoseconds to its end.
     func add(_ kind: AnswerKind, bytes: Int, firstByte: UInt64?, took: UInt64) {
         guard let times = count(kind, bytes: bytes) else { return }
-        if let firstByte { Self.add(firstByte, to: times + Self.place(kind.outcome, 1)) }
-        Self.add(took, to: times + Self.place(kind.outcome, 2))
+        if let firstByte { Self.add(firstByte, to: times + Self.index(kind.outcome, 1)) }
+        Self.add(took, to: times + Self.index(kind.outcome, 2))
     }
 
-    private static func place(_ outcome: CacheOutcome, _ which: Int) -> Int {
+    private static func index(_ outcome: CacheOutcome, _ which: Int) -> Int {
         (outcome.rawValue * histograms + which) * histogram
     }
 
-    private static func place(_ kind: AnswerKind) -> Int {
+    private static func index(_ kind: AnswerKind) -> Int {
         (kind.outcome.rawValue * tiers + kind.tier.rawValue) * 5 + kind.statusClass - 1
     }
 
@@ -98,11 +99,11 @@ package final class AnswerCounts {
     }
 
     /// - Returns: the histograms of the service.
-    private func count(_ kind: AnswerKind, bytes: Int) -> UnsafeMutablePointer<UInt64>? {
+    @inline(__always) private func count(_ kind: AnswerKind, bytes: Int) -> UnsafeMutablePointer<UInt64>? {
         let row = rows + kind.number.row
         if row.pointee.kinds == nil { make(kind.number) }
         guard let kinds = row.pointee.kinds, let times = row.pointee.times else { return nil }
-        kinds[Self.place(kind)] &+= 1
+        kinds[Self.index(kind)] &+= 1
         times[Self.times] &+= UInt64(truncatingIfNeeded: bytes)
         return times
     }
@@ -206,6 +207,18 @@ package struct AnswerTotals: Sendable, Equatable {
             for place in stride(from: status - 1, to: counts.count, by: 5) { sum &+= counts[place] }
         }
         return sum
+    }
+
+    /// The part of the answers that needed no origin, of those that have to do with one; nil if there were none.
+    package var hitRatio: Double? {
+        var (unasked, all): (UInt64, UInt64) = (0, 0)
+        for outcome in CacheOutcome.allCases {
+            guard let isUnasked = outcome.neededNoOrigin else { continue }
+            let count = self[outcome]
+            all &+= count
+            if isUnasked { unasked &+= count }
+        }
+        return all == 0 ? nil : Double(unasked) / Double(all)
     }
 
     /// The number of all answers.

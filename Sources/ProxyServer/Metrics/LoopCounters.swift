@@ -38,7 +38,10 @@ package final class LoopCounters {
         values.initialize(repeating: 0)
     }
 
-    deinit { values.deallocate() }
+    deinit {
+        values.deallocate()
+        answers.free()
+    }
 
     package func add(_ counter: Counter, _ amount: UInt64 = 1) { values[counter.rawValue] &+= amount }
 

@@ -35,6 +35,7 @@ import Testing
             .init(client: "c", host: "a:443", reason: "why", times: 2, since: 1_769_860_800, isTunnelled: true)
         ]
         (status.connections, status.tunnels, status.answers, status.hits, status.misses) = (1, 2, 3, 4, 5)
+        (status.hitRatio, status.answersPerSecond) = (0.5, 0.25)
         return status
     }()
 

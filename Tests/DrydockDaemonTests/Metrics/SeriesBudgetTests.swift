@@ -18,7 +18,9 @@ import Testing
 
     /// The answers of many services, each with hits of its own and a miss.
     private static func totals(_ numbers: RouteNumbers, services: Int) -> AnswerTotals {
-        let counts = AnswerCounts()
+        let countsLoop = LoopCounters()
+        let counts = countsLoop.answers
+        defer { withExtendedLifetime(countsLoop) {} }
         for service in 0..<services {
             let number = numbers.number(service: "service-\(service)", endpoint: "e")
             for _ in 0...service {
@@ -71,7 +73,9 @@ import Testing
 
     @Test func `a service that is called other shares its series with what is folded`() {
         let numbers = RouteNumbers()
-        let counts = AnswerCounts()
+        let countsLoop = LoopCounters()
+        let counts = countsLoop.answers
+        defer { withExtendedLifetime(countsLoop) {} }
         for service in ["other", "late"] {
             let number = numbers.number(service: service, endpoint: "")
             counts.addWhole(AnswerKind(number: number, outcome: .hit, tier: .memory, status: 200), bytes: 1, took: 1)

@@ -97,7 +97,9 @@ import Testing
         let numbers = RouteNumbers()
         let users = numbers.number(service: "api", endpoint: "users")
         let whole = numbers.number(service: "api", endpoint: "")
-        let counts = AnswerCounts()
+        let countsLoop = LoopCounters()
+        let counts = countsLoop.answers
+        defer { withExtendedLifetime(countsLoop) {} }
         #expect(counts.totals == AnswerTotals())
         let hit = AnswerKind(number: users, outcome: .hit, tier: .memory, status: 200)
         for _ in 0..<3 { counts.addWhole(hit, bytes: 10, took: 7_000) }
@@ -113,7 +115,9 @@ import Testing
             firstByte: nil,
             took: 1
         )
-        let other = AnswerCounts()
+        let otherLoop = LoopCounters()
+        let other = otherLoop.answers
+        defer { withExtendedLifetime(otherLoop) {} }
         other.addWhole(hit, bytes: 10, took: 7_000)
         var totals = counts.totals
         totals.add(other.totals)
@@ -138,7 +142,9 @@ import Testing
         #expect(CacheOutcome.allCases.map(\.rawValue) == Array(0..<AnswerCounts.outcomes))
         #expect(AnswerTier.allCases.map(\.rawValue) == Array(0..<AnswerCounts.tiers))
         #expect(TimeHistogram.bounds.first == 500_000)
-        let counts = AnswerCounts()
+        let countsLoop = LoopCounters()
+        let counts = countsLoop.answers
+        defer { withExtendedLifetime(countsLoop) {} }
         let kinds = CacheOutcome.allCases.flatMap { outcome in
             AnswerTier.allCases.flatMap { tier in
                 [100, 200, 304, 499, 599].map { AnswerKind(number: .connect, outcome: outcome, tier: tier, status: $0) }
