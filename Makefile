@@ -61,7 +61,7 @@ build: ## the release binary, .build/release/drydock
 $(RELEASE):
 	@$(MAKE) build
 
-install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema, manual, pages, completions (PREFIX=/usr)
+install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, log rotation, schema, manual, pages, completions (PREFIX=/usr)
 	@.ci/need install
 	install -D -m 0755 $(RELEASE) "$(DESTDIR)$(PREFIX)/bin/drydock"
 	strip --strip-all "$(DESTDIR)$(PREFIX)/bin/drydock"
@@ -71,6 +71,8 @@ install: $(RELEASE) ## into DESTDIR: binary, unit, default configuration, schema
 	chmod 0644 "$(DESTDIR)$(PREFIX)/lib/systemd/system/drydock.service"
 	install -D -m 0644 config/drydock.schema.json "$(DESTDIR)$(PREFIX)/share/drydock/drydock.schema.json"
 	install -D -m 0644 packaging/grafana.json "$(DESTDIR)$(PREFIX)/share/drydock/grafana.json"
+	@rotation="$(DESTDIR)$(SYSCONFDIR)/logrotate.d/drydock"; if [ -e "$$rotation" ]; then echo "$$rotation is there already: left as it is"; \
+	else install -D -m 0644 packaging/logrotate "$$rotation"; fi
 	install -D -m 0644 packaging/alerts.yaml "$(DESTDIR)$(PREFIX)/share/drydock/alerts.yaml"
 	install -D -m 0644 THIRD-PARTY-NOTICES "$(DESTDIR)$(PREFIX)/share/doc/drydock/THIRD-PARTY-NOTICES"
 	install -m 0644 LICENSE "$(DESTDIR)$(PREFIX)/share/doc/drydock/LICENSE"
@@ -91,6 +93,7 @@ uninstall: ## removes what install has put there; the configuration and what is 
 	rm -f "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_drydock"
 	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/drydock.fish"
 	rm -f "$(DESTDIR)$(PREFIX)/share/man/man1/drydock.1" "$(DESTDIR)$(PREFIX)/share/man/man1"/drydock-*.1
+	if cmp -s packaging/logrotate "$(DESTDIR)$(SYSCONFDIR)/logrotate.d/drydock"; then rm -f "$(DESTDIR)$(SYSCONFDIR)/logrotate.d/drydock"; fi
 	rm -rf "$(DESTDIR)$(PREFIX)/share/drydock" "$(DESTDIR)$(PREFIX)/share/doc/drydock"
 
 deb: $(RELEASE) ## a Debian package, in .build/dist

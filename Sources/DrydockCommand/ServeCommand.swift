@@ -8,7 +8,7 @@ struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the daemon in the foreground, with a configuration file or for one URL.",
         discussion: """
-            SIGHUP reloads the configuration. SIGTERM and Ctrl-C finish the answers under way and end; a second one ends at once.
+            SIGHUP reloads the configuration. SIGUSR1 opens the file of the access log again. SIGTERM and Ctrl-C finish the answers under way and end; a second one ends at once.
             Commands such as 'drydock status' go to the admin address of the configuration, else to DRYDOCK_ADMIN, else to a private \
             socket of the user; the log says where.
             """

@@ -33,8 +33,8 @@ private struct Beginning {
 extension Daemon {
     /// Reads the configuration, opens the tiers, binds the sockets, and serves.
     /// - Parameters:
-    ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, and SIGHUP reloads; true for the process that
-    ///     is the daemon.
+    ///   - watchesSignals: SIGTERM and SIGINT end ``runUntilStopped()``, SIGHUP reloads, and SIGUSR1 opens the access log
+    ///     again; true for the process that is the daemon.
     ///   - watchesConfiguration: a changed file of the configuration is read again by itself; the files that answers
     ///     are made of always are.
     ///   - makeLogger: makes the daemon's log, with settings that reloads change.
@@ -99,8 +99,10 @@ extension Daemon {
                 throw .start(reason(error, configuration) + beginning.source.storeAdvice)
             }
         }
-        let reloads = ReloadRequests()
-        if beginning.ownsProcess { await reloads.watch(on: threads.loops.loops[0]) }
+        let (reloads, reopenings) = (SignalRequests(SIGHUP), SignalRequests(SIGUSR1))
+        if beginning.ownsProcess {
+            for requests in [reloads, reopenings] { await requests.watch(on: threads.loops.loops[0]) }
+        }
         let sockets = try DaemonSockets.bind(
             configuration,
             environment: beginning.environment,
@@ -136,6 +138,7 @@ extension Daemon {
             // The error is dropped here: the reload logs why it was refused.
             Task { try? await daemon.reloadConfiguration() }
         }
+        reopenings.hear { [weak daemon] in daemon?.reloader.reopenAccessLog() }
         return daemon
     }
 

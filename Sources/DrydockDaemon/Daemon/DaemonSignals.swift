@@ -1,25 +1,29 @@
-// The signals of a daemon: SIGHUP reloads, SIGTERM and SIGINT end it after the answers under way.
+// The signals of a daemon: SIGHUP reloads, SIGUSR1 opens the access log again, SIGTERM and SIGINT end it after the answers
+// under way.
 
 import EventLoop
 import Glibc
 import Synchronization
 
-/// Requests for a reload by SIGHUP, watched from before a port is open: an unwatched SIGHUP ends the process, and an
-/// operator may send one as soon as a client finds the port open.
+/// Requests by a signal, such as SIGHUP for a reload, watched from before a port is open: an unwatched signal ends the
+/// process, and an operator may send one as soon as a client finds the port open.
 ///
 /// Sendable: its state is under its own mutex.
-final class ReloadRequests: Sendable {
+final class SignalRequests: Sendable {
     private struct State {
         var isAsked = false
         var handler: (@Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
+    private let signal: Int32
 
-    /// Starts to watch SIGHUP. The watch never ends: a late reload is refused, and must not end the process.
+    init(_ signal: Int32) { self.signal = signal }
+
+    /// Starts to watch the signal. The watch never ends: a late request has no effect, and must not end the process.
     func watch(on loop: isolated EventLoop) {
         let watches = SignalWatches()
-        watches.reload = SignalWatch(on: loop, signal: SIGHUP) { [self] in ask() }
+        watches.request = SignalWatch(on: loop, signal: signal) { [self] in ask() }
         watches.keepAlive = watches
     }
 
@@ -44,7 +48,7 @@ final class ReloadRequests: Sendable {
 /// The signal watches of one daemon; used on their loop only, and alive as long as the process.
 private final class SignalWatches {
     var ends: [SignalWatch] = []
-    var reload: SignalWatch?
+    var request: SignalWatch?
     var keepAlive: SignalWatches?
 }
 

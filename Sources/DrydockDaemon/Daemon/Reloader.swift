@@ -97,6 +97,25 @@ final class Reloader: Sendable {
         context.parts.compiler.registry.keep(only: plan, keepsLatencies: keepsLatencies)
     }
 
+    /// Opens the file of the access log again, on an I/O thread: after a rotation it is another one. It waits for a reload
+    /// under way, which may name another file. If the file cannot be opened, lines go on to the one that is open.
+    func reopenAccessLog() {
+        let parts = context.parts
+        parts.files.submit { [self] in
+            reloading.withLock { _ in
+                let log = context.state.withLock { $0.configuration.log }
+                do throws(SystemError) {
+                    try parts.sink.update(AccessLogSettings(log))
+                    parts.logger.info("access log opened again")
+                } catch {
+                    parts.logger.error(
+                        "access log not opened again, lines go to the old file: \(Remedies.accessLog(error, log.access))"
+                    )
+                }
+            }
+        }
+    }
+
     /// Loads the configuration and puts it in force. On an I/O thread.
     private func readAgain() throws(DaemonError) -> ReloadOutcome {
         let (before, outcome) = try reloading.withLock { _ throws(DaemonError) in
