@@ -65,7 +65,8 @@ struct Serve: AsyncParsableCommand {
         help: ArgumentHelp(
             "With an https URL, the authorities for the origin's certificate in place of the system's, in PEM (tls.ca).",
             valueName: "file"
-        )
+        ),
+        completion: .file()
     )
     var ca: String?
     @Flag(help: "With a URL, nothing is stored on the disk: the memory has all, and a restart forgets it.")
@@ -132,17 +133,26 @@ struct Check: ParsableCommand {
     )
 
     @OptionGroup var option: ConfigurationOption
-    @Argument(help: "The configuration file, which -c may name as well.")
+    @Argument(help: "The configuration file, which -c may name as well.", completion: .file())
     var file: String?
+    @Option(
+        help: ArgumentHelp(
+            "The unit's EnvironmentFile, whose variables are those of the configuration, in place of this shell's.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var environment: String?
 
     func validate() throws {
         if file != nil, option.file != nil { throw ValidationError("give one configuration file, with or without -c") }
     }
 
     func run() throws {
-        let configuration = try loadConfiguration(file ?? option.path())
+        let variables = try environment.map(EnvironmentFile.variables) ?? processEnvironment()
+        let configuration = try loadConfiguration(file ?? option.path(), environment: variables)
         do throws(DaemonError) {
-            try DaemonSecurity.check(configuration, environment: processEnvironment())
+            try DaemonSecurity.check(configuration, environment: variables)
         } catch {
             printError("\(error)")
             throw ExitCode(1)
@@ -182,9 +192,12 @@ struct Config: ParsableCommand {
 
 /// Reads a configuration.
 /// - Throws: `Failure` with every error and its position.
-func loadConfiguration(_ path: String) throws -> Configuration {
+func loadConfiguration(
+    _ path: String,
+    environment: [String: String] = processEnvironment()
+) throws -> Configuration {
     do throws(ConfigurationErrors) {
-        return try Configuration.load(path: path, environment: processEnvironment())
+        return try Configuration.load(path: path, environment: environment)
     } catch {
         printError(error.description)
         throw ExitCode(1)
