@@ -128,6 +128,27 @@ extension Scenarios {
             )
         }
 
+        @Test func completionsNameFilesAndPrograms() throws {
+            let folder = try TemporaryFolder("completions")
+            let script = try Shell.run(Daemon.binary(), ["--generate-completion-script", "bash"])
+            try folder.write("drydock", script.output)
+            try folder.write("alpha.yaml", "")
+            for (words, expected) in [
+                (["check", "al"], "alpha.yaml"), (["check", "--environment", "al"], "alpha.yaml"),
+                (["serve", "-c", "al"], "alpha.yaml"), (["import", "al"], "alpha.yaml"), (["env", "gra"], "gradle"),
+            ] {
+                let line = (["drydock"] + words).joined(separator: " ")
+                let program = """
+                    source ./drydock
+                    COMP_WORDS=(\(line)) COMP_CWORD=\(words.count) COMP_LINE='\(line)' COMP_POINT=\(line.utf8.count)
+                    _drydock drydock '\(words.last ?? "")' '\(words.dropLast().last ?? "drydock")'
+                    printf '%s\\n' "${COMPREPLY[@]}"
+                    """
+                let completed = try Shell.run("bash", ["-c", program], folder: folder.path)
+                #expect(completed.output == expected + "\n", "\(line): \(completed.report)")
+            }
+        }
+
         @Test(.enabled(if: PlainUser.canChange, "only root can be other users"))
         func whoMayNotAskIsToldWhatHelps() throws {
             let daemon = try Daemon("services: []")
