@@ -82,6 +82,13 @@ struct AdminClient {
 
     // MARK: - The socket
 
+    /// What a user without the rights for a socket can do; nil for another reason than missing rights.
+    static func remedy(_ code: Int32) -> String? {
+        guard code == EACCES || code == EPERM else { return nil }
+        return
+            "its user and its group alone may use it: write sudo before the command, or join the group that 'admin.group' names"
+    }
+
     /// Whether a daemon listens at the address; if none does, `errno` is the reason.
     var isThere: Bool {
         guard let descriptor = open() else { return false }
@@ -95,9 +102,9 @@ struct AdminClient {
 
     private func connect() throws -> Int32 {
         guard let descriptor = open() else {
-            throw Failure.noDaemon(
-                "no daemon at \(address): \(String(cString: strerror(errno))); start the daemon, or name its address with --admin or -c"
-            )
+            let code = errno
+            let remedy = Self.remedy(code) ?? "start the daemon, or name its address with --admin or -c"
+            throw Failure.noDaemon("no daemon at \(address): \(String(cString: strerror(code))); \(remedy)")
         }
         var time = timeval(tv_sec: timeout, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))

@@ -44,7 +44,8 @@ struct DaemonOptions: ParsableArguments {
     var admin: String?
     @Option(
         name: [.customShort("c"), .customLong("config")],
-        help: ArgumentHelp("The daemon's configuration file, which contains its admin address.", valueName: "file")
+        help: ArgumentHelp("The daemon's configuration file, which contains its admin address.", valueName: "file"),
+        completion: .file()
     )
     var file: String?
 
@@ -96,7 +97,8 @@ extension AdminStatus.Identity {
 struct ConfigurationOption: ParsableArguments {
     @Option(
         name: [.customShort("c"), .customLong("config")],
-        help: "The configuration file; - is standard input. Default: ./drydock.yaml, else /etc/drydock/drydock.yaml."
+        help: "The configuration file; - is standard input. Default: ./drydock.yaml, else /etc/drydock/drydock.yaml.",
+        completion: .file()
     )
     var file: String?
 
@@ -184,6 +186,23 @@ struct DaemonSearch {
             reasons += folders.compactMap { DefaultAdmin.distrust($0).map { "\($0), so that nothing in it was asked" } }
             if own.isEmpty { reasons.insert("this user has no daemon", at: 0) }
         }
-        return .noDaemon("\(reasons.joined(separator: "; ")); start one, or name it with --admin or -c")
+        return .noDaemon("\(reasons.joined(separator: "; ")); \(remedy(clients))")
+    }
+
+    /// What helps if none of the addresses can be used: other rights, or a daemon of another user.
+    private func remedy(_ clients: [AdminClient]) -> String {
+        for client in clients {
+            guard !client.isThere, let remedy = AdminClient.remedy(errno) else { continue }
+            return remedy
+        }
+        // Whoever writes 'sudo' before a command of a daemon of one's own asks root's daemon.
+        if geteuid() == 0, let user = environment["SUDO_UID"].flatMap({ UInt32($0) }) {
+            let sockets = DefaultAdmin.folders(environment: [:], user: user).map { DefaultAdmin.socket(in: $0) }
+            if let socket = sockets.first(where: { AdminClient(address: "unix:\($0)").isThere }) {
+                let name = environment["SUDO_USER"] ?? "\(user)"
+                return "the daemon of \(name) is at unix:\(socket): leave out sudo, or give --admin unix:\(socket)"
+            }
+        }
+        return "start one, or name it with --admin or -c"
     }
 }

@@ -15,7 +15,8 @@ struct ListOptions: ParsableArguments {
         help: ArgumentHelp(
             "A file with more URLs. Each line has a URL, or a JSON object with url, method, headers, body, force, seed, store and file. - is standard input. May be repeated.",
             valueName: "list"
-        )
+        ),
+        completion: .file()
     )
     var file: [String] = []
     @Option(

@@ -26,12 +26,14 @@ struct CA: ParsableCommand {
             help: ArgumentHelp(
                 "The folder. Default: 'ca' of -c FILE, else /var/lib/drydock/ca for root, else ~/.local/state/drydock/ca.",
                 valueName: "dir"
-            )
+            ),
+            completion: .directory
         )
         var folder: String?
         @Option(
             name: [.customShort("c"), .customLong("config")],
-            help: ArgumentHelp("The daemon's configuration file, which may name the folder.", valueName: "file")
+            help: ArgumentHelp("The daemon's configuration file, which may name the folder.", valueName: "file"),
+            completion: .file()
         )
         var file: String?
 
@@ -186,7 +188,8 @@ struct CA: ParsableCommand {
     struct Lines: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Print what programs need to trust the authority.",
-            discussion: "The programs are curl, git, python, node, java, ruby, go, docker, android and ios."
+            discussion:
+                "The programs are \(ClientLines.all(certificate: "").map(\.name).joined(separator: ", ")). 'drydock env' has these lines, too."
         )
         @Argument(help: "The program; all of them without a name.")
         var program: String?

@@ -40,6 +40,24 @@ enum Format {
         return "\(tenths / 10).\(tenths % 10)ms"
     }
 
+    /// Rows as lines whose columns begin below one another, two spaces apart; the last column of a row ends with it.
+    static func table(_ rows: [[String]]) -> [String] {
+        var widths: [Int] = []
+        for row in rows {
+            for (column, text) in row.dropLast().enumerated() {
+                if column == widths.count { widths.append(0) }
+                widths[column] = max(widths[column], text.count)
+            }
+        }
+        return rows.map { row in
+            let cells = row.enumerated().map { column, text in
+                let isLast = column == row.count - 1
+                return isLast ? text : text + String(repeating: " ", count: widths[column] - text.count)
+            }
+            return cells.joined(separator: "  ")
+        }
+    }
+
     static func duration(_ seconds: Int) -> String {
         switch seconds {
         case ..<120: "\(seconds)s"

@@ -21,7 +21,7 @@ struct DrydockCommand: AsyncParsableCommand {
             Top.self, Tail.self,
             Parked.self, Seed.self,
             Record.self, Drift.self, Purge.self, Pin.self, Unpin.self, Pins.self, Journal.self, Verify.self, Demo.self,
-            Import.self, ExportFile.self, CA.self,
+            Import.self, ExportFile.self, CA.self, Env.self,
         ]
     )
 }

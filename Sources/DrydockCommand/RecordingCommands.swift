@@ -55,7 +55,7 @@ struct Record: ParsableCommand {
                 left out.
                 """
         )
-        @Argument(help: "The folder; it is created if it does not exist.")
+        @Argument(help: "The folder; it is created if it does not exist.", completion: .directory)
         var dir: String
         @Option(help: "Only the recordings of this service.")
         var service: String?

@@ -23,7 +23,7 @@ struct Seed: ParsableCommand {
             discussion:
                 "Seeds of the same URL are replaced, and others stay. Responses to requests with credentials are left out."
         )
-        @Argument(help: "The folder; it is created if it does not exist.")
+        @Argument(help: "The folder; it is created if it does not exist.", completion: .directory)
         var dir: String
         @Option(help: "Only the stored responses of this service; 'forward' is forward mode.")
         var service: String?
@@ -45,7 +45,7 @@ struct Seed: ParsableCommand {
                 folders of base URLs and endpoints, and --parent names others.
                 """
         )
-        @Argument(help: "The folder.")
+        @Argument(help: "The folder.", completion: .directory)
         var dir: String
         @Option(help: "url or docker. Default: recognized by the file names.")
         var layout: SeedLayout?

@@ -3,12 +3,14 @@
 import ArgumentParser
 import Configuration
 import DrydockDaemon
+import Glibc
 
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the daemon in the foreground, with a configuration file or for one URL.",
         discussion: """
             SIGHUP reloads the configuration. SIGUSR1 opens the file of the access log again. SIGTERM and Ctrl-C finish the answers under way and end; a second one ends at once.
+            With a URL and a terminal, the access log is text. \
             Commands such as 'drydock status' go to the admin address of the configuration, else to DRYDOCK_ADMIN, else to a private \
             socket of the user; the log says where.
             """
@@ -38,6 +40,40 @@ struct Serve: AsyncParsableCommand {
     )
     var tls = false
 
+    @Option(
+        help: ArgumentHelp(
+            "With a URL, how long an answer is fresh that says nothing about it, such as 10m (cache.ttl).",
+            valueName: "duration"
+        )
+    )
+    var ttl: String?
+    @Option(
+        help: ArgumentHelp(
+            "With a URL, the origin of web pages that may call it, such as http://localhost:3000 (cors.origins); may be repeated.",
+            valueName: "origin"
+        )
+    )
+    var cors: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "With a URL, a name under which clients ask this daemon, such as drydock or *.lan; may be repeated. Addresses need none.",
+            valueName: "host"
+        )
+    )
+    var hosts: [String] = []
+    @Option(
+        help: ArgumentHelp(
+            "With an https URL, the authorities for the origin's certificate in place of the system's, in PEM (tls.ca).",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var ca: String?
+    @Flag(help: "With a URL, nothing is stored on the disk: the memory has all, and a restart forgets it.")
+    var noDisk = false
+    @Option(help: "With a URL, the name of the service in logs, metrics and commands. Default: the origin's host.")
+    var name: String?
+
     @Flag(help: "Read the configuration again whenever one of its files changes.")
     var watch = false
 
@@ -48,17 +84,32 @@ struct Serve: AsyncParsableCommand {
         if url != nil, option.file != nil {
             throw ValidationError("give a URL or a configuration file, not both")
         }
-        let given = [("listen", !listen.isEmpty), ("clients", !clients.isEmpty), ("tls", tls)]
-        for (name, isGiven) in given where url == nil && isGiven {
+        let given = [
+            ("--listen", "listen", !listen.isEmpty), ("--clients", "clients", !clients.isEmpty), ("--tls", "tls", tls),
+            ("--ttl", "cache.ttl", ttl != nil), ("--cors", "cors.origins", !cors.isEmpty),
+            ("--hosts", "hosts", !hosts.isEmpty), ("--ca", "tls.ca", ca != nil),
+            ("--no-disk", "cache.disk", noDisk), ("--name", "services[].name", name != nil),
+        ]
+        for (option, key, isGiven) in given where url == nil && isGiven {
             throw ValidationError(
-                "--\(name) needs the URL of an origin; in a configuration file it is the key '\(name)'"
+                "\(option) needs the URL of an origin; in a configuration file it is the key '\(key)'"
             )
         }
     }
 
+    /// What the options say of a URL.
+    private var options: URLOptions {
+        var options = URLOptions()
+        (options.listen, options.clients, options.tls) = (listen, clients, tls)
+        (options.name, options.ttl, options.cors) = (name, ttl, cors)
+        (options.hosts, options.ca, options.disk) = (hosts, ca, !noDisk)
+        options.isOnTerminal = isatty(STDOUT_FILENO) == 1
+        return options
+    }
+
     func run() async throws {
         let source: ConfigurationSource =
-            if let url { .url(url, listen: listen, clients: clients, tls: tls) } else {
+            if let url { .url(url, options) } else {
                 .file(path: try option.path(alternative: ", or give the URL of an origin"))
             }
         let daemon: Daemon
@@ -82,17 +133,26 @@ struct Check: ParsableCommand {
     )
 
     @OptionGroup var option: ConfigurationOption
-    @Argument(help: "The configuration file, which -c may name as well.")
+    @Argument(help: "The configuration file, which -c may name as well.", completion: .file())
     var file: String?
+    @Option(
+        help: ArgumentHelp(
+            "The unit's EnvironmentFile, whose variables are those of the configuration, in place of this shell's.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var environment: String?
 
     func validate() throws {
         if file != nil, option.file != nil { throw ValidationError("give one configuration file, with or without -c") }
     }
 
     func run() throws {
-        let configuration = try loadConfiguration(file ?? option.path())
+        let variables = try environment.map(EnvironmentFile.variables) ?? processEnvironment()
+        let configuration = try loadConfiguration(file ?? option.path(), environment: variables)
         do throws(DaemonError) {
-            try DaemonSecurity.check(configuration, environment: processEnvironment())
+            try DaemonSecurity.check(configuration, environment: variables)
         } catch {
             printError("\(error)")
             throw ExitCode(1)
@@ -132,9 +192,12 @@ struct Config: ParsableCommand {
 
 /// Reads a configuration.
 /// - Throws: `Failure` with every error and its position.
-func loadConfiguration(_ path: String) throws -> Configuration {
+func loadConfiguration(
+    _ path: String,
+    environment: [String: String] = processEnvironment()
+) throws -> Configuration {
     do throws(ConfigurationErrors) {
-        return try Configuration.load(path: path, environment: processEnvironment())
+        return try Configuration.load(path: path, environment: environment)
     } catch {
         printError(error.description)
         throw ExitCode(1)

@@ -82,7 +82,7 @@ struct List: ParsableCommand {
         repeat {
             // A page never splits a URL, so it may have more entries than were asked for.
             let entries = try page(limit - found.count)
-            if !options.json { for entry in entries { print(line(entry)) } }
+            if !options.json { for line in Format.table(entries.map(columns)) { print(line) } }
             found += entries
         } while after != nil && found.count < limit
         let next = after
@@ -97,18 +97,19 @@ struct List: ParsableCommand {
         print(String(decoding: try AdminJSON.encode(document), as: UTF8.self), terminator: "")
     }
 
-    private func line(_ entry: AdminEntries.Entry) -> String {
-        let columns =
-            [
-                "\(entry.status)", entry.size.map(Format.size) ?? "?", entry.tiers.joined(separator: "+"),
-                "age \(Format.duration(entry.age))", "ttl \(entry.ttl.map { "\($0)s" } ?? "?")",
-                entry.service.isEmpty ? "forward" : entry.service, entry.url,
-            ] + (entry.isPinned ? ["pinned"] : [])
+    /// The columns of an entry: the last one has its URL, and what else there is to say of it.
+    private func columns(_ entry: AdminEntries.Entry) -> [String] {
         let key = entry.key ?? []
         let keyed = key.isEmpty ? "" : "  {\(key.joined(separator: ", "))}"
         let variant = entry.variant.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }
-        return columns.joined(separator: "  ") + keyed
+        let rest =
+            (entry.isPinned ? "  pinned" : "") + keyed
             + (variant.isEmpty ? "" : "  [\(variant.joined(separator: ", "))]")
+        return [
+            "\(entry.status)", entry.size.map(Format.size) ?? "?", entry.tiers.joined(separator: "+"),
+            "age \(Format.duration(entry.age))", "ttl \(entry.ttl.map { "\($0)s" } ?? "?")",
+            entry.service.isEmpty ? "forward" : entry.service, entry.url + rest,
+        ]
     }
 }
 

@@ -252,6 +252,51 @@ import Testing
         #expect(throws: ConfigurationErrors.self) { try URLConfiguration.make("http://a", environment: environment) }
     }
 
+    /// The configuration of `serve http://a`, or of another URL, with options.
+    private func configured(
+        _ url: String = "http://a",
+        in environment: [String: String] = [:],
+        _ change: (inout URLOptions) -> Void
+    ) throws(ConfigurationErrors) -> Configuration {
+        var options = URLOptions()
+        change(&options)
+        return try URLConfiguration.make(url, options, environment: environment)
+    }
+
+    @Test("Each option of a URL is the key that a file has for it")
+    func optionsOfAURL() throws {
+        let folder = try Folder()
+        try folder.write("ca.pem", "-----BEGIN CERTIFICATE-----")
+        let environment = ["XDG_CACHE_HOME": folder.path]
+        let made = try configured("https://a.test", in: environment) { options in
+            options.name = "api"
+            options.ttl = "10m"
+            options.cors = ["http://localhost:3000", "*"]
+            options.hosts = ["Drydock", "*.lan"]
+            options.ca = folder.path + "/ca.pem"
+            options.disk = false
+            options.isOnTerminal = true
+        }
+        let text = """
+            hosts: [drydock, "*.lan"]
+            log: { format: text }
+            services:
+              - name: api
+                match: { prefix: / }
+                base_url: https://a.test
+                cache: { ttl: 10m }
+                cors: { origins: ["http://localhost:3000", "*"] }
+                tls: { ca: \(folder.path)/ca.pem }
+            """
+        let file = try Configuration.load(text: text, file: folder.path + "/x.yaml", environment: [:])
+        #expect(made.services == file.services)
+        #expect(made.hosts == file.hosts && made.log == file.log && made.cache == file.cache)
+        // Without them a URL is what it was.
+        let plain = try configured("https://a.test", in: environment) { _ in }
+        #expect(plain.log == LogConfiguration() && plain.cache.disk?.path == folder.path + "/drydock/serve")
+        #expect(plain.hosts.isEmpty && plain.services.first?.name == "a.test")
+    }
+
     @Test func ofAURL() throws {
         let environment = ["HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/1"]
         let made = try URLConfiguration.make("https://api.example.com/v1/", environment: environment)
@@ -269,17 +314,23 @@ import Testing
                 == "/c/drydock/serve"
         )
         #expect(try URLConfiguration.make("http://[::1]:80", environment: [:]).services.first?.name == "--1")
-        let open = try URLConfiguration.make("http://a", listen: [":80", "unix:/a"], clients: [], environment: [:])
+        let open = try configured { $0.listen = [":80", "unix:/a"] }
         #expect(open.listen.map(\.address) == [.tcp(host: "*", port: 80), .unix(path: "/a")])
         #expect(!open.forward.enabled, "nobody gets an open proxy by an address")
         #expect(open.clients == [.loopback] && open.warnings.map(\.message).allSatisfy { $0.contains("--clients") })
         #expect(open.warnings.count == 1)
-        let named = try URLConfiguration.make("http://a", listen: ["*:80"], clients: ["10.0.0.0/8"], environment: [:])
+        let named = try configured { options in
+            options.listen = ["*:80"]
+            options.clients = ["10.0.0.0/8"]
+        }
         #expect(named.clients.map(\.description) == ["10.0.0.0/8"] && named.warnings.isEmpty && !named.forward.enabled)
-        let secure = try URLConfiguration.make("http://a", tls: true, environment: [:])
+        let secure = try configured { $0.tls = true }
         #expect(secure.listen.map(\.description) == ["https://localhost:8443"] && secure.tls?.isLocal == true)
         let points = ["localhost:1", "any://localhost:2", "http://localhost:3", "unix:/a"]
-        let several = try URLConfiguration.make("http://a", listen: points, tls: true, environment: [:])
+        let several = try configured { options in
+            options.listen = points
+            options.tls = true
+        }
         #expect(
             several.listen.map(\.description) == ["https://localhost:1", "any://localhost:2", "localhost:3", "unix:/a"]
         )
@@ -288,17 +339,23 @@ import Testing
             (["unix:/a", "http://localhost:1"], true, "--tls has no address"),
         ] {
             let error = #expect(throws: ConfigurationErrors.self) {
-                try URLConfiguration.make("http://a", listen: listen, tls: tls, environment: [:])
+                try configured { options in
+                    options.listen = listen
+                    options.tls = tls
+                }
             }
             #expect(error?.errors.first?.message.contains(part) == true, "\(String(describing: error))")
         }
         for (listen, clients, part) in [
-            (["8080"], [], "an address needs a host"),
+            (["8080"], [], "'--listen' an address needs a host"),
             ([":80", "localhost:80"], [], "localhost:80 takes a port twice"),
-            ([], ["everybody"], "'everybody' is not a client rule"),
+            ([], ["everybody"], "'--clients' 'everybody' is not a client rule"),
         ] {
             let error = #expect(throws: ConfigurationErrors.self) {
-                try URLConfiguration.make("http://a", listen: listen, clients: clients, environment: [:])
+                try configured { options in
+                    options.listen = listen
+                    options.clients = clients
+                }
             }
             #expect(error?.errors.first?.message.contains(part) == true, "\(String(describing: error))")
         }

@@ -37,7 +37,9 @@ import Testing
         #expect(try load("").name == made && load("name: auto").name == made)
         #expect(try load("").shown().contains("\nname: \(made)\n"))
         #expect(try load("listen: localhost:1").name == DefaultName.made(listen: [.tcp(host: "localhost", port: 1)]))
-        let url = try URLConfiguration.make("http://a", listen: ["localhost:1"], environment: [:])
+        var options = URLOptions()
+        options.listen = ["localhost:1"]
+        let url = try URLConfiguration.make("http://a", options, environment: [:])
         #expect(try url.name == load("listen: localhost:1").name)
     }
 

@@ -53,7 +53,8 @@ struct Mistake {
             }
             switch words.first {
             case "serve":
-                said = try URLConfiguration.make(String(words[1]), environment: variables).summary
+                let options = URLOptions(words.dropFirst(2).map { String($0).replacing("/FOLDER", with: folder.path) })
+                said = try URLConfiguration.make(String(words[1]), options, environment: variables).summary
             case "status":
                 said =
                     try Configuration.adminAddress(path: path, environment: [:])?.description ?? "the user's own daemon"
@@ -261,6 +262,25 @@ enum Literals {
                 }
             }
             found.append(literal)
+        }
+    }
+}
+
+extension URLOptions {
+    /// The options of a command line `serve URL`, each with its value behind it; what is no option is passed over.
+    fileprivate init(_ words: [String]) {
+        self.init()
+        for (option, value) in zip(words, words.dropFirst()) where option.hasPrefix("--") {
+            switch option {
+            case "--listen": listen.append(value)
+            case "--clients": clients.append(value)
+            case "--ttl": ttl = value
+            case "--cors": cors.append(value)
+            case "--hosts": hosts.append(value)
+            case "--ca": ca = value
+            case "--name": name = value
+            default: Issue.record("\(option) is no option of errors.txt")
+            }
         }
     }
 }

@@ -17,13 +17,18 @@ extension Scenarios {
                     """
                 )
             )
-            let known = ["localhost", "localhost:\(daemon.port)", "127.0.0.1:\(daemon.port)", "[::1]:\(daemon.port)"]
+            let known = [
+                "localhost", "localhost:\(daemon.port)", "127.0.0.1:\(daemon.port)", "[::1]:\(daemon.port)", "10.0.2.2",
+                "[2001:db8::7]:80",
+            ]
             for host in known {
                 #expect(try daemon.client().exchange("GET", "/api/x", host: host).text == "for /x", "\(host)")
             }
             #expect(try daemon.client().exchange("GET", "/y", host: "app.localhost:\(daemon.port)").text == "for /y")
             let before = origin.requests()
-            for host in ["evil.example", "evil.example:\(daemon.port)", "localhost.evil.example", "10.1.2.3"] {
+            for host in [
+                "evil.example", "evil.example:\(daemon.port)", "localhost.evil.example", "10.1.2.3.evil.example",
+            ] {
                 let refused = try daemon.client().exchange("GET", "/api/x", host: host)
                 expectProblem(refused, 421)
             }

@@ -26,7 +26,10 @@ struct ExportFile: ParsableCommand {
     @OptionGroup var option: ConfigurationOption
     @Option(help: "Only this service.")
     var service: String?
-    @Option(help: ArgumentHelp("The file to write. Default: standard output.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp("The file to write. Default: standard output.", valueName: "file"),
+        completion: .file()
+    )
     var to: String?
     @Flag(help: "Write over a file that is there already.")
     var force = false

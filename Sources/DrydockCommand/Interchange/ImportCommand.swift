@@ -18,7 +18,7 @@ struct Import: ParsableCommand {
             """
     )
 
-    @Argument(help: "The file or folder.")
+    @Argument(help: "The file or folder.", completion: .file())
     var source: String
     @Option(help: "What the source is. Default: its content says.")
     var format: ImportFormat?
@@ -26,7 +26,8 @@ struct Import: ParsableCommand {
         help: ArgumentHelp(
             "The folder to write to. Default: ./NAME, the source's name without its extension.",
             valueName: "dir"
-        )
+        ),
+        completion: .directory
     )
     var to: String?
     @Option(help: "Of a HAR file, only the requests to this host; may be repeated.")

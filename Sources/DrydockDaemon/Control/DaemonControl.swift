@@ -1,7 +1,7 @@
 // The part of the admin API that every daemon has: status, reload, listing, explanation, switches and metrics.
 
 import CacheStore
-import Configuration
+package import Configuration
 import DownloadCore
 import EventLoop
 import Glibc
@@ -73,6 +73,7 @@ final class DaemonControl: DaemonFeature {
             }
         )
         status.count(counters)
+        status.forward = AdminStatus.Forward(configuration, environment: parts.environment)
         status.demo = context.demo.overrides
         status.refusal = record.refusal
         let (distrusted, areTunnelled) = parts.security.tunnels.distrusted
@@ -276,6 +277,16 @@ package struct AdminStatus: Codable, Sendable, Equatable {
         package var isTunnelled: Bool
     }
 
+    /// What clients may ask the daemon as a proxy.
+    package struct Forward: Codable, Sendable, Equatable {
+        /// True if it takes requests for other hosts than those of services.
+        package var isEnabled: Bool
+        /// The patterns of the hosts whose tunnels are read.
+        package var intercepted: [String]
+        /// The absolute path of the local authority's certificate; nil if no tunnel is read.
+        package var certificate: String?
+    }
+
     package var version: String
     package var pid: Int
     package var uptime: Int
@@ -306,6 +317,18 @@ package struct AdminStatus: Codable, Sendable, Equatable {
     /// The files that were refused and why, with the place of the first error; nil if what was read last is in force, and
     /// from an older daemon.
     package var refusal: String?
+    /// Forward mode; nil from an older daemon.
+    package var forward: Forward?
+}
+
+extension AdminStatus.Forward {
+    /// - Parameter environment: says where the local authority is, if the configuration does not.
+    package init(_ configuration: Configuration, environment: [String: String]) {
+        isEnabled = configuration.forward.enabled
+        intercepted = configuration.forward.interception.hosts
+        let folder = configuration.authorityFolder ?? DefaultAuthority.folder(environment: environment)
+        certificate = intercepted.isEmpty ? nil : folder.map { AuthorityFolder($0).certificatePath }
+    }
 }
 
 /// The answer of `POST /v1/clock`, and `clock` in `GET /v1/status`.

@@ -6,8 +6,8 @@ package import Configuration
 package enum ConfigurationSource: Sendable {
     /// The file at `path`; `Configuration.standardInput` stands for standard input.
     case file(path: String)
-    /// One origin, with the command line's `--listen`, `--clients` and `--tls`; empty arrays stand for the defaults.
-    case url(String, listen: [String], clients: [String], tls: Bool)
+    /// One origin, with the options of the command line.
+    case url(String, URLOptions)
 
     /// Reads the configuration and validates it.
     /// - Throws: `DaemonError.configuration` with every error and its position.
@@ -15,14 +15,8 @@ package enum ConfigurationSource: Sendable {
         do throws(ConfigurationErrors) {
             switch self {
             case .file(let path): return try Configuration.load(path: path, environment: environment)
-            case .url(let url, let listen, let clients, let tls):
-                return try URLConfiguration.make(
-                    url,
-                    listen: listen,
-                    clients: clients,
-                    tls: tls,
-                    environment: environment
-                )
+            case .url(let url, let options):
+                return try URLConfiguration.make(url, options, environment: environment)
             }
         } catch {
             // Errors of a URL are told without a position, since a URL has no lines.

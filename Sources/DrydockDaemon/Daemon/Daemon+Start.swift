@@ -244,7 +244,7 @@ extension Daemon {
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
         for socket in sockets.metrics { await server.listen(on: socket, role: .metrics) }
         adminSockets.start(sockets, of: server, on: loop)
-        parts.security.listeners.use(plan, listeners: sockets.proxy.map(\.address))
+        parts.security.listeners.use(plan)
         context.state.withLock { state in
             for socket in sockets.proxy { state.schemes[socket.address] = sockets.schemes[socket.descriptor] }
         }

@@ -107,12 +107,22 @@ enum Remedies {
                 "\(found.path) has mode \(found.mode): 'chmod u+rwx \(found.path)' lets the daemon write there, or name another path in '\(key)'"
         }
         let whose = "\(found.path) belongs to \(found.ownerName) (mode \(found.mode)), and the daemon runs as \(user)"
+        if found.path == folder, systemFolders.contains(folder) {
+            return
+                "\(folder) is the system's, and the daemon runs as \(user): name a path in a folder of the daemon's own, such as \(folder == "/" ? "" : folder)/drydock, in '\(key)'"
+        }
         let gift =
             found.path == folder
             ? "'chown \(user) \(folder)' gives it the folder"
             : "make \(folder) and give it to the daemon with 'chown \(user) \(folder)'"
         return "\(whose): \(gift), or name another path in '\(key)'"
     }
+
+    /// Folders that belong to root on every machine, and that nobody is advised to give away.
+    private static let systemFolders: Set<String> = [
+        "/", "/dev", "/etc", "/home", "/mnt", "/opt", "/root", "/run", "/srv", "/tmp", "/usr", "/usr/local", "/var",
+        "/var/cache", "/var/lib", "/var/log", "/var/run", "/var/spool", "/var/tmp",
+    ]
 
     // MARK: - Users
 

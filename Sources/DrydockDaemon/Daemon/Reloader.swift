@@ -149,7 +149,7 @@ final class Reloader: Sendable {
         plan.takeEffect()
         parts.security.use(security)
         parts.security.tunnels.forget()
-        parts.security.listeners.use(plan, listeners: context.server?.addresses(.proxy) ?? [])
+        parts.security.listeners.use(plan)
         parts.compiler.latencyFile.follow()
         let names = Set(plan.services.map(\.plan.name))
         parts.compiler.registry.services.endParkedCalls(but: names, why: "a reload has removed its service")

@@ -83,7 +83,7 @@ final class ListenerSecurity: DaemonFeature {
     }
 
     /// Names are admitted by this plan from now on.
-    func use(_ plan: RoutePlan, listeners: [SocketAddress]) { admitted.use(plan, listeners) }
+    func use(_ plan: RoutePlan) { admitted.use(plan) }
 
     // MARK: Connections
 
@@ -192,14 +192,14 @@ private struct CertificateTable: Sendable {
 ///
 /// Sendable: the plan is under a lock, from which it is copied.
 private final class AdmittedHosts: Sendable {
-    private let state = Mutex<(plan: RoutePlan, listeners: [SocketAddress])?>(nil)
+    private let state = Mutex<RoutePlan?>(nil)
 
-    func use(_ plan: RoutePlan, _ listeners: [SocketAddress]) { state.exchange((plan, listeners)) }
+    func use(_ plan: RoutePlan) { state.exchange(plan) }
 
     func contains(_ host: HostName) -> Bool {
-        guard let (plan, listeners) = state.withLock({ $0 }) else { return false }
+        guard let plan = state.withLock({ $0 }) else { return false }
         let text = host.text.contains(":") ? "[\(host.text)]" : host.text
         guard let authority = Authority.parse(text) else { return false }
-        return Router.answers(for: authority, by: plan, at: listeners)
+        return Router.answers(for: authority, by: plan)
     }
 }

@@ -118,7 +118,7 @@ package final class AdminHandler: ExchangeHandler {
     static func check(_ fields: Fields, listener: ListenerInfo) throws(Problem) {
         guard !listener.address.isUnix else { return }
         let host = fields.first(.host).flatMap { Authority.parse($0) }
-        guard let host, HostRules(names: [], listeners: [listener.address]).allows(host) else {
+        guard let host, HostRules(admin: listener.address).allows(host) else {
             throw Problem(
                 status: 403,
                 title: "Host not allowed",

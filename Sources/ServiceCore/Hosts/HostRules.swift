@@ -7,29 +7,32 @@ import Upstream
 /// The values of Host that are served (RFC 9110 section 7.2; Documentation/guide/web-pages.md).
 package struct HostRules: Sendable, Equatable {
     /// The names of the machine, in lower case.
-    private var names: Set<String>
-    /// The numeric listen addresses, IPv6 in brackets.
-    private var addresses: Set<String>
-    /// Whether one of the listen addresses is the unspecified one, which stands for all addresses of the machine.
-    private var isWildcard: Bool
+    private let names: Set<String>
+    /// The numeric addresses that are served besides those of loopback, IPv6 in brackets; nil for every address.
+    private let addresses: Set<String>?
 
-    /// Makes the rules.
-    /// - Parameters:
-    ///   - names: the names that lead here independently of the configuration, without ports.
-    ///   - listeners: the addresses of the listening sockets.
-    package init(names: some Sequence<String>, listeners: [SocketAddress]) {
+    /// The rules of reverse mode. Every numeric address is served, whatever the listener: only a name can be made to lead
+    /// elsewhere, and the addresses by which emulators and forwarded ports reach this machine are none of its own.
+    /// - Parameter names: the names that lead here independently of the configuration, without ports.
+    package init(names: some Sequence<String>) {
         self.names = Set(names.map { $0.lowercased() })
-        addresses = Set(listeners.filter { !$0.isUnix }.map { Self.text($0) })
-        isWildcard = listeners.contains { !$0.isUnix && $0.ipBytes.allSatisfy { $0 == 0 } }
+        addresses = nil
+    }
+
+    /// The rules of a listener of the admin API: loopback, and the listener's own address, where the unspecified one
+    /// stands for every address.
+    package init(admin listener: SocketAddress) {
+        names = []
+        let isWildcard = !listener.isUnix && listener.ipBytes.allSatisfy { $0 == 0 }
+        addresses = isWildcard ? nil : listener.isUnix ? [] : [Self.text(listener)]
     }
 
     /// Whether requests for this host are answered by every service. Ports are not compared, because a forwarded port
     /// differs.
     package func allows(_ host: Authority) -> Bool {
         let name = host.name
-        if Self.isLoopback(name) || names.contains(name) || addresses.contains(name) { return true }
-        // An address is served, because only a name can be made to lead elsewhere.
-        return isWildcard && Self.address(name) != nil
+        if Self.isLoopback(name) || names.contains(name) { return true }
+        return addresses.map { $0.contains(name) } ?? (Self.address(name) != nil)
     }
 
     /// Whether a host is `localhost`, a name below it, in 127.0.0.0/8, or [::1].

@@ -24,7 +24,7 @@ package struct Router {
     package init(_ plan: RoutePlan, _ listeners: OwnListeners) {
         self.plan = plan
         self.listeners = listeners
-        hosts = HostRules(names: plan.machineNames, listeners: listeners.clients)
+        hosts = HostRules(names: plan.machineNames)
     }
 
     /// The methods that Allow names. Requests with other methods are forwarded, too, except for TRACE and TRACK.
@@ -34,9 +34,8 @@ package struct Router {
     package func allows(_ host: Authority) -> Bool { hosts.allows(host) }
 
     /// Whether any service of a plan answers for a host, so that a request for it is not refused for its Host alone.
-    /// - Parameter listeners: the addresses that clients connect to.
-    package static func answers(for host: Authority, by plan: RoutePlan, at listeners: [SocketAddress]) -> Bool {
-        HostRules(names: plan.machineNames, listeners: listeners).allows(host) || plan.hasHost(host.name)
+    package static func answers(for host: Authority, by plan: RoutePlan) -> Bool {
+        HostRules(names: plan.machineNames).allows(host) || plan.hasHost(host.name)
             || KnownHost("", host, plan, isOwn: false).isServed
     }
 

@@ -34,6 +34,7 @@ import Testing
         status.distrusted = [
             .init(client: "c", host: "a:443", reason: "why", times: 2, since: 1_769_860_800, isTunnelled: true)
         ]
+        status.forward = .init(isEnabled: true, intercepted: ["*.a"], certificate: "/c.pem")
         (status.connections, status.tunnels, status.answers, status.hits, status.misses) = (1, 2, 3, 4, 5)
         (status.hitRatio, status.answersPerSecond) = (0.5, 0.25)
         return status

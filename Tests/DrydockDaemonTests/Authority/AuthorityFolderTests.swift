@@ -72,8 +72,54 @@ import Testing
         #expect(ClientLines.quoted("/var/lib/drydock/ca/ca.pem") == "/var/lib/drydock/ca/ca.pem")
         #expect(ClientLines.quoted("/home/a b/it's.pem") == "'/home/a b/it'\\''s.pem'")
         let all = ClientLines.all(certificate: "/c.pem")
-        #expect(all.map(\.name) == ["curl", "git", "python", "node", "java", "ruby", "go", "docker", "android", "ios"])
+        #expect(
+            all.map(\.name) == [
+                "curl", "git", "python", "pip", "node", "npm", "java", "gradle", "ruby", "go", "apt", "docker",
+                "browser", "android", "ios",
+            ]
+        )
         #expect(all.allSatisfy { $0.lines.contains { $0.contains("/c.pem") } })
+        #expect(all[1].lines == ["git config --global http.sslCAInfo /c.pem"], "nothing leads to a proxy")
+    }
+
+    @Test(
+        arguments: [
+            (["127.0.0.1:8080", "[::1]:8080"], "http://localhost:8080"), (["localhost:1"], "http://localhost:1"),
+            (["[::]:8080"], "http://localhost:8080"), (["*:8080"], "http://localhost:8080"),
+            (["unix:/run/x", "https://127.0.0.1:8443", "192.0.2.7:81"], "http://192.0.2.7:81"),
+            (["any://[2001:db8::7]:80"], "http://[2001:db8::7]:80"), (["unix:/run/x", "https://localhost:8443"], nil),
+            ([], nil),
+        ] as [([String], String?)]
+    )
+    func `a proxy is the first address at which clients speak plain`(listeners: [String], url: String?) {
+        #expect(ProxyAddress(listeners: listeners)?.url == url)
+    }
+
+    @Test func `each program is led to the proxy, and trusts the authority where hosts are read`() throws {
+        let here = try #require(ProxyAddress(listeners: ["localhost:8080"]))
+        let far = try #require(ProxyAddress(listeners: ["192.0.2.7:81"]))
+        let plain = ClientLines.environment(here, certificate: nil)
+        #expect(plain.map(\.name) == ClientLines.names && plain.first?.name == "shell")
+        #expect(plain.allSatisfy { $0.lines.contains { $0.contains("8080") } })
+        #expect(!plain.contains { $0.lines.contains { $0.contains("CA") || $0.contains("cert") } })
+        let read = ClientLines.environment(far, certificate: "/c d.pem")
+        #expect(read.map(\.name) == ClientLines.names)
+        #expect(
+            read.map { $0.lines.joined(separator: " ") }.allSatisfy { $0.contains("192.0.2.7") && $0.contains("81") }
+        )
+        #expect(read.allSatisfy { $0.lines.contains { $0.contains("/c d.pem") } })
+        func lines(_ name: String, _ all: [ClientLines]) -> [String] { all.first { $0.name == name }?.lines ?? [] }
+        #expect(
+            lines("shell", plain)
+                == [
+                    "export http_proxy=http://localhost:8080 https_proxy=http://localhost:8080 no_proxy='localhost,127.0.0.1,::1'"
+                ]
+        )
+        #expect(lines("shell", read).contains("export NODE_EXTRA_CA_CERTS='/c d.pem'"))
+        #expect(lines("android", plain) == ["adb shell settings put global http_proxy 10.0.2.2:8080"])
+        #expect(lines("android", read).first == "adb shell settings put global http_proxy 192.0.2.7:81")
+        #expect(lines("apt", read).last == "Acquire::https::CaInfo \"/c d.pem\";")
+        #expect(lines("gradle", plain).contains("systemProp.https.proxyPort=8080"))
     }
 
     // MARK: - Stores

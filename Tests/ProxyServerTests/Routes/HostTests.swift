@@ -122,7 +122,7 @@ import Testing
         let plan = try RoutePlan.compile(configuration, registry: PlanRegistry()) { ["web1", "web1.example.test"] }
         #expect(plan.machineNames == (isKnown ? ["web1", "web1.example.test"] : []))
         #expect(plan.ownNames == plan.machineNames)
-        #expect(HostRules(names: plan.machineNames, listeners: []).allows(Authority(host: "web1")) == isKnown)
+        #expect(HostRules(names: plan.machineNames).allows(Authority(host: "web1")) == isKnown)
     }
 
     @Test(

@@ -40,10 +40,36 @@ import Testing
         }
     }
 
-    @Test(arguments: [("192.0.2.8", true), ("[2001:db8::1]", true), ("evil.example", false), ("localhost", true)])
-    func `a listener on every address answers for addresses, not for names`(host: String, isAllowed: Bool) throws {
-        let any = try #require(SocketAddress(numericHost: "0.0.0.0", port: 8080))
-        #expect(HostRules(names: [], listeners: [any]).allows(Authority(host: host)) == isAllowed)
+    @Test(arguments: ["10.0.2.2", "192.0.2.8:8080", "[2001:db8::1]", "[2001:db8::1]:80", "10.0.2.2."])
+    func `an address as Host is answered at once and by the hot path, whatever the listener`(host: String) async throws
+    {
+        let origin = try ScriptedOrigin {
+            .answer(to: $0, fields: [("Cache-Control", "max-age=60")], "for \($0.target)")
+        }
+        let text = """
+            services:
+              - { name: root, match: { prefix: / }, base_url: "\(origin.url)" }
+              - { name: none, match: { prefix: /none }, hosts: [], base_url: "\(origin.url)" }
+              - { name: own, match: { prefix: /own }, hosts: [only.test], base_url: "\(origin.url)", cache: { mode: none } }
+            """
+        try await HandlerHarness.run(text) { harness throws in
+            // The first one is routed by the waiting path, which tells the hot path of the Host.
+            for path in ["/x", "/none/x"] {
+                for _ in 0..<3 {
+                    let answer = try harness.get(path, host: host)
+                    #expect(answer.status == 200 && answer.text == "for /x", "\(path): \(answer.text)")
+                }
+            }
+            // What is passed through is found by the same Host.
+            for _ in 0..<2 { #expect(try harness.get("/own/y", host: host).text == "for /y") }
+            #expect(origin.requests() == 4)
+            let refused = try harness.get("/x", host: "evil.example")
+            #expect(refused.status == 421)
+            // A target in absolute form names an origin, and Host does not change that.
+            #expect(try harness.get("http://10.0.2.2:\(harness.port)/x", host: host).status != 200)
+            let via = [("Via", "1.1 drydock")]
+            #expect(try harness.exchange("GET", "/x", host: host, fields: via).status == 508)
+        }
     }
 
     @Test func `demo answers count by method, path and query, and stand in for what they name`() async throws {

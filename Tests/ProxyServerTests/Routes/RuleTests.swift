@@ -14,20 +14,46 @@ import Testing
         ("localhost", true), ("localhost:8080", true), ("api.localhost", true), ("127.0.0.1:1", true),
         ("127.8.9.10", true), ("[::1]:8080", true), ("api.test", true), ("API.TEST", true), ("192.0.2.7:8080", true),
         ("evil.example", false), ("localhost.evil.example", false), ("127.0.0.1.evil.example", false),
-        ("192.0.2.8", false), ("[::2]", false), ("notlocalhost", false), ("128.0.0.1", false), ("localhost.", true),
-        ("api.test.:80", true), ("127.1", true), ("evil.example.", false),
+        ("192.0.2.8", true), ("10.0.2.2:80", true), ("10.0.2.2.", true), ("[::2]", true), ("[2001:db8::7]:8080", true),
+        ("::2", false), ("10.0.2.2.evil.example", false), ("10.0.2", true), ("10.0.2.2.3", false),
+        ("10.0.2.256", false),
+        ("notlocalhost", false), ("128.0.0.1", true), ("localhost.", true), ("api.test.:80", true), ("127.1", true),
+        ("evil.example.", false), ("beef", false),
     ])
-    func `reverse mode answers for configured names, loopback and the listen address`(
+    func `reverse mode answers for configured names, loopback and addresses`(
         host: String,
         isAllowed: Bool
     ) throws {
-        let listener = try #require(SocketAddress(numericHost: "192.0.2.7", port: 8080))
-        let rules = HostRules(names: ["Api.Test"], listeners: [listener])
-        #expect(rules.allows(try #require(Authority.parse(host))) == isAllowed)
+        let rules = HostRules(names: ["Api.Test"])
+        #expect(Authority.parse(host).map(rules.allows) ?? false == isAllowed)
         #expect(
             Problem(.host(Authority(host: host), service: nil), RoutePlan(name: "d", services: [], forward: nil)).status
                 == 421
         )
+    }
+
+    @Test(
+        arguments: [
+            ("192.0.2.7", "192.0.2.7:8080", true), ("192.0.2.7", "192.0.2.8", false), ("192.0.2.7", "10.0.2.2", false),
+            ("192.0.2.7", "127.0.0.1:80", true), ("192.0.2.7", "localhost", true), ("192.0.2.7", "api.test", false),
+            ("2001:db8::7", "[2001:db8::7]", true), ("2001:db8::7", "[2001:db8::8]", false),
+            ("0.0.0.0", "192.0.2.8", true), ("::", "[2001:db8::1]", true), ("0.0.0.0", "evil.example", false),
+        ] as [(String, String, Bool)]
+    )
+    func `the admin API answers for loopback and the addresses of its listener`(
+        listener: String,
+        host: String,
+        isAllowed: Bool
+    ) throws {
+        let address = try #require(SocketAddress(numericHost: listener, port: 9090))
+        #expect(HostRules(admin: address).allows(try #require(Authority.parse(host))) == isAllowed)
+        let info = ListenerInfo(role: .admin, address: address, security: .plain)
+        let fields = Fields([("Host", host)])
+        if isAllowed {
+            try AdminHandler.check(fields, listener: info)
+        } else {
+            #expect(throws: Problem.self) { try AdminHandler.check(fields, listener: info) }
+        }
     }
 
     @Test(arguments: [

@@ -147,6 +147,70 @@ extension Scenarios {
             )
         }
 
+        /// Runs a command whose output is a terminal, and copies what it writes there.
+        private static let terminal = """
+            import os, subprocess, sys
+            master, slave = os.openpty()
+            process = subprocess.Popen(sys.argv[1:], stdout=slave)
+            os.close(slave)
+            while True:
+                try: data = os.read(master, 4096)
+                except OSError: break
+                if not data: break
+                os.write(1, data)
+            """
+
+        @Test("serve URL takes what a service needs most, and logs as text to a terminal alone")
+        func serveURLWithOptions() throws {
+            let origin = try ScriptedOrigin { .answer("for \($0.target)") }
+            let user = try PlainUser()
+            let variables = [
+                "XDG_RUNTIME_DIR": try user.runtimeFolder(), "XDG_CACHE_HOME": user.home.file("cache"),
+            ]
+            let port = try freePort()
+            let words = [
+                user.binary, "serve", origin.url, "--listen", "127.0.0.1:\(port)", "--ttl", "10m", "--cors",
+                "http://localhost:3000", "--hosts", "drydock", "--no-disk", "--name", "api",
+            ]
+            for isOnTerminal in [true, false] {
+                let program = isOnTerminal ? ["python3", "-c", Self.terminal] + words : words
+                let daemon = try PlainDaemon(user, program: program, environment: variables)
+                let before = origin.requests()
+                // An emulator and a phone ask by addresses that are none of this machine's.
+                for host in ["drydock:\(port)", "10.0.2.2:\(port)", "[2001:db8::7]"] {
+                    let page = try RawClient(port: port).exchange(
+                        "GET",
+                        "/x",
+                        host: host,
+                        fields: [("Origin", "http://localhost:3000")]
+                    )
+                    #expect(page.text == "for /x", "\(host): \(page.text)")
+                    #expect(page.field("Access-Control-Allow-Origin") == "http://localhost:3000")
+                }
+                #expect(origin.requests() == before + 1, "--ttl stores what says nothing of its freshness")
+                #expect(try RawClient(port: port).exchange("GET", "/x", host: "evil.example").status == 421)
+                let status = try user.drydock("status", environment: variables)
+                #expect(status.output.contains("service        api / -> \(origin.url)"), "\(status.report)")
+                #expect(status.output.contains("disk           off"), "\(status.report)")
+                #expect(!FileManager.default.fileExists(atPath: user.home.file("cache/drydock")))
+                #expect(eventually { daemon.output.split(whereSeparator: \.isNewline).count >= 4 })
+                for line in daemon.output.split(whereSeparator: \.isNewline) {
+                    #expect(line.hasPrefix("{") != isOnTerminal && line.contains("/x"), "\(line)")
+                }
+            }
+            for (option, value, part) in [
+                ("--ttl", "10", "'--ttl' a duration needs a unit"), ("--hosts", "*", "'--hosts' '*' would let"),
+                ("--cors", "localhost", "'--cors' 'localhost' is not a web origin"),
+                ("--name", "a/b", "'--name' 'a/b' is not a name"), ("--ca", "/nowhere.pem", "'--ca' is for an origin"),
+            ] {
+                let result = try user.drydock("serve", origin.url, option, value, environment: variables)
+                #expect(result.end == .exited(1) && result.errors.contains(part), "\(result.report)")
+                let file = try user.drydock("serve", "-c", "x.yaml", option, value, environment: variables)
+                let needs = "\(option) needs the URL of an origin"
+                #expect(file.end == .exited(2) && file.errors.contains(needs), "\(file.report)")
+            }
+        }
+
         @Test("serve URL --tls makes the user's authority where there is none, and says https")
         func serveURLOverTLS() throws {
             let origin = try Self.origin()
