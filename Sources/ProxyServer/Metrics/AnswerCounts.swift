@@ -157,12 +157,12 @@ package struct AnswerTotals: Sendable, Equatable {
         _ body: (_ row: Int, _ outcome: CacheOutcome, _ tier: AnswerTier, _ status: Int, _ count: UInt64) -> Void
     ) {
         for (row, counts) in kinds {
-            var place = 0
+            var index = 0
             for outcome in CacheOutcome.allCases {
                 for tier in AnswerTier.allCases {
                     for status in 1...5 {
-                        if counts[place] > 0 { body(row, outcome, tier, status, counts[place]) }
-                        place += 1
+                        if counts[index] > 0 { body(row, outcome, tier, status, counts[index]) }
+                        index += 1
                     }
                 }
             }
@@ -204,7 +204,7 @@ package struct AnswerTotals: Sendable, Equatable {
     package func answers(ofClass status: Int) -> UInt64 {
         var sum: UInt64 = 0
         for counts in kinds.values {
-            for place in stride(from: status - 1, to: counts.count, by: 5) { sum &+= counts[place] }
+            for index in stride(from: status - 1, to: counts.count, by: 5) { sum &+= counts[index] }
         }
         return sum
     }

@@ -58,7 +58,10 @@ import Testing
         #expect(rates.all.answers == 60 && rates.all.waiting == 4)
         #expect(rates.services[2].hitRatio == nil && rates.services[2].percentiles == nil)
         // A daemon that has begun anew has no past.
-        let anew = TrafficRates(from: Self.traffic(5_000, [Self.service("api", 9)]), to: Self.traffic(10, [Self.service("api", 1)]))
+        let anew = TrafficRates(
+            from: Self.traffic(5_000, [Self.service("api", 9)]),
+            to: Self.traffic(10, [Self.service("api", 1)])
+        )
         #expect(anew.interval == 10 && anew.all.answers == 10)
     }
 
@@ -123,10 +126,22 @@ import Testing
     }
 
     @Test func `numbers have three digits`() {
-        #expect([0, 0.04, 0.06, 9.94, 12.4, 999, 12_345, 20_000_000].map(TrafficView.number) == ["0", "0", "0.1", "9.9", "12", "999", "12k", "20M"])
+        #expect(
+            [0, 0.04, 0.06, 9.94, 12.4, 999, 12_345, 20_000_000].map(TrafficView.number) == [
+                "0", "0", "0.1", "9.9", "12", "999", "12k", "20M",
+            ]
+        )
         #expect([0, 0.001, 0.5, 0.996, 1].map(TrafficView.percent) == ["0%", "<1%", "50%", "99%", "100%"])
-        #expect([0, 999, 1_000, 10_240, 1_048_576, 3e12].map(TrafficView.size) == ["0B", "999B", "1.0K", "10K", "1.0M", "2.7T"])
-        #expect([0.0004, 0.02, 1.5, 60, 600, 8_000, 200_000].map(TrafficView.time) == ["0.4ms", "20ms", "1.5s", "60s", "10m", "2h", "2d"])
+        #expect(
+            [0, 999, 1_000, 10_240, 1_048_576, 3e12].map(TrafficView.size) == [
+                "0B", "999B", "1.0K", "10K", "1.0M", "2.7T",
+            ]
+        )
+        #expect(
+            [0.0004, 0.02, 1.5, 60, 600, 8_000, 200_000].map(TrafficView.time) == [
+                "0.4ms", "20ms", "1.5s", "60s", "10m", "2h", "2d",
+            ]
+        )
     }
 
     @Test func `the query of the stream`() throws {

@@ -50,7 +50,11 @@ extension Scenarios {
             let documents = try told.map {
                 try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
             }
-            #expect(documents.map { $0["target"] as? String } == ["/api/a", "/api/a", "/api/missing", "/shop/missing", "/nowhere"])
+            #expect(
+                documents.map { $0["target"] as? String } == [
+                    "/api/a", "/api/a", "/api/missing", "/shop/missing", "/nowhere",
+                ]
+            )
             #expect(documents.map { $0["outcome"] as? String } == ["miss", "hit", "miss", "miss", "error"])
             #expect(documents.map { $0["tier"] as? String } == ["none", "memory", "none", "none", "none"])
             #expect(documents.map { $0["service"] as? String } == ["api", "api", "api", "shop", nil])
@@ -63,7 +67,8 @@ extension Scenarios {
         @Test func whoAsksForWhatIsNotThereIsTold() throws {
             let (daemon, origin) = try Self.start()
             for (option, value, words) in [
-                ("--service", "none", "no service is called none; there are api, shop"), ("--status", "700", "give a status such as 404"),
+                ("--service", "none", "no service is called none; there are api, shop"),
+                ("--status", "700", "give a status such as 404"),
                 ("--outcome", "hot", "there is no outcome hot"),
             ] {
                 let result = try daemon.command("tail", option, value)
@@ -82,7 +87,10 @@ extension Scenarios {
             #expect(result.succeeded && result.output.contains("SERVICE              REQ/S   HIT"), "\(result.errors)")
             #expect(result.output.contains("\napi ") && result.output.contains("\nshop "))
             let sums = try daemon.command("top", "--json").output
-            #expect(sums.contains("\"name\":\"api\"") && sums.contains("\"hit\":2") && sums.contains("\"origin_requests\":1"))
+            #expect(
+                sums.contains("\"name\":\"api\"") && sums.contains("\"hit\":2")
+                    && sums.contains("\"origin_requests\":1")
+            )
             let status = try daemon.command("status").output
             #expect(status.contains("answers        3, hits 2, misses 1 (66% needed no origin"), "\(status)")
             origin.stop()
