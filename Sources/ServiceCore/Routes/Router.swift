@@ -1,7 +1,7 @@
 // The router: it finds out once whether a request is for the daemon itself, a tunnel, or a service with its endpoint.
 // Answers, explanations and batches use it.
 
-package import EventLoop
+import EventLoop
 package import HTTPWire
 package import Upstream
 
