@@ -69,7 +69,8 @@ struct AnswerRecords {
         let took = Monotonic.now() &- extent.began
         let answeredAt = exchange.answeredAt
         count(kind, extent, firstByte: answeredAt == 0 ? nil : answeredAt &- extent.began, took, isAborted: isAborted)
-        guard context.isTelling || exchange.trace != nil else { return }
+        if let span = exchange.trace?.span { exchange.end(span, kind, isAborted: isAborted) }
+        guard context.isTelling || exchange.trace?.isLogged == true else { return }
         var entry = AccessEntry(
             client: client.name,
             method: exchange.request.method.name,

@@ -9,7 +9,10 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct ReloadRecordTests {
     private static func figures(_ record: ReloadRecord) -> [String: Int] {
-        Dictionary(record.gauges.map { ($0.name + $0.labels, $0.read()) }, uniquingKeysWith: { first, _ in first })
+        func named(_ gauge: Gauge) -> String {
+            gauge.name + (gauge.label.map { "{\($0.name)=\"\($0.value)\"}" } ?? "")
+        }
+        return Dictionary(record.gauges.map { (named($0), $0.read()) }, uniquingKeysWith: { first, _ in first })
     }
 
     @Test func `a refusal stays until what was refused is read without errors`() {
