@@ -51,6 +51,8 @@ package final class AnswerCounts {
     // One row for each number that a route can have; rows and what they point to are this object's own, and freed in
     // deinit.
     private let rows: UnsafeMutablePointer<Row>
+    /// The traced answers that stand for others.
+    private var exemplars = Exemplars()
 
     package init() {
         rows = .allocate(capacity: RouteNumbers.most)
@@ -81,6 +83,9 @@ package final class AnswerCounts {
         if let firstByte { Self.add(firstByte, to: times + Self.place(kind.outcome, 1)) }
         Self.add(took, to: times + Self.place(kind.outcome, 2))
     }
+
+    /// Notes that an answer, which is counted, was traced.
+    func note(_ kind: AnswerKind, _ exemplar: Exemplar) { exemplars.note(kind, exemplar) }
 
     private static func place(_ outcome: CacheOutcome, _ which: Int) -> Int {
         (outcome.rawValue * histograms + which) * histogram
@@ -123,6 +128,7 @@ package final class AnswerCounts {
     /// What has been counted, row by row; routes without an answer have none.
     var totals: AnswerTotals {
         var totals = AnswerTotals()
+        totals.exemplars = exemplars
         for index in 0..<RouteNumbers.most {
             if let kinds = rows[index].kinds {
                 totals.kinds[index] = Array(UnsafeBufferPointer(start: kinds, count: Self.kinds))
@@ -143,12 +149,14 @@ package struct AnswerTotals: Sendable, Equatable {
     fileprivate var kinds: [Int: [UInt64]] = [:]
     /// The histograms and bytes, by the rows of services.
     fileprivate var times: [Int: [UInt64]] = [:]
+    package fileprivate(set) var exemplars = Exemplars()
 
     package init() {}
 
     package mutating func add(_ other: AnswerTotals) {
         kinds.merge(other.kinds) { zip($0, $1).map { $0 &+ $1 } }
         times.merge(other.times) { zip($0, $1).map { $0 &+ $1 } }
+        exemplars.add(other.exemplars)
     }
 
     /// Calls the function with each kind of answer that there was: the row of its route, and how many there were.
