@@ -3,6 +3,7 @@
 package import Configuration
 import HTTPWire
 package import ProxyServer
+package import ServiceCore
 
 extension ServerSettings {
     package init(_ configuration: Configuration) {
@@ -23,6 +24,15 @@ extension ServerSettings {
 extension JournalSettings {
     package init(_ configuration: JournalConfiguration) {
         self.init(size: configuration.size, bodies: configuration.bodies ?? 0, redacted: configuration.redact)
+    }
+}
+
+extension TracingSettings {
+    package init(_ configuration: TracingConfiguration) {
+        let collector = configuration.collector.map {
+            OriginAddress(scheme: $0.scheme, host: $0.host, port: $0.port, basePath: $0.path)
+        }
+        self.init(collector: collector, sample: configuration.sample)
     }
 }
 

@@ -315,6 +315,8 @@ extension KeyEffect {
         "journal.size": .daemon { "\($0.context.parts.journal.settings)" },
         "journal.bodies": .daemon { "\($0.context.parts.journal.settings)" },
         "journal.redact": .daemon { "\($0.context.parts.journal.settings)" },
+        "tracing.otlp": .daemon { "\($0.context.parts.spans.settings)" },
+        "tracing.sample": .daemon { "\($0.context.parts.spans.settings)" },
         "log.request_id": .daemon { "\($0.context.parts.sink.passesIDs)" },
         "prefetch[].name": schedule, "prefetch[].urls": schedule, "prefetch[].file": schedule,
         "prefetch[].every": schedule, "prefetch[].at_start": schedule, "prefetch[].concurrency": schedule,

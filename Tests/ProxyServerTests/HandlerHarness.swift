@@ -45,6 +45,7 @@ final class HandlerHarness: Sendable {
     ///   - log: where answers are logged.
     ///   - daemonLog: told what clients do wrong, and what becomes of requests.
     ///   - journal: told of each request, where it is on.
+    ///   - spans: gets the spans of requests, where it has a collector.
     ///   - lookup: what the name servers say.
     ///   - remembered: for how long that holds, in nanoseconds.
     ///   - connections: what its clients' connections are made of.
@@ -57,6 +58,7 @@ final class HandlerHarness: Sendable {
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
         journal: Journal = Journal(),
+        spans: SpanQueue = SpanQueue(),
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         remembered: UInt64 = 60_000_000_000,
         connections: ConnectionFactory = .plain,
@@ -93,6 +95,7 @@ final class HandlerHarness: Sendable {
             listeners: [socket.address],
             adminListeners: admin.map { [$0] } ?? [],
             journal: journal,
+            spans: spans,
             interception: interception
         )
         sink = try log.map { try AccessLogSink(AccessLogSettings($0), pool: pool) }
@@ -248,6 +251,7 @@ final class HandlerHarness: Sendable {
         log: LogConfiguration? = nil,
         daemonLog: ServerLog = .nowhere,
         journal: Journal = Journal(),
+        spans: SpanQueue = SpanQueue(),
         lookup: @escaping Resolver.Lookup = { SystemResolver.lookup($0, port: $1) },
         remembered: UInt64 = 60_000_000_000,
         connections: ConnectionFactory = .plain,
@@ -262,6 +266,7 @@ final class HandlerHarness: Sendable {
             log: log,
             daemonLog: daemonLog,
             journal: journal,
+            spans: spans,
             lookup: lookup,
             remembered: remembered,
             connections: connections,

@@ -50,6 +50,8 @@ package struct Configuration: Sendable, Equatable {
     package var log = LogConfiguration()
     /// The settings of the journal of requests.
     package var journal = JournalConfiguration()
+    /// Where the traces of requests are sent.
+    package var tracing = TracingConfiguration()
     /// The lists that are downloaded on a schedule.
     package var prefetch: [PrefetchConfiguration] = []
     /// The purges that are made on a schedule.
@@ -111,7 +113,8 @@ package struct Configuration: Sendable, Equatable {
             && left.forward == right.forward
             && left.limits == right.limits && left.shutdown == right.shutdown && left.services == right.services
             && left.offline == right.offline && left.clock == right.clock && left.log == right.log
-            && left.journal == right.journal && left.learnedLatencies == right.learnedLatencies
+            && left.journal == right.journal && left.tracing == right.tracing
+            && left.learnedLatencies == right.learnedLatencies
             && left.faultProfiles == right.faultProfiles
             && left.prefetch == right.prefetch && left.purge == right.purge && left.groups == right.groups
     }
@@ -223,6 +226,11 @@ extension KeyTable {
                 "The journal of requests, for 'drydock journal' and 'drydock verify'; or just its size."
             ),
             KeyDescriptor(
+                "tracing",
+                .shorthand(tracing, key: "otlp"),
+                "The traces of requests, for a collector of OpenTelemetry; or just its URL."
+            ),
+            KeyDescriptor(
                 "not_secret",
                 .list(.text(.any)),
                 default: "[]",
@@ -289,6 +297,7 @@ extension Resolver {
         result.limits = limits(reader.section("limits"))
         result.log = log(reader.section("log"))
         result.journal = journal(reader.section("journal"))
+        result.tracing = tracing(reader.section("tracing"))
         result.learnedLatencies = learnedLatencies(reader)
         result.prefetch = prefetches(reader)
         checkListeners(reader, result)

@@ -16,6 +16,9 @@ extension IdleKey {
         IdleKey(["journal.bodies", "journal.redact"], without: "size", remedy: "set 'size'") { scope, _ in
             scope.daemon.journal.size == nil ? "'journal.size' is off" : nil
         },
+        IdleKey(["tracing.sample"], without: "otlp", remedy: "name a collector") { scope, _ in
+            scope.daemon.tracing.collector == nil ? "'tracing.otlp' is not set" : nil
+        },
         IdleKey(
             ["cache.memory.size"],
             without: "memory",

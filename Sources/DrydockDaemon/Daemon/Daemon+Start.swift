@@ -169,7 +169,8 @@ extension Daemon {
                     compiler: compiler,
                     security: security,
                     sink: try AccessLogSink(AccessLogSettings(configuration.log), pool: threads.files),
-                    journal: Journal(JournalSettings(configuration.journal))
+                    journal: Journal(JournalSettings(configuration.journal)),
+                    spans: SpanQueue(TracingSettings(configuration.tracing))
                 )
             } catch {
                 runtime.core.store.close()
@@ -196,14 +197,17 @@ extension Daemon {
         let (parts, loop) = (context.parts, context.parts.loops.loops[0])
         let (configuration, plan) = context.state.withLock { ($0.configuration, $0.plan) }
         let logger = parts.logger
+        let resolver = Resolver(pool: parts.names)
+        await spans.start(on: loop, resolver)
         let proxyParts = ProxyParts(
             plan: plan,
             core: parts.core,
-            resolver: Resolver(pool: parts.names),
+            resolver: resolver,
             listeners: sockets.proxy.map(\.address),
             adminListeners: (sockets.admin + sockets.metrics).map(\.address),
             events: parts.compiler.registry.services.events,
             journal: parts.journal,
+            spans: parts.spans,
             interception: parts.security.tunnels
         )
         let server = await Server(

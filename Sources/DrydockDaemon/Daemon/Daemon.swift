@@ -30,6 +30,7 @@ package final class Daemon: Sendable {
     let latencies: LatencyKeeper
     let watchdog: Watchdog
     let watcher: FileWatcher
+    let spans: SpanSender
     let reloader: Reloader
     private let logControl: LogControl
     let metrics: DaemonMetrics
@@ -67,6 +68,7 @@ package final class Daemon: Sendable {
         )
         watchdog = Watchdog(parts, notifier: notifier, ownsProcess: ownsProcess)
         watcher = FileWatcher(pool: parts.files, logger: parts.logger)
+        spans = SpanSender(parts.spans, instance: context.configuration.name, logger: parts.logger)
         let record = ReloadRecord()
         reloader = Reloader(
             context,
@@ -75,6 +77,7 @@ package final class Daemon: Sendable {
             seeds: seeds,
             switches: switches,
             schedules: schedules,
+            spans: spans,
             watcher: watcher,
             watchesConfiguration: watchesConfiguration
         )
@@ -87,7 +90,7 @@ package final class Daemon: Sendable {
         var measured: [any DaemonFeature] = [
             ProcessMetrics(), record, StoreGauges(core: parts.core, sink: parts.sink), seeds, memoryGuard,
             ServiceGauges(context), parts.security.listeners, parts.security.tunnels, parking,
-            events, traffic, journal, demo, latencies, jobCenter, purges,
+            events, traffic, journal, demo, latencies, jobCenter, purges, spans,
             watchdog,
         ]
         if parts.core.store.statistics[.disk] != nil { measured.append(DiskGauges(core: parts.core)) }
@@ -166,6 +169,7 @@ package final class Daemon: Sendable {
         report.cut(cut)
         watchdog.clientsAreServed()
         await parts.sink.drain()
+        await spans.stop()
         context.replaceServer(with: nil)
         await tierWatch.stop(on: parts.loops.loops[0])
         await watcher.stop(on: parts.loops.loops[0])

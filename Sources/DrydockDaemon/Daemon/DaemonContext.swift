@@ -23,6 +23,8 @@ struct DaemonParts: Sendable {
     let security: DaemonSecurity
     let sink: AccessLogSink
     let journal: Journal
+    /// The spans that wait to be sent.
+    let spans: SpanQueue
 
     var loops: LoopGroup { runtime.threads.loops }
     var files: IOPool { runtime.threads.files }

@@ -28,6 +28,7 @@ final class Reloader: Sendable {
     private let seeds: SeedService
     private let switches: OperatorSwitches
     private let schedules: DaemonSchedules
+    private let spans: SpanSender
     private let watcher: FileWatcher
     /// True if the files of the configuration are watched, and not only the files that answers are made of.
     private let watchesConfiguration: Bool
@@ -44,6 +45,7 @@ final class Reloader: Sendable {
         seeds: SeedService,
         switches: OperatorSwitches,
         schedules: DaemonSchedules,
+        spans: SpanSender,
         watcher: FileWatcher,
         watchesConfiguration: Bool
     ) {
@@ -53,6 +55,7 @@ final class Reloader: Sendable {
         self.seeds = seeds
         self.switches = switches
         self.schedules = schedules
+        self.spans = spans
         self.watcher = watcher
         self.watchesConfiguration = watchesConfiguration
     }
@@ -163,9 +166,10 @@ final class Reloader: Sendable {
         }
         if wasAhead { parts.logger.notice("clock set back, the configuration does not allow to move it any more") }
         switches.switchOffline(configuration.offline)
-        // The settings come before the handlers, which look only once whether requests are logged and recorded.
+        // The settings come before the handlers, which look only once whether requests are logged, recorded and traced.
         parts.logSettings.set(configuration.log)
         parts.journal.update(JournalSettings(configuration.journal), now: EventHub.wallTime())
+        spans.update(TracingSettings(configuration.tracing))
         context.server?.forEachHandler { handler, _ in handler.update(plan) }
         seeds.use(plan)
         context.server?.update(ServerSettings(configuration))

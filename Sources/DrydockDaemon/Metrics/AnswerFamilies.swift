@@ -81,14 +81,18 @@ struct AnswerFamilies {
         }
         let all = found.sorted { $0.value.whole.count > $1.value.whole.count }
         found = [:]
+        let exemplars = exemplars(totals)
         for (key, times) in all {
             let isShown = budget.admits("durations \(key.service) \(key.outcome)", count: 2 * Self.histogram)
             add(times, to: isShown ? key : Outcome(service: RouteNumbers.Name.other.service, outcome: key.outcome))
         }
         let sorted = found.sorted { ($0.key.service, $0.key.outcome.label) < ($1.key.service, $1.key.outcome.label) }
-        func family(_ name: String, _ help: String, _ part: (TimeHistogram, TimeHistogram) -> TimeHistogram)
-            -> MetricFamily
-        {
+        func family(
+            _ name: String,
+            _ help: String,
+            _ part: (TimeHistogram, TimeHistogram) -> TimeHistogram,
+            _ exemplars: [Outcome: [Int: Exemplar]] = [:]
+        ) -> MetricFamily {
             MetricFamily(
                 name,
                 help,
@@ -96,7 +100,8 @@ struct AnswerFamilies {
                 sorted.map { key, times in
                     MetricFamily.Series(
                         [("service", key.service), ("outcome", key.outcome.label)],
-                        .histogram(part(times.firstByte, times.whole))
+                        .histogram(part(times.firstByte, times.whole)),
+                        exemplars: exemplars[key] ?? [:]
                     )
                 }
             )
@@ -110,9 +115,24 @@ struct AnswerFamilies {
             family(
                 "drydock_request_duration_seconds",
                 "The time from the head of a request to the end of its answer.",
-                { _, whole in whole }
+                { _, whole in whole },
+                exemplars
             ),
         ]
+    }
+
+    /// The traced requests that stand for those of a service and an outcome.
+    private func exemplars(_ totals: AnswerTotals) -> [Outcome: [Int: Exemplar]] {
+        var found: [Outcome: [Int: Exemplar]] = [:]
+        for row in totals.services {
+            for outcome in CacheOutcome.allCases {
+                let buckets = totals.exemplars.buckets(ofService: row, outcome)
+                if buckets.isEmpty { continue }
+                found[Outcome(service: name(of: row).service, outcome: outcome), default: [:]]
+                    .merge(buckets) { $0.time > $1.time ? $0 : $1 }
+            }
+        }
+        return found
     }
 
     private func bytes(_ totals: AnswerTotals) -> MetricFamily {

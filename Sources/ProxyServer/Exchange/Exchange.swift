@@ -45,7 +45,7 @@ package final class Exchange {
     var match: RouteMatch?
     /// The answer that the handler has made and is yet to send, while it waits.
     var made: AnyObject?
-    /// Tells what becomes of the request; nil unless that is wanted.
+    /// Tells what becomes of the request, in lines and spans; nil unless that is wanted.
     var trace: RequestTrace?
     /// Becomes an entry of the journal; nil unless there is one.
     var draft: JournalDraft?
@@ -289,7 +289,7 @@ extension Exchange {
         if outcome.error.isEmpty { outcome.error = problem.detail }
         outcome.cache = .error
         // A client that reports the problem can then name the request's line in the log.
-        if listener.role == .proxy, trace != nil || context.log?.needsID == true {
+        if listener.role == .proxy, trace?.isLogged == true || context.log?.needsID == true {
             head.fields.set(RequestID.fieldName, requestID.text)
         }
         sendHead(head, body: .known(Int64(body.count)))
@@ -332,10 +332,15 @@ extension Exchange {
         )
     }
 
-    /// Begins the lines about this request.
-    func beginTrace() {
-        let (log, id) = (context.daemonLog, requestID.text)
-        let trace = RequestTrace { log.debug($0, $1, id, $2) }
+    /// Begins the lines about this request, and its span.
+    func beginTrace(_ hot: HotState) {
+        let span = hot.sampler?.begin(request.fields, at: startedAt)
+        var line: RequestTrace.Line?
+        if hot.isTraced {
+            let (log, id) = (context.daemonLog, requestID.text)
+            line = { log.debug($0, $1, id, $2) }
+        }
+        let trace = RequestTrace(span: span, line)
         self.trace = trace
         trace.say(
             "request",

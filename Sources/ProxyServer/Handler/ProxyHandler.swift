@@ -21,6 +21,8 @@ package final class ProxyHandler: ExchangeHandler {
     private let interception: (any Interception)?
     /// The calls under way on this loop, of all configurations.
     private let calls: CallsUnderWay
+    /// Gets the spans of traced requests.
+    private let spans: SpanQueue
     /// Replaced by a reload. Requests under way finish by those that they began with.
     // Unchecked: no code outside runs while this variable is replaced, and each request would pay for the check.
     @exclusivity(unchecked) private(set) var routes: RoutesInForce
@@ -36,9 +38,11 @@ package final class ProxyHandler: ExchangeHandler {
         context: LoopContext,
         listeners: OwnListeners,
         events: EventHub,
+        spans: SpanQueue = SpanQueue(),
         interception: (any Interception)? = nil
     ) {
         self.interception = interception
+        self.spans = spans
         self.core = core
         self.client = client
         self.context = context
@@ -50,7 +54,8 @@ package final class ProxyHandler: ExchangeHandler {
             client: client,
             context: context,
             listeners: listeners,
-            calls: calls
+            calls: calls,
+            spans: spans
         )
         context.secrets = plan.secrets
         context.contents = plan.contents
@@ -64,7 +69,8 @@ package final class ProxyHandler: ExchangeHandler {
             client: client,
             context: context,
             listeners: listeners,
-            calls: calls
+            calls: calls,
+            spans: spans
         )
         context.secrets = plan.secrets
         context.contents = plan.contents
@@ -81,10 +87,22 @@ package final class ProxyHandler: ExchangeHandler {
         .union(FieldSet(.upgrade, .expect))
 
     package func answerSynchronously(_ request: borrowing HotRequest, through sender: any HotSender) -> HotAnswer {
-        guard request.isGet, request.present.isDisjoint(with: Self.slow), !routes.hot.isJournaled else {
+        guard request.isGet, request.present.isDisjoint(with: Self.slow) else { return .notMine }
+        if routes.hot.isObserved { return answerObserved(request, through: sender) }
+        return routes.hot.answer(request, core, through: sender)
+    }
+
+    /// Answers a request that neither the journal nor a trace has to have.
+    @inline(never) private func answerObserved(
+        _ request: borrowing HotRequest,
+        through sender: any HotSender
+    ) -> HotAnswer {
+        guard !routes.hot.isJournaled, let sampler = routes.hot.sampler, !sampler.samples(request) else {
             return .notMine
         }
-        return routes.hot.answer(request, core, through: sender)
+        let answer = routes.hot.answer(request, core, through: sender)
+        if answer != .notMine { sampler.answered() }
+        return answer
     }
 
     // MARK: - The waiting path
@@ -94,7 +112,7 @@ package final class ProxyHandler: ExchangeHandler {
             exchange.made = nil
             return await made.send(to: exchange, on: loop)
         }
-        if routes.hot.isTraced { exchange.beginTrace() }
+        if routes.hot.isTraced || routes.hot.sampler != nil { exchange.beginTrace(routes.hot) }
         beginDraft(exchange)
         do throws(Problem) {
             try await route(exchange, on: loop)
@@ -371,7 +389,8 @@ struct RoutesInForce {
         client: UpstreamClient,
         context: LoopContext,
         listeners: OwnListeners,
-        calls: CallsUnderWay
+        calls: CallsUnderWay,
+        spans: SpanQueue
     ) {
         self.plan = plan
         services = ServiceClient(
@@ -392,7 +411,8 @@ struct RoutesInForce {
             memory: core.memory,
             clock: core.clock,
             isTraced: context.daemonLog.tellsDecisions,
-            isJournaled: context.journal.isOn
+            isJournaled: context.journal.isOn,
+            sampler: RequestSampler(spans)
         )
         responder = Responder(plan: plan, core: core, context: context)
     }

@@ -43,6 +43,10 @@ final class HotState {
     let isTraced: Bool
     /// Each request is recorded in the journal. Then none is answered on this path, either.
     let isJournaled: Bool
+    /// Chooses the requests that are traced, which are not answered on this path; nil if tracing is off.
+    let sampler: RequestSampler?
+    /// Whether a request must be looked at before this path may answer it.
+    let isObserved: Bool
     /// The Via line of an answer that has no other.
     let via: [UInt8]
     // Room for a cache key and for the lines of one answer behind it; used within one call on
@@ -58,14 +62,18 @@ final class HotState {
     /// - Parameters:
     ///   - isTraced: each request is traced in the log, and takes the waiting path.
     ///   - isJournaled: each request is recorded in the journal, and takes the waiting path.
+    ///   - sampler: chooses requests that are traced, and take the waiting path.
     init(
         plan: RoutePlan,
         memory: MemoryTier,
         clock: WallClock,
         isTraced: Bool = false,
-        isJournaled: Bool = false
+        isJournaled: Bool = false,
+        sampler: RequestSampler? = nil
     ) {
         self.plan = plan
+        self.sampler = sampler
+        isObserved = isJournaled || sampler != nil
         self.isTraced = isTraced
         self.isJournaled = isJournaled
         self.memory = memory

@@ -69,7 +69,8 @@ struct AnswerRecords {
         let took = Monotonic.now() &- extent.began
         let answeredAt = exchange.answeredAt
         count(kind, extent, firstByte: answeredAt == 0 ? nil : answeredAt &- extent.began, took, isAborted: isAborted)
-        guard context.isTelling || exchange.trace != nil else { return }
+        if let span = exchange.trace?.span { end(span, exchange, kind, took, isAborted: isAborted) }
+        guard context.isTelling || exchange.trace?.isLogged == true else { return }
         var entry = AccessEntry(
             client: client.name,
             method: exchange.request.method.name,
@@ -101,6 +102,20 @@ struct AnswerRecords {
             trace.tellEnd(entry)
         }
         tell(entry, kind, extent, took, isAborted: isAborted)
+    }
+
+    /// Ends the span of a request; a traced one stands for others in the histogram of whole times.
+    private func end(
+        _ span: OpenSpan,
+        _ exchange: Exchange,
+        _ kind: AnswerKind,
+        _ took: UInt64,
+        isAborted: Bool
+    ) {
+        exchange.end(span, kind, isAborted: isAborted)
+        guard span.isSampled, isRecorded else { return }
+        let exemplar = Exemplar(trace: span.context.traceText, duration: took, time: EventHub.wallTime())
+        context.counters.note(kind, exemplar)
     }
 
     /// Records an answer of the hot path that the socket did not take at once.

@@ -144,12 +144,14 @@ package struct AnswerTotals: Sendable, Equatable {
     fileprivate var kinds: [Int: [UInt64]] = [:]
     /// The histograms and bytes, by the rows of services.
     fileprivate var times: [Int: [UInt64]] = [:]
+    package internal(set) var exemplars = Exemplars()
 
     package init() {}
 
     package mutating func add(_ other: AnswerTotals) {
         kinds.merge(other.kinds) { zip($0, $1).map { $0 &+ $1 } }
         times.merge(other.times) { zip($0, $1).map { $0 &+ $1 } }
+        exemplars.add(other.exemplars)
     }
 
     /// Calls the function with each kind of answer that there was: the row of its route, and how many there were.

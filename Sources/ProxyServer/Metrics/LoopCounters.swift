@@ -32,6 +32,8 @@ package final class LoopCounters {
     // The buffer has one integer for each case of `Counter`; it belongs to this object, and is freed in deinit.
     private let values: UnsafeMutableBufferPointer<UInt64>
     let answers = AnswerCounts()
+    /// The traced answers that stand for others.
+    private var exemplars = Exemplars()
 
     package init() {
         values = .allocate(capacity: Counter.allCases.count)
@@ -45,7 +47,14 @@ package final class LoopCounters {
 
     package func add(_ counter: Counter, _ amount: UInt64 = 1) { values[counter.rawValue] &+= amount }
 
-    package var snapshot: CounterValues { CounterValues(Array(values), answers.totals) }
+    /// Notes that an answer, which is counted, was traced.
+    func note(_ kind: AnswerKind, _ exemplar: Exemplar) { exemplars.note(kind, exemplar) }
+
+    package var snapshot: CounterValues {
+        var answers = answers.totals
+        answers.exemplars = exemplars
+        return CounterValues(Array(values), answers)
+    }
 }
 
 @available(*, unavailable) extension LoopCounters: Sendable {}

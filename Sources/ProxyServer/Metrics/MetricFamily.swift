@@ -21,9 +21,15 @@ package struct MetricFamily: Sendable {
     package struct Series: Sendable {
         package let labels: [(name: String, value: String)]
         package let value: Value
+        /// Of the buckets of a histogram, by their numbers.
+        package let exemplars: [Int: Exemplar]
 
-        package init(_ labels: [(name: String, value: String)] = [], _ value: Value) {
-            (self.labels, self.value) = (labels, value)
+        package init(
+            _ labels: [(name: String, value: String)] = [],
+            _ value: Value,
+            exemplars: [Int: Exemplar] = [:]
+        ) {
+            (self.labels, self.value, self.exemplars) = (labels, value, exemplars)
         }
     }
 

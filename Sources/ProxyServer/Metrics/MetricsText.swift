@@ -73,10 +73,18 @@ package struct MetricsText {
             for (index, count) in histogram.counts.enumerated() {
                 sum &+= count
                 let bound = index < TimeHistogram.bounds.count ? "\(Double(TimeHistogram.bounds[index]) / 1e9)" : "+Inf"
-                text += "\(named("_bucket", ["le=\"\(bound)\""])) \(sum)\n"
+                text += "\(named("_bucket", ["le=\"\(bound)\""])) \(sum)\(exemplar(series.exemplars[index]))\n"
             }
             text += "\(named("_sum")) \(Double(histogram.sum) / 1e9)\n\(named("_count")) \(sum)\n"
         }
+    }
+
+    /// What follows the count of a bucket; the format of Prometheus has no exemplars.
+    private func exemplar(_ exemplar: Exemplar?) -> String {
+        guard format == .openMetrics, let exemplar else { return "" }
+        let (value, time) = (Double(exemplar.duration) / 1e9, exemplar.time / 1_000_000)
+        let milliseconds = "\(1000 + time % 1000)".dropFirst()
+        return " # {trace_id=\"\(exemplar.trace)\"} \(value) \(time / 1000).\(milliseconds)"
     }
 
     private static func escaped(_ value: String, quote: Bool) -> String {

@@ -30,7 +30,7 @@ extension ProxyHandler {
         let rest = route.rest(target)
         if route.guardsPaths, DotSegments.mayOccur(in: rest) { return false }
         let endpoint = route.endpoint(for: exchange.request.method, rest)
-        guard endpoint.passThrough != .never, !core.isOffline, !routes.hot.isJournaled,
+        guard endpoint.passThrough != .never, !core.isOffline, !routes.hot.isObserved,
             let source = routes.services.originSource(route, endpoint),
             let ask = directAsk(exchange, route, rest, endpoint, last, known)
         else { return wait(exchange, route, endpoint, rest) }

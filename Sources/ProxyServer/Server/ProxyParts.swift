@@ -17,6 +17,8 @@ package struct ProxyParts: Sendable {
     package var events: EventHub
     /// The journal in which requests are recorded if it is on.
     package var journal: Journal
+    /// Gets the spans of traced requests.
+    package var spans: SpanQueue
     /// Makes the sessions in tunnels that are read; nil if none is.
     package var interception: (any Interception)?
 
@@ -28,6 +30,7 @@ package struct ProxyParts: Sendable {
         adminListeners: [SocketAddress] = [],
         events: EventHub = EventHub(),
         journal: Journal = Journal(),
+        spans: SpanQueue = SpanQueue(),
         interception: (any Interception)? = nil
     ) {
         self.plan = plan
@@ -37,6 +40,7 @@ package struct ProxyParts: Sendable {
         self.adminListeners = adminListeners
         self.events = events
         self.journal = journal
+        self.spans = spans
         self.interception = interception
     }
 }
@@ -74,6 +78,7 @@ extension Server where Handler == ProxyHandler {
                     resolver: parts.resolver
                 ),
                 events: parts.events,
+                spans: parts.spans,
                 interception: parts.interception
             )
         }

@@ -58,7 +58,7 @@ final class InnerSource: FetchSource {
             hidden: call.hidden.adding(plan.query, of: asking, to: request.path)
         )
         inner.onInterim = { [weak fetch] in fetch?.sink?.received(interim: $0) }
-        inner.trace = call.trace
+        inner.trace = call.trace?.within(fields)
         inner.whenEnding = call.whenEnding
         fetch.limit(by: plan.timeouts, asking: "\(asking.plan.name) asking service \(route.plan.name)", on: loop)
         fetch.task = Task.immediate(executorPreference: loop.taskExecutor) { [client, inner] in

@@ -74,7 +74,7 @@ package struct ServiceCall {
         get { box.members.whenEnding }
         set { box.members.whenEnding = newValue }
     }
-    /// The log of the request; nil if it is not logged.
+    /// The trace of the request; nil if it is neither logged nor made of spans.
     package var trace: RequestTrace? {
         get { box.members.trace }
         set { box.members.trace = newValue }

@@ -141,10 +141,15 @@ package final class ServiceClient {
         switch try begin(call) {
         case .demo, .order: return try await answer(unmapped: call, on: loop)
         case .store(let ask, let source):
-            return shown(
-                await core.answer(ask, from: source, onInterim: call.onInterim, instead: call.instead, on: loop),
-                call
+            let answer = await core.answer(
+                ask,
+                from: source,
+                onInterim: call.onInterim,
+                instead: call.instead,
+                on: loop
             )
+            if call.trace != nil { (source as? TracedSource)?.endLookup("answer") }
+            return shown(answer, call)
         case .post(let ask, let source): return shown(await post(call, ask, source, on: loop), call)
         case .pass(let path, let source): return shown(await pass(call, path, source, on: loop), call)
         }

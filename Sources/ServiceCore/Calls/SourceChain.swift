@@ -25,18 +25,20 @@ extension ServiceClient {
         // A trace tells what the service asks and gets: once, however many attempts it takes.
         if stage < .trace, let trace = call.trace {
             let proxy = call.match.origin.flatMap { route.plan.proxies.proxy(to: $0) }
-            return TracedSource(try source(of: call, behind: .trace), trace, call.asked, through: proxy?.authority)
+            return TracedSource(try source(of: call, behind: .trace), trace, call, through: proxy?.authority)
         }
         // All attempts are one call to those who watch calls, and the attempts report to this source.
         if stage < .call { return told(try source(of: call, behind: .call), call) }
         // A retry may bring an answer that the stages behind it accept.
         if stage < .attempts, endpoint.request.policies.retry.count > 0, call.match.obstacle == nil {
-            return attempts(at: try source(of: call, behind: .attempts), call)
+            let source = try source(of: call, behind: .attempts)
+            return attempts(at: call.trace?.span?.isSampled == true ? AttemptSource(source, call) : source, call)
         }
         // A mapping reads only documents of the type that is expected.
         if stage < .mapping, let mapping = endpoint.request.mapping {
+            let source = try source(of: call, behind: .mapping)
             return MappingSource(
-                try source(of: call, behind: .mapping),
+                call.trace?.span?.isSampled == true ? MappedSource(source, call) : source,
                 mapping,
                 isStored: endpoint.request.storesAnything,
                 isSuccess: endpoint.request.policy.isSuccess

@@ -74,6 +74,34 @@ import Testing
         #expect(MetricsText.render(Self.families, .openMetrics) == expected + Self.buckets + "# EOF\n")
     }
 
+    @Test func exemplarsAreForOpenMetricsAlone() {
+        var histogram = TimeHistogram()
+        histogram.add(400_000)
+        let exemplar = Exemplar(trace: "ab", duration: 400_000, time: 1_700_000_000_007_999_999)
+        let series = MetricFamily.Series([], .histogram(histogram), exemplars: [0: exemplar])
+        let families = [MetricFamily("d_seconds", "D.", .histogram, [series])]
+        let lines = MetricsText.render(families, .openMetrics).split(separator: "\n")
+        #expect(lines[2] == "d_seconds_bucket{le=\"0.0005\"} 1 # {trace_id=\"ab\"} 0.0004 1700000000.007")
+        #expect(lines[3] == "d_seconds_bucket{le=\"0.001\"} 1")
+        #expect(!MetricsText.render(families, .text).contains("trace_id"))
+    }
+
+    @Test func theLastTracedRequestOfABucketStandsForIt() {
+        var exemplars = Exemplars()
+        let kind = AnswerKind(number: .none, outcome: .miss, tier: .none, status: 200)
+        for (trace, duration) in [("a", 400_000), ("b", 300_000), ("c", 60_000_000_000)] as [(String, UInt64)] {
+            exemplars.note(kind, Exemplar(trace: trace, duration: duration, time: 1))
+        }
+        var later = Exemplars()
+        later.note(kind, Exemplar(trace: "d", duration: 1, time: 2))
+        exemplars.add(later)
+        let row = RouteNumber.none.service
+        let found = exemplars.buckets(ofService: row, .miss)
+        #expect(found.mapValues(\.trace) == [0: "d", TimeHistogram.buckets - 1: "c"])
+        #expect(exemplars.buckets(ofService: row, .hit).isEmpty)
+        #expect(exemplars.buckets(ofService: row + 1, .miss).isEmpty)
+    }
+
     @Test(
         arguments: [
             (nil, false), ("*/*", false), ("text/plain;version=0.0.4", false),
