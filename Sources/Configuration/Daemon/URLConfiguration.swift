@@ -11,7 +11,7 @@ package struct URLOptions: Sendable, Equatable {
     package var clients: [String] = []
     /// Whether clients speak TLS at TCP addresses that do not begin with `http://`, with certificates of the local
     /// authority; by default at `localhost:8443`.
-    package var tls = false
+    package var tls: Bool
     /// The service's name; nil for the origin's host.
     package var name: String?
     /// The lifetime as `cache.ttl` has it; nil for none.
@@ -23,11 +23,12 @@ package struct URLOptions: Sendable, Equatable {
     /// The path of a PEM bundle for an https origin, relative to the working folder; nil for the system's.
     package var ca: String?
     /// Whether responses are stored on the disk, too.
-    package var disk = true
+    package var disk: Bool
     /// Whether the access log goes to a person, and is text.
-    package var isOnTerminal = false
+    package var isOnTerminal: Bool
 
-    package init() {}
+    /// Options that are not there: they are no keys, so the table of those has no defaults for them.
+    package init() { (tls, disk, isOnTerminal) = (false, true, false) }
 }
 
 package enum URLConfiguration {

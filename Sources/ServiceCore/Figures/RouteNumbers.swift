@@ -37,7 +37,8 @@ package final class RouteNumbers: Sendable {
         package static let other = Name(service: "other")
     }
 
-    /// The most rows of a loop's table. Later routes share ``RouteNumber/other``: a row takes 2 KiB in each loop.
+    /// The most rows of a loop's table; endpoints have half of them, so that they leave room for services. Later services
+    /// share ``RouteNumber/other``: a row takes 2 KiB in each loop.
     package static let most = 1_024
 
     private struct State {
@@ -46,7 +47,8 @@ package final class RouteNumbers: Sendable {
 
         mutating func row(of name: Name) -> Int? {
             if let row = rows[name] { return row }
-            guard names.count < RouteNumbers.most else { return nil }
+            let most = name.endpoint.isEmpty ? RouteNumbers.most : RouteNumbers.most / 2
+            guard names.count < most else { return nil }
             rows[name] = names.count
             names.append(name)
             return names.count - 1

@@ -26,10 +26,16 @@ import Upstream
         for index in 0..<2 * RouteNumbers.most {
             #expect(numbers.number(service: "api", endpoint: "e\(index)").row < RouteNumbers.most)
         }
-        #expect(numbers.names.count == RouteNumbers.most)
+        #expect(numbers.names.count == RouteNumbers.most / 2)
         #expect(numbers.number(service: "api", endpoint: "late") == service)
+        // Endpoints leave room for services.
+        let shop = numbers.number(service: "shop", endpoint: "e")
+        #expect(shop.row == shop.service && numbers.names[shop.row].service == "shop")
+        for index in 0..<RouteNumbers.most { _ = numbers.number(service: "s\(index)", endpoint: "") }
+        #expect(numbers.names.count == RouteNumbers.most)
         #expect(numbers.number(service: "late", endpoint: "") == .other)
         #expect(numbers.number(service: "late", endpoint: "e") == .other)
+        #expect(numbers.number(service: "api", endpoint: "") == service)
     }
 }
 
