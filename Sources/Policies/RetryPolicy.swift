@@ -241,7 +241,7 @@ package struct ParkPolicy: Sendable, Equatable {
     package var time: UInt64
     /// The most calls that wait at the same time, at least 1.
     package var calls: Int
-    /// The most bytes of the waiting calls together: heads, contents, and 32 KiB for each call.
+    /// The most bytes of the waiting calls together: heads, contents, and 36 KiB for each call.
     package var size: Int
 
     package init(time: UInt64, calls: Int = 1000, size: Int = 64 << 20) {

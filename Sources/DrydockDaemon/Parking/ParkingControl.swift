@@ -153,7 +153,7 @@ package struct AdminParked: Codable, Sendable, Equatable {
         package var path: String
         /// The state of the call: `parked` or `replaying`.
         package var state: String
-        /// The number of bytes that the call counts for: its head, its content, and 32 KiB.
+        /// The number of bytes that the call counts for: its head, its content, and 36 KiB.
         package var size: Int
         /// Seconds since the call was parked first.
         package var waited: Int

@@ -201,7 +201,7 @@ extension ServiceCall {
     /// The bytes that a waiting request takes in addition to its head and its content: the connection, the exchange,
     /// the call, the question and its answer, and the frames of the functions that wait. It is the most that a request
     /// with a fetch of its own takes, which a parked call has had; a scenario measures both.
-    static let waitingMemory = 32 << 10
+    static let waitingMemory = 36 << 10
 
     /// The bytes that the call is counted with while it is parked.
     func parkedSize(content: Int) -> Int { Self.waitingMemory + head.size + content }

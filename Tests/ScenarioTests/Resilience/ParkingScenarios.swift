@@ -116,13 +116,13 @@ extension Scenarios {
         @Test func contentIsBounded() throws {
             let origin = try Self.echo()
             origin.stop()
-            // Each call counts with 32 KiB besides its head and content.
-            let daemon = try Daemon(services(service("api", origin.url, "park: { time: 10m, size: 68KiB }")))
+            // Each call counts with 36 KiB besides its head and content.
+            let daemon = try Daemon(services(service("api", origin.url, "park: { time: 10m, size: 76KiB }")))
             let small = try Self.call(daemon, "POST", "/api/small", body: [UInt8](repeating: 97, count: 2000))
             #expect(try Self.parked(daemon, 1))
             #expect(try daemon.exchange("PUT", "/api/large", body: [UInt8](repeating: 98, count: 3000)).status == 502)
             #expect(
-                daemon.errors.contains("PUT /api/large is not parked, since calls that wait would have more than 69632")
+                daemon.errors.contains("PUT /api/large is not parked, since calls that wait would have more than 77824")
             )
             try origin.restart()
             #expect(try small.readResponse(method: "POST").text == "got " + String(repeating: "a", count: 2000))

@@ -8,7 +8,7 @@ extension Scenarios {
     @Suite(.timeLimit(.minutes(5))) struct WaitingMemory {
         private static let number = 400
         /// Bytes that each of them is counted with, besides head and content.
-        private static let counted = 32 << 10
+        private static let counted = 36 << 10
 
         /// What a request waits for.
         enum Way: CaseIterable, Sendable {
