@@ -62,7 +62,7 @@ WAYS = (
     # A part of it, so that sending takes no time.
     Way("disk", "100 bytes of 1 MiB on the disk", 15_000, "/files/1048576", (("Range", "bytes=0-99"),), is_disk=True),
     # A call is listed as long as it is under way, for who begins to listen to events.
-    Way("pass", "16 KiB", 38_000, "/pass/16384", kind=PASSED),
+    Way("pass", "16 KiB", 38_200, "/pass/16384", kind=PASSED),
     # The rule is found among the others, and the outcome drawn.
     Way("demo", "1 KiB, 1,000 rules", 6_700, f"/demo/things/{RULES // 2}/7", kind=DEMO),
 )
