@@ -15,6 +15,22 @@ func printError(_ text: String) {
     _ = (text + "\n").utf8CString.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count - 1) }
 }
 
+/// Lets Ctrl-C, SIGTERM and a reader that closes the pipe end a command that goes on and on, without a failure.
+func endQuietlyBySignals() {
+    for number in [SIGINT, SIGTERM, SIGPIPE] { signal(number) { _ in _exit(0) } }
+}
+
+/// Writes bytes to standard output as they are; where nobody reads them any more, the program ends without a failure.
+func printBytes(_ bytes: ArraySlice<UInt8>) {
+    var rest = bytes
+    while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { _exit(0) }
+        rest = rest.dropFirst(count)
+    }
+}
+
 /// The environment variables of this process.
 func processEnvironment() -> [String: String] {
     var result: [String: String] = [:]

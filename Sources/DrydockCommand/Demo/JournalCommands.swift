@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import DrydockDaemon
-import Glibc
 import ProxyServer
 
 struct Journal: ParsableCommand {
@@ -51,8 +50,7 @@ struct Journal: ParsableCommand {
 
     private func tail(_ query: [AdminQuery.Item]) throws {
         let client = try options.client
-        // A reader that closes the pipe, or Ctrl-C, ends the command without a failure.
-        for number in [SIGINT, SIGTERM, SIGPIPE] { signal(number) { _ in _exit(0) } }
+        endQuietlyBySignals()
         var rest: [UInt8] = []
         try client.stream(.journal, query: query + [("follow", nil)]) { bytes in
             rest += bytes
@@ -60,18 +58,8 @@ struct Journal: ParsableCommand {
                 let line = Array(rest[...end])
                 rest.removeSubrange(...end)
                 let entry = options.json ? nil : try? AdminJSON.decode(AdminJournalEntry.self, from: line)
-                write(entry.map { Array("\($0.line)\n".utf8) } ?? line)
+                printBytes((entry.map { Array("\($0.line)\n".utf8) } ?? line)[...])
             }
-        }
-    }
-
-    private func write(_ line: [UInt8]) {
-        var rest = line[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else { _exit(0) }
-            rest = rest.dropFirst(count)
         }
     }
 }

@@ -2,7 +2,6 @@
 
 import ArgumentParser
 import DrydockDaemon
-import Glibc
 import ProxyServer
 
 struct Tail: ParsableCommand {
@@ -50,15 +49,7 @@ extension AdminClient {
     /// Prints what a stream brings until its end. A reader that closes the pipe, or Ctrl-C, ends the program without a
     /// failure.
     func printStream(_ path: AdminPath, query: [AdminQuery.Item]) throws {
-        for number in [SIGINT, SIGTERM, SIGPIPE] { signal(number) { _ in _exit(0) } }
-        try stream(path, query: query) { lines in
-            var rest = lines
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { _exit(0) }
-                rest = rest.dropFirst(count)
-            }
-        }
+        endQuietlyBySignals()
+        try stream(path, query: query) { printBytes($0) }
     }
 }

@@ -127,9 +127,7 @@ final class DaemonControl: DaemonFeature {
         if let route {
             result.fetches = route.runtime.admission.running
             result.waiting = route.runtime.admission.waiting
-            if route.plan.breaker != nil, let origin = route.plan.origin {
-                result.breaker = route.runtime.resilience.breaker(of: origin.root).name
-            }
+            result.breaker = route.breakerState?.name
             if route.plan.park != nil { result.parked = route.runtime.parked.callCount }
             let early = route.runtime.rates.earlyCount
             if early > 0 { result.early = early }

@@ -43,7 +43,7 @@ final class DaemonMetrics: Sendable {
             families += AnswerFamilies(names: services.numbers.names, budget: budget).families(counters.answers)
         }
         families += OriginFamilies(budget: budget).families(
-            services.all.map { ($0.name.isEmpty ? "forward" : $0.name, $0.origins.values) }
+            services.all.map { ($0.label, $0.origins.values) }
         )
         families += counters?.families ?? []
         if let limits = context.server?.limits {

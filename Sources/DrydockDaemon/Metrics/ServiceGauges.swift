@@ -111,10 +111,7 @@ struct ServiceGauges: DaemonFeature {
             return route.plan.breaker == nil ? nil : route.runtime.resilience.openBreakerCount
         }
         return (forwarded ?? 0)
-            + context.plan.services.count { route in
-                guard route.plan.breaker != nil, let origin = route.plan.origin else { return false }
-                return route.runtime.resilience.breaker(of: origin.root) != .closed
-            }
+            + context.plan.services.count { ($0.breakerState ?? .closed) != .closed }
     }
 
     /// Lets the reports of services go to the log.
@@ -123,4 +120,17 @@ struct ServiceGauges: DaemonFeature {
             logger.log(level: report.isWarning ? .warning : .info, "\(report.text(service: name))")
         }
     }
+}
+
+extension ServiceRoute {
+    /// The state of the circuit breaker of its origin; nil of a service without one.
+    var breakerState: Resilience.BreakerState? {
+        guard plan.breaker != nil, let origin = plan.origin else { return nil }
+        return runtime.resilience.breaker(of: origin.root)
+    }
+}
+
+extension ServiceRuntime {
+    /// The name in metrics and documents: that of forward mode is `forward`.
+    var label: String { name.isEmpty ? "forward" : name }
 }

@@ -84,13 +84,10 @@ final class TrafficFeed: DaemonFeature {
             }
         }
         for runtime in services.all {
-            let name = runtime.name.isEmpty ? "forward" : runtime.name
-            sums[name, default: AdminTraffic.Service(name: name)].add(runtime)
+            sums[runtime.label, default: AdminTraffic.Service(name: runtime.label)].add(runtime)
         }
         for route in plan.services {
-            guard route.plan.breaker != nil, let origin = route.plan.origin else { continue }
-            let state = route.runtime.resilience.breaker(of: origin.root)
-            if state != .closed { sums[route.plan.name]?.breaker = state.name }
+            if let state = route.breakerState, state != .closed { sums[route.plan.name]?.breaker = state.name }
         }
         let stored = core.store.statistics
         return AdminTraffic(

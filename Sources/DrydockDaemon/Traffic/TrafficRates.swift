@@ -54,13 +54,6 @@ package struct TrafficRates: Sendable, Equatable {
 }
 
 extension TrafficRates.Row {
-    /// Whether no origin was waited for, by the names of outcomes; those that have nothing to do with one are left out.
-    private static let neededNoOrigin: [String: Bool] = Dictionary(
-        uniqueKeysWithValues: CacheOutcome.allCases.compactMap { outcome in
-            outcome.neededNoOrigin.map { (outcome.label, $0) }
-        }
-    )
-
     init(_ change: AdminTraffic.Service, _ interval: Double, bounds: [Double]) {
         self.init(name: change.name)
         func rate(_ count: Int) -> Double { Double(max(0, count)) / interval }
@@ -71,13 +64,7 @@ extension TrafficRates.Row {
         originErrors = rate(change.originErrors)
         retries = rate(change.retries)
         refused = rate(change.refused)
-        var (unasked, all) = (0, 0)
-        for (outcome, count) in change.outcomes {
-            guard let isUnasked = Self.neededNoOrigin[outcome] else { continue }
-            all += count
-            if isUnasked { unasked += count }
-        }
-        if all > 0 { hitRatio = Double(unasked) / Double(all) }
+        hitRatio = CacheOutcome.hitRatio { change.outcomes[$0.label] ?? 0 }
         if change.answers > 0 { failureRatio = Double(change.statuses["5xx"] ?? 0) / Double(change.answers) }
         let quantiles = [0.5, 0.95, 0.99].compactMap { Self.quantile($0, change.firstByte, bounds) }
         if quantiles.count == 3 { percentiles = quantiles }

@@ -23,6 +23,21 @@ package enum CacheOutcome: Int, Sendable, CaseIterable {
     }
 }
 
+extension CacheOutcome {
+    /// The part of the answers that needed no origin, of those that have to do with one; nil if there were none.
+    /// - Parameter count: the number of answers with an outcome.
+    package static func hitRatio(_ count: (CacheOutcome) -> Int) -> Double? {
+        var (unasked, all) = (0, 0)
+        for outcome in allCases {
+            guard let neededNoOrigin = outcome.neededNoOrigin else { continue }
+            let count = count(outcome)
+            all += count
+            if neededNoOrigin { unasked += count }
+        }
+        return all > 0 ? Double(unasked) / Double(all) : nil
+    }
+}
+
 /// The tier that an answer's stored response came from.
 package enum AnswerTier: Int, Sendable, CaseIterable {
     /// None, as with a demo answer, or one that was just fetched or validated.

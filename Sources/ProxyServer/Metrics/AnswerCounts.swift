@@ -212,16 +212,7 @@ package struct AnswerTotals: Sendable, Equatable {
     }
 
     /// The part of the answers that needed no origin, of those that have to do with one; nil if there were none.
-    package var hitRatio: Double? {
-        var (unasked, all): (UInt64, UInt64) = (0, 0)
-        for outcome in CacheOutcome.allCases {
-            guard let isUnasked = outcome.neededNoOrigin else { continue }
-            let count = self[outcome]
-            all &+= count
-            if isUnasked { unasked &+= count }
-        }
-        return all == 0 ? nil : Double(unasked) / Double(all)
-    }
+    package var hitRatio: Double? { CacheOutcome.hitRatio { Int(clamping: self[$0]) } }
 
     /// The number of all answers.
     package var count: UInt64 { kinds.values.reduce(0) { $1.reduce($0, &+) } }
