@@ -142,6 +142,8 @@ struct DiskState {
     var discarded: DiskTable?
     var isTrimming = false
     var isClosed = false
+    /// Whether another process may have the folder: nothing in it is changed any more.
+    var isReleased = false
     /// The last refusal because of missing room: its bytes, and its time in monotonic nanoseconds.
     var refusal: (bytes: Int64, at: UInt64)?
     /// The time of the last failed write in monotonic nanoseconds; nil if a later one succeeded.

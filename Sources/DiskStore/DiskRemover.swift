@@ -116,6 +116,8 @@ final class DiskRemover: Sendable {
     /// - Returns: false if it still exists.
     @discardableResult
     func unlink(_ path: String) -> Bool {
+        // The file may be another process's.
+        if parts.state.withLock({ $0.isReleased }) { return false }
         let folder = parts.folder
         let isGone =
             folder.calls.unlink(path) == 0 || errno == ENOENT || errno == EISDIR && folder.calls.removeFolder(path) == 0
@@ -150,6 +152,7 @@ final class DiskEmptier: Sendable {
             // If the folders are gone, there is nothing to rename.
             restorer.restore()
             try parts.withEveryLock { () throws(DiskTierError) in
+                if parts.state.withLock({ $0.isReleased }) { throw .closed }
                 try parts.folder.discardObjects()
                 defer { parts.openFiles.removeAll() }
                 parts.state.withLock { $0.removeAll(number: number) }

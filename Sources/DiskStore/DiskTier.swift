@@ -186,13 +186,17 @@ package final class DiskTier: Sendable {
         do throws(DiskTierError) { try restorer.makeWhole() } catch { throw .unavailable("\(error)") }
     }
 
-    /// Writes the index and unlocks the folder; blocks, so not on a loop. Later calls are misses.
+    /// Writes the index and unlocks the folder; blocks, so not on a loop. Later calls are misses, and change nothing in the
+    /// folder, which may be another process's then; files that are open stay readable.
     package func close() {
         let count = parts.state.withLock { state in
             state.isClosed = true
             return state.phase == .settled ? state.table.count : nil
         }
         remover.deleteAll()
+        parts.state.withLock { $0.isReleased = true }
+        // What has begun to change a file has done so when its lock is free.
+        parts.passLocks()
         parts.openFiles.removeAll()
         invalidations.close()
         parts.index.close(count: count)

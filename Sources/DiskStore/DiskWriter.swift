@@ -244,6 +244,7 @@ final class DiskWriter: Sendable {
     }
 
     private func freshenNow(_ entry: DiskEntry, head: StoredHead) -> Bool {
+        if parts.state.withLock({ $0.isClosed }) { return false }
         let descriptor = parts.folder.calls.open(parts.folder.path(of: entry.name), O_RDWR, 0)
         if descriptor < 0 {
             // A missing file is reported when a request needs it.

@@ -76,6 +76,11 @@ struct Serve: AsyncParsableCommand {
 
     @Flag(help: "Read the configuration again whenever one of its files changes.")
     var watch = false
+    @Flag(
+        help:
+            "Take over from the daemon that runs with the same admin address: its sockets, its TLS sessions and its store, without a refused connection. Without such a daemon, start as ever."
+    )
+    var takeOver = false
 
     func validate() throws {
         if url != nil, watch {
@@ -118,12 +123,14 @@ struct Serve: AsyncParsableCommand {
                 source,
                 environment: processEnvironment(),
                 watchesSignals: true,
-                watchesConfiguration: watch
+                watchesConfiguration: watch,
+                takesOver: takeOver
             )
         } catch {
             throw Failure(message: "\(error)".contains("\n") ? "not started:\n\(error)" : "not started: \(error)")
         }
-        await daemon.runUntilStopped()
+        guard let again = await daemon.runUntilStopped() else { return }
+        throw Failure(message: again.begin())
     }
 }
 

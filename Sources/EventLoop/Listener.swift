@@ -78,6 +78,7 @@ package struct ListeningSocket: Sendable {
     }
 
     /// Takes over a listening descriptor, such as one passed by systemd.
+    /// - Throws: `SystemError`; the descriptor is still open then.
     package static func adopt(_ descriptor: Int32) throws(SystemError) -> ListeningSocket {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -92,6 +93,23 @@ package struct ListeningSocket: Sendable {
             throw SystemError("fcntl of descriptor \(descriptor)")
         }
         return ListeningSocket(descriptor: descriptor, address: address)
+    }
+
+    /// The same socket, whose file, if it has one, belongs to this process from now on: the one that has made it is gone.
+    package var withFile: ListeningSocket {
+        var socket = self
+        socket.ownsFile = address.isUnix
+        return socket
+    }
+
+    /// Whether a descriptor is a socket that takes connections.
+    package static func listens(_ descriptor: Int32) -> Bool {
+        func option(_ name: Int32) -> Int32? {
+            var value: Int32 = 0
+            var length = socklen_t(MemoryLayout<Int32>.size)
+            return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+        }
+        return option(SO_TYPE) == Int32(SOCK_STREAM.rawValue) && option(SO_ACCEPTCONN) == 1
     }
 
     private static func isLive(_ address: SocketAddress) -> Bool {

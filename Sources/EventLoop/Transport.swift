@@ -164,6 +164,12 @@ package final class PlainTransport: ByteTransport {
     /// The address of this end of the connection; nil for a unix socket, and if the kernel does not say.
     package var ownAddress: SocketAddress? { isLocal ? nil : Socket.ownAddress(of: descriptor) }
 
+    /// Another descriptor of the socket, for whoever goes on with it when this is closed; nil if there can be none.
+    package var copyOfDescriptor: Int32? {
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
+        return copy < 0 ? nil : copy
+    }
+
     package func write(_ bytes: UnsafeRawBufferPointer) -> IOResult { Socket.write(descriptor, bytes) }
 
     // Valid during the call, as the protocol says.

@@ -49,6 +49,35 @@ package final class TicketKeys: Sendable {
         }
     }
 
+    /// The keys as bytes, for the process that goes on with this one's sessions. They are secret.
+    package var exported: [UInt8] {
+        keys.withLock { keys in
+            keys.flatMap { key in
+                let made = UInt64(bitPattern: key.made)
+                return key.name + key.cipher + key.mac + stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: made >> $0) }
+            }
+        }
+    }
+
+    /// Takes over the keys of another process of this machine in place of the own ones; what is too old, or of no sense, is left out.
+    /// - Parameter exported: as ``exported`` of that process, which had the same clock.
+    package func adopt(_ exported: [UInt8]) {
+        let now = now()
+        var adopted: [Key] = []
+        for start in stride(from: 0, through: exported.count - Key.size, by: Key.size) {
+            let bytes = exported[start..<start + Key.size]
+            let made = Int64(bitPattern: bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) })
+            guard made <= now, now - made < 2 * lifetime else { continue }
+            adopted.append(Key(bytes, made: made))
+        }
+        adopted = adopted.suffix(Self.most)
+        guard !adopted.isEmpty else { return }
+        keys.withLock { $0 = adopted.sorted { $0.made < $1.made } }
+    }
+
+    /// More keys are not alive at a time.
+    private static let most = 3
+
     /// OpenSSL's call for each ticket that is made or read (SSL_CTX_set_tlsext_ticket_key_evp_cb(3)): 0 for a full
     /// handshake, 2 for a ticket that is accepted and renewed, -1 for a failure.
     static let callback:
@@ -81,10 +110,24 @@ package final class TicketKeys: Sendable {
 }
 
 extension TicketKeys.Key {
+    /// The bytes of a key and of the time at which it was made.
+    fileprivate static let size = 88
+
     /// A new key; nil if there is no randomness.
     fileprivate init?(made: Int64) {
         var bytes = [UInt8](repeating: 0, count: 80)
         guard RAND_bytes(&bytes, 80) == 1 else { return nil }
-        self.init(name: Array(bytes[0..<16]), cipher: Array(bytes[16..<48]), mac: Array(bytes[48..<80]), made: made)
+        self.init(bytes[...], made: made)
+    }
+
+    /// - Parameter bytes: at least 80 of them.
+    fileprivate init(_ bytes: ArraySlice<UInt8>, made: Int64) {
+        let rest = bytes.dropFirst(16)
+        self.init(
+            name: Array(bytes.prefix(16)),
+            cipher: Array(rest.prefix(32)),
+            mac: Array(rest.dropFirst(32).prefix(32)),
+            made: made
+        )
     }
 }

@@ -190,6 +190,18 @@ package final class Daemon: Sendable {
         try waitUntilReady(after: readies)
     }
 
+    /// Starts another daemon in the same folder, which takes over from this one, and waits until it is ready.
+    /// - Returns: the process before, which finishes its answers.
+    @discardableResult
+    package func takeOver() throws -> ChildProcess {
+        let before = process
+        let readies = notify.received.count { $0 == "READY=1" }
+        let fresh = try Daemon.start(home, notify, environment, launcher, ["--take-over"])
+        child.update { $0 = fresh }
+        try waitUntilReady(after: readies)
+        return before
+    }
+
     private func waitUntilReady(after readies: Int = 0) throws {
         for _ in 0..<1200 {
             if notify.wait(for: "READY=1", count: readies + 1, seconds: 0.1) { return }
@@ -202,11 +214,12 @@ package final class Daemon: Sendable {
         _ home: DaemonHome,
         _ notify: NotifySocket,
         _ environment: [String: String],
-        _ launcher: [String]
+        _ launcher: [String],
+        _ options: [String] = []
     ) throws -> ChildProcess {
         var variables = Shell.cleanEnvironment(adding: environment)
         variables["NOTIFY_SOCKET"] = notify.path
-        let command = launcher + [try binary(), "serve", "-c", home.configuration]
+        let command = launcher + [try binary(), "serve", "-c", home.configuration] + options
         return try ChildProcess(
             command[0],
             Array(command.dropFirst()),

@@ -13,6 +13,16 @@ int c_linux_accept(int listener, struct sockaddr_storage *peer, unsigned int *le
 /// eventfd(2), non-blocking and close-on-exec.
 int c_linux_eventfd(void);
 
+/// The most descriptors that one message carries (SCM_MAX_FD).
+enum { c_linux_most_files = 253 };
+
+/// sendmsg(2) of bytes with descriptors (SCM_RIGHTS), at most `c_linux_most_files`; the peer gets copies of its own. -1 and errno on failure.
+ssize_t c_linux_send_files(int socket, const void *bytes, size_t count, const int *files, unsigned int files_count);
+
+/// recvmsg(2) of at most `count` bytes with descriptors, which are close-on-exec. `files` has room for `c_linux_most_files`. -1 and errno on failure;
+/// EMSGSIZE where more came than there is room for, and then none is kept.
+ssize_t c_linux_receive_files(int socket, void *bytes, size_t count, int *files, unsigned int *files_count);
+
 /// memfd_create(2), close-on-exec, of `size` bytes; -1 and errno on failure.
 int c_linux_memory_file(size_t size);
 

@@ -28,13 +28,19 @@ final class AdminSocketKeeper: Sendable {
     init(_ parts: DaemonParts) { self.parts = parts }
 
     /// Starts to watch the admin sockets of `server`, and to replace those whose files are removed.
-    func start(_ sockets: DaemonSockets, of server: Server<ProxyHandler>, on loop: EventLoop) {
+    /// - Parameter replaced: told of each new socket and the one before it.
+    func start(
+        _ sockets: DaemonSockets,
+        of server: Server<ProxyHandler>,
+        on loop: EventLoop,
+        replaced: @escaping @Sendable (_ new: ListeningSocket, _ lost: ListeningSocket) -> Void
+    ) {
         guard sockets.admin.contains(where: \.ownsFile) else { return }
         state.withLock { $0.sockets = sockets.admin }
         let (mode, group) = (sockets.adminMode, sockets.adminGroup)
         let schedule = Schedule(every: Self.pause, on: loop) { [weak self, weak server] _ in
             guard let self, let server else { return }
-            await look(server, mode: mode, group: group)
+            await look(server, mode: mode, group: group, replaced)
         }
         turns.withLock { $0 = schedule }
     }
@@ -42,7 +48,12 @@ final class AdminSocketKeeper: Sendable {
     func stop() { turns.exchange(nil)?.cancel() }
 
     /// Looks once at every socket, and makes anew those whose files are gone.
-    private func look(_ server: Server<ProxyHandler>, mode: UInt32, group: String?) async {
+    private func look(
+        _ server: Server<ProxyHandler>,
+        mode: UInt32,
+        group: String?,
+        _ replaced: @Sendable (ListeningSocket, ListeningSocket) -> Void
+    ) async {
         for socket in state.withLock({ $0.sockets }) {
             let core = parts.core
             let made = try? await parts.files.run { () -> Result<ListeningSocket, ListeningError>? in
@@ -56,7 +67,9 @@ final class AdminSocketKeeper: Sendable {
             }
             switch made {
             case nil: continue
-            case .success(let new)?: await put(new, insteadOf: socket, server)
+            case .success(let new)?:
+                replaced(new, socket)
+                await put(new, insteadOf: socket, server)
             case .failure(let error)?: tell(error, of: socket)
             }
         }

@@ -13,6 +13,7 @@ import Policies
 import ProxyServer
 import ServiceCore
 import Synchronization
+import TLS
 import Upstream
 
 /// The values that are known at the start before the first thread runs.
@@ -25,6 +26,8 @@ private struct Beginning {
     /// True if the process exists for this daemon only; its signals are the daemon's then.
     let ownsProcess: Bool
     let watchesConfiguration: Bool
+    /// Whether the sockets and the store of a running daemon are taken over.
+    let takesOver: Bool
     /// The signatures of the configuration's files, taken before the files that answers are made of are read: a change
     /// after that is noticed.
     let signatures: [String: FileSignature]
@@ -37,6 +40,8 @@ extension Daemon {
     ///     again; true for the process that is the daemon.
     ///   - watchesConfiguration: a changed file of the configuration is read again by itself; the files that answers
     ///     are made of always are.
+    ///   - takesOver: takes over from the daemon that runs at the admin address of the configuration, if there is one; see
+    ///     ``TakeOver``.
     ///   - makeLogger: makes the daemon's log, with settings that reloads change.
     /// - Throws: `DaemonError`; nothing is left behind then.
     package static func start(
@@ -44,6 +49,7 @@ extension Daemon {
         environment: [String: String],
         watchesSignals: Bool = false,
         watchesConfiguration: Bool = false,
+        takesOver: Bool = false,
         makeLogger: (LogSettings) -> Logger = { settings in
             Logger(label: "drydock") { StandardErrorLog(label: $0, settings: settings) }
         }
@@ -65,6 +71,7 @@ extension Daemon {
             logSettings: logSettings,
             ownsProcess: watchesSignals,
             watchesConfiguration: watchesConfiguration,
+            takesOver: takesOver,
             signatures: FileSignature.all(of: configuration.files)
         )
         let threads: CacheThreads
@@ -103,11 +110,19 @@ extension Daemon {
         if beginning.ownsProcess {
             for requests in [reloads, reopenings] { await requests.watch(on: threads.loops.loops[0]) }
         }
-        let sockets = try DaemonSockets.bind(
-            configuration,
-            environment: beginning.environment,
-            ownsProcess: beginning.ownsProcess
-        )
+        let predecessor = try await predecessor(beginning)
+        let sockets: DaemonSockets
+        do throws(DaemonError) {
+            sockets = try DaemonSockets.bind(
+                configuration,
+                environment: beginning.environment,
+                ownsProcess: beginning.ownsProcess,
+                inherited: predecessor?.sockets ?? []
+            )
+        } catch {
+            predecessor?.giveUp()
+            throw error
+        }
         let parts: DaemonParts
         do throws(DaemonError) {
             if !security.listeners.isReady, sockets.schemes.values.contains(where: { $0 != .http }) {
@@ -115,9 +130,18 @@ extension Daemon {
                     "systemd passed a socket at which clients speak TLS, and 'tls' says with which certificate; write tls: local, or tls: { certificate: ./server.pem, key: ./server.key }"
                 )
             }
+            if let predecessor {
+                // All that can be known before is right: from here on the old daemon ends.
+                security.listeners.tickets.adopt(predecessor.ticketKeys)
+                logger.info(
+                    "taking over from process \(predecessor.pid), version \(predecessor.version): it finishes what may change its store"
+                )
+                try await blocking { () throws(DaemonError) in try predecessor.letGo() }
+            }
             parts = try await makeParts(beginning, compiler, security, on: threads)
         } catch {
             sockets.discard()
+            predecessor?.giveUp()
             throw error
         }
         plan.takeEffect()
@@ -132,7 +156,9 @@ extension Daemon {
         // The signals are watched before a log line or a port shows that the daemon is there: a signal may follow at
         // once.
         if beginning.ownsProcess { await daemon.ended.watchSignals(on: threads.loops.loops[0]) }
-        await daemon.serve(sockets)
+        daemon.descriptors.takeKeys(beginning.environment)
+        await daemon.serve(sockets.succeeding())
+        predecessor?.succeeded()
         reloads.hear { [weak daemon] in
             guard let daemon else { return }
             // The error is dropped here: the reload logs why it was refused.
@@ -140,6 +166,26 @@ extension Daemon {
         }
         reopenings.hear { [weak daemon] in daemon?.reloader.reopenAccessLog() }
         return daemon
+    }
+
+    /// The daemon to take over from; nil if none is meant, or none runs.
+    private static func predecessor(_ beginning: Beginning) async throws(DaemonError) -> Predecessor? {
+        guard beginning.takesOver else { return nil }
+        let (configuration, environment) = (beginning.configuration, beginning.environment)
+        let found = try await blocking { () throws(DaemonError) in
+            try Predecessor.find(configuration, environment: environment)
+        }
+        if found == nil { beginning.logger.notice("no daemon to take over from: this one starts as the first") }
+        return found
+    }
+
+    /// Runs what blocks on a thread of its own.
+    private static func blocking<Value: Sendable>(
+        _ work: @escaping @Sendable () throws(DaemonError) -> Value
+    ) async throws(DaemonError) -> Value {
+        do { return try await DetachedThread.result(of: work) } catch {
+            throw error as? DaemonError ?? .start("\(error)")
+        }
     }
 
     private static func makeParts(
@@ -247,7 +293,9 @@ extension Daemon {
         await watcher.start(on: loop) { [weak reloader] in reloader?.filesChanged($0) }
         for socket in sockets.admin { await server.listen(on: socket, role: .admin) }
         for socket in sockets.metrics { await server.listen(on: socket, role: .metrics) }
-        adminSockets.start(sockets, of: server, on: loop)
+        adminSockets.start(sockets, of: server, on: loop) { [descriptors] new, lost in
+            descriptors.keep(new, insteadOf: lost, .admin)
+        }
         parts.security.listeners.use(plan)
         context.state.withLock { state in
             for socket in sockets.proxy { state.schemes[socket.address] = sockets.schemes[socket.descriptor] }
@@ -260,6 +308,7 @@ extension Daemon {
         sockets.log(for: configuration, to: logger)
         context.logWarnings(of: configuration)
         watchdog.start()
+        descriptors.keep(sockets)
         notifier.ready(context.statusLine)
         Self.learnSending(server, logger)
     }

@@ -19,6 +19,8 @@ package final class Daemon: Sendable {
     let context: DaemonContext
     let notifier: ServiceManagerNotifier
     let ended = EndRequest()
+    let descriptors: DescriptorStore
+    private let handovers: HandoverService
     let tierWatch = TierWatch()
     let memoryGuard = MemoryGuard()
     let adminSockets: AdminSocketKeeper
@@ -45,6 +47,12 @@ package final class Daemon: Sendable {
         self.context = context
         self.ownsProcess = ownsProcess
         notifier = ServiceManagerNotifier(environment: parts.environment)
+        descriptors = DescriptorStore(
+            environment: parts.environment,
+            notifier: notifier,
+            tickets: parts.security.listeners.tickets
+        )
+        handovers = HandoverService(context, ended: ended, ownsProcess: ownsProcess)
         adminSockets = AdminSocketKeeper(parts)
         jobCenter = JobCenter(
             loops: parts.loops,
@@ -105,7 +113,7 @@ package final class Daemon: Sendable {
             watch: watchdog.watch
         )
         features = [
-            control, logControl, FetchCanceller(context), events, traffic, journal, demo, parking, seeds,
+            control, handovers, logControl, FetchCanceller(context), events, traffic, journal, demo, parking, seeds,
             RecordingService(context),
             jobCenter, groups, purges,
         ]
@@ -126,17 +134,32 @@ package final class Daemon: Sendable {
     /// - Throws: `DaemonError`; the old configuration stays in force, and nothing has changed.
     package func reloadConfiguration() async throws(DaemonError) { try await reloader.reload() }
 
-    /// Serves until SIGTERM or SIGINT, then drains; returns when everything has ended.
-    package func runUntilStopped() async {
-        let signal = await withUnsafeContinuation { ended.wait($0) }
-        await stop(signal)
+    /// Serves until SIGTERM or SIGINT, or until another daemon takes over, then drains; returns when everything has ended.
+    /// - Returns: what begins the daemon again; nil unless one that was taking over has ended before it served.
+    package func runUntilStopped() async -> ProcessAgain? {
+        let reason = await withUnsafeContinuation { ended.wait($0) }
+        guard case .takeOver = reason, let handover = handovers.agreed else {
+            if case .signal(let signal) = reason { await stop(signal) }
+            return nil
+        }
+        await stop(nil, for: handover)
+        if await handover.outcome() { return nil }
+        context.parts.logger.error("the daemon that was taking over has ended before it served: this one begins again")
+        return ProcessAgain(sockets: handover.sockets, ticketKeys: handover.ticketKeys)
     }
 
     /// Stops accepting, finishes the answers under way within the configured time, writes the jobs and the access log,
     /// and ends all threads. Later calls do nothing.
-    /// - Parameter signal: the signal that asked for it, nil for none; a second signal ends the process at once, and
-    ///   the log says so.
-    package func stop(_ signal: Int32? = nil) async {
+    package func stop() async { await stop(nil) }
+
+    /// Nanoseconds for which connections may bring one more request, where the next process has the sockets.
+    private static let patience: UInt64 = 250_000_000
+
+    /// - Parameters:
+    ///   - signal: the signal that asked for it, nil for none; a second signal ends the process at once, and the log says
+    ///     so.
+    ///   - handover: the daemon that takes over; nil if none does.
+    private func stop(_ signal: Int32?, for handover: Handover? = nil) async {
         let grace: UInt64? = context.state.withLock { state in
             if state.isStopping { return nil }
             state.isStopping = true
@@ -144,11 +167,14 @@ package final class Daemon: Sendable {
         }
         guard let grace else { return }
         let parts = context.parts
+        // The next process has the sockets: who connects waits for it.
+        let isSucceeded = handover != nil || descriptors.isThere
         notifier.stopping()
         parts.logger.info("stopping")
-        if ownsProcess { watchdog.expectEnd(within: grace) }
+        if ownsProcess { watchdog.expectEnd(within: grace.addingReportingOverflow(Self.patience).partialValue) }
         memoryGuard.stop()
         adminSockets.stop()
+        descriptors.leaveKeys()
         // Jobs are written before transfers are cut, so that unfinished ones go on after the next start. They are
         // written on a thread of their own, so that a stalled I/O pool delays no client's answer.
         await DetachedThread.wait { [jobCenter, latencies] in
@@ -163,9 +189,20 @@ package final class Daemon: Sendable {
         parts.compiler.registry.services.events.end()
         parts.journal.stop()
         context.server?.traffic.end()
+        let began = Monotonic.now()
+        if isSucceeded {
+            let settling = handover == nil ? 0 : grace
+            await context.server?.quiesce(patience: Self.patience, grace: settling, keepsFiles: true)
+        }
+        if let handover {
+            await DetachedThread.wait { parts.core.store.close() }
+            handover.letGo()
+        }
         let report = EndReport(logger: parts.logger)
+        let spent = handover == nil ? 0 : min(grace, Monotonic.now() - began)
+        let left = grace - spent
         let cut =
-            await context.server?.drain(grace: grace) { report.waiting(for: $0, grace: grace, signal: signal) } ?? []
+            await context.server?.drain(grace: left) { report.waiting(for: $0, grace: left, signal: signal) } ?? []
         report.cut(cut)
         watchdog.clientsAreServed()
         await parts.sink.drain()

@@ -52,14 +52,21 @@ private final class SignalWatches {
     var keepAlive: SignalWatches?
 }
 
+/// Why the daemon ends.
+enum EndReason: Sendable {
+    case signal(Int32)
+    /// Another daemon takes over.
+    case takeOver
+}
+
 /// The order to end the daemon: given once and waited for once, in either order.
 ///
 /// Sendable: its state is under its own mutex.
 final class EndRequest: Sendable {
     private struct State {
-        /// The signal that asked for the end.
-        var signal: Int32?
-        var waiter: UnsafeContinuation<Int32, Never>?
+        /// The first reason.
+        var reason: EndReason?
+        var waiter: UnsafeContinuation<EndReason, Never>?
     }
 
     private let state = Mutex(State())
@@ -75,27 +82,28 @@ final class EndRequest: Sendable {
                     // A shell ignores SIGINT in what it runs in the background: the default action is set, not the
                     // previous one.
                     for number in [SIGTERM, SIGINT] { Glibc.signal(number, SIG_DFL) }
-                    set(signal)
+                    set(.signal(signal))
                 }
             )
         }
         watches.keepAlive = watches
     }
 
-    func set(_ signal: Int32) {
-        let waiter = state.withLock { state in
-            state.signal = state.signal ?? signal
+    func set(_ reason: EndReason) {
+        let (first, waiter) = state.withLock { state in
+            let first = state.reason ?? reason
+            state.reason = first
             defer { state.waiter = nil }
-            return state.waiter
+            return (first, state.waiter)
         }
-        waiter?.resume(returning: signal)
+        waiter?.resume(returning: first)
     }
 
-    func wait(_ waiter: UnsafeContinuation<Int32, Never>) {
-        let signal = state.withLock { state in
-            if state.signal == nil { state.waiter = waiter }
-            return state.signal
+    func wait(_ waiter: UnsafeContinuation<EndReason, Never>) {
+        let reason = state.withLock { state in
+            if state.reason == nil { state.waiter = waiter }
+            return state.reason
         }
-        if let signal { waiter.resume(returning: signal) }
+        if let reason { waiter.resume(returning: reason) }
     }
 }

@@ -21,12 +21,32 @@ struct DaemonSockets: Sendable {
     var metrics: [ListeningSocket] = []
     /// Lines for the log, one for each socket that systemd has passed.
     var passed: [String] = []
+    /// The sockets of units: they are the service manager's.
+    var ofUnits: Set<Int32> = []
+    /// Sockets of the process before this one, by their descriptors: those that are used, and then the others.
+    private(set) var kept: [Int32: KeptSocket] = [:]
+    private(set) var unused: [KeptSocket] = []
     /// The reason why no commands are taken although the configuration does not forbid them; nil if they are taken or
     /// forbidden.
     var noAdmin: String?
 
+    /// Closes all. The files of those of the process before this one stay.
     func discard() {
-        for socket in proxy + admin + metrics { socket.discard() }
+        for socket in proxy + admin + metrics + unused.map(\.socket) { socket.discard() }
+    }
+
+    /// The same sockets, when this process goes on with all of them: the files of those of the process before this one are its
+    /// own from now on, and the sockets that no address is for are closed.
+    func succeeding() -> DaemonSockets {
+        var result = self
+        let own = { [kept] (socket: ListeningSocket) in kept[socket.descriptor] == nil ? socket : socket.withFile }
+        (result.proxy, result.admin, result.metrics) = (proxy.map(own), admin.map(own), metrics.map(own))
+        let addresses = Set((proxy + admin + metrics).map(\.address))
+        for one in unused {
+            // Another socket may have been bound in its stead, after somebody had removed its file.
+            one.socket.withFile.discard(keepsFile: addresses.contains(one.socket.address))
+        }
+        return result
     }
 }
 
@@ -35,7 +55,15 @@ extension DaemonSockets {
     /// - Throws: `DaemonError.start`; sockets that were taken over are closed then.
     init(passed environment: [String: String]) throws(DaemonError) {
         let all = try PassedSocket.all(environment)
-        for (one, socket) in zip(all, try PassedSocket.take(all)) {
+        unused = all.filter(\.isKept).compactMap { $0.takeKept() }
+        let units = all.filter { !$0.isKept }
+        let taken: [ListeningSocket]
+        do throws(DaemonError) { taken = try PassedSocket.take(units) } catch {
+            discard()
+            throw error
+        }
+        for (one, socket) in zip(units, taken) {
+            ofUnits.insert(socket.descriptor)
             let what: String
             switch one.role {
             case .proxy:
@@ -58,24 +86,34 @@ extension DaemonSockets {
 
 extension DaemonSockets {
     /// Binds the addresses of the configuration; sockets that systemd has passed for the same purpose are used instead.
-    /// - Parameter ownsProcess: true if the process exists for this daemon only; it takes commands for its user then,
-    ///   unless the configuration says otherwise.
+    /// - Parameters:
+    ///   - ownsProcess: true if the process exists for this daemon only; it takes commands for its user then, unless the
+    ///     configuration says otherwise.
+    ///   - inherited: sockets of the process before this one, which are taken over.
     /// - Throws: `DaemonError.start` if an address that an operator has named cannot be bound; nothing is bound then.
     static func bind(
         _ configuration: Configuration,
         environment: [String: String],
-        ownsProcess: Bool
+        ownsProcess: Bool,
+        inherited: [KeptSocket] = []
     ) throws(DaemonError) -> DaemonSockets {
-        var sockets = try DaemonSockets(passed: environment)
+        var sockets: DaemonSockets
+        do throws(DaemonError) { sockets = try DaemonSockets(passed: environment) } catch {
+            for one in inherited { one.socket.discard() }
+            throw error
+        }
+        sockets.unused += inherited
         do throws(DaemonError) {
             if sockets.proxy.isEmpty {
                 for point in configuration.listen {
-                    let bound = try listen([point.address], key: "listen")
+                    let bound = try sockets.listen([point.address], .proxy, key: "listen")
                     sockets.proxy += bound
                     for socket in bound { sockets.schemes[socket.descriptor] = point.scheme }
                 }
             }
-            if sockets.metrics.isEmpty { sockets.metrics = try listen(configuration.metrics, key: "metrics") }
+            if sockets.metrics.isEmpty {
+                sockets.metrics = try sockets.listen(configuration.metrics, .metrics, key: "metrics")
+            }
             if let address = sockets.admin.first?.address {
                 guard configuration.admin?.listen.isEmpty != true else {
                     throw .start(
@@ -83,7 +121,13 @@ extension DaemonSockets {
                     )
                 }
             } else if let admin = configuration.admin {
-                sockets.admin = try listen(admin.listen, key: "admin", mode: admin.mode, group: admin.group)
+                sockets.admin = try sockets.listen(
+                    admin.listen,
+                    .admin,
+                    key: "admin",
+                    mode: admin.mode,
+                    group: admin.group
+                )
                 (sockets.adminMode, sockets.adminGroup) = (admin.mode, admin.group)
             } else if ownsProcess {
                 try bindDefaultAdmin(&sockets, environment)
@@ -107,7 +151,7 @@ extension DaemonSockets {
             do { address = try .admin(named) } catch {
                 throw .start("DRYDOCK_ADMIN: \(error.errors.map(\.message).joined(separator: ", "))")
             }
-            sockets.admin = try listen([address], key: "DRYDOCK_ADMIN", mode: mode)
+            sockets.admin = try sockets.listen([address], .admin, key: "DRYDOCK_ADMIN", mode: mode)
             return
         }
         let folder = DefaultAdmin.folder(environment: environment)
@@ -115,7 +159,7 @@ extension DaemonSockets {
         var problem = DefaultAdmin.make(folder)
         if problem == nil {
             do throws(ListeningError) {
-                sockets.admin = try ListeningSet.bind([.unix(path: path)], mode: mode)
+                sockets.admin = try sockets.bind([.unix(path: path)], .admin, mode: mode)
             } catch {
                 problem = error.reason.code == EADDRINUSE ? "unix:\(path) is the socket of another daemon" : "\(error)"
             }
@@ -128,22 +172,42 @@ extension DaemonSockets {
 
     /// Binds `addresses`, or explains why one of them cannot be bound.
     /// - Parameter key: the configuration key, or the variable, that names the addresses.
-    private static func listen(
+    private mutating func listen(
         _ addresses: [ListenAddress],
+        _ role: ListenerRole,
         key: String,
         mode: UInt32 = 0o660,
         group: String? = nil
     ) throws(DaemonError) -> [ListeningSocket] {
         do throws(ListeningError) {
-            return try ListeningSet.bind(addresses, mode: mode, group: group)
+            return try bind(addresses, role, mode: mode, group: group)
         } catch {
             throw .start(Remedies.listening(error.reason, error.address, key: key, group: group))
         }
     }
 
+    /// Binds `addresses`, or takes the sockets of the process before this one that have the same role and address.
+    private mutating func bind(
+        _ addresses: [ListenAddress],
+        _ role: ListenerRole,
+        mode: UInt32,
+        group: String? = nil
+    ) throws(ListeningError) -> [ListeningSocket] {
+        var candidates = unused.filter { $0.role == role }.map(\.socket)
+        let bound = try ListeningSet.bind(addresses, mode: mode, group: group, using: &candidates)
+        let taken = Set(bound.map(\.descriptor))
+        for one in unused where taken.contains(one.socket.descriptor) { kept[one.socket.descriptor] = one }
+        unused.removeAll { taken.contains($0.socket.descriptor) }
+        return bound
+    }
+
     /// Logs at the start where responses are stored, and where commands are taken.
     func log(for configuration: Configuration, to logger: Logger) {
         for line in passed { logger.info("\(line)") }
+        let taken = (proxy + admin + metrics).filter { kept[$0.descriptor] != nil }.map(\.address.description)
+        if !taken.isEmpty {
+            logger.info("taken over from the process before, with who waited there: \(taken.joined(separator: ", "))")
+        }
         if let tier = configuration.cache.disk {
             logger.info("stored responses are kept in \(tier.path), at most \(BatchProgress.size(Int64(tier.size)))")
         } else {
@@ -160,116 +224,5 @@ extension DaemonSockets {
         } else {
             logger.info("commands are taken at \(admin.map(\.address.description).joined(separator: ", "))")
         }
-    }
-}
-
-/// A descriptor that the service manager has passed, and what it is for.
-struct PassedSocket: Sendable, Equatable {
-    /// The number of the descriptor, 3 or above.
-    let descriptor: Int32
-    /// `FileDescriptorName=` of the socket unit; the unit's own name without it, and `unknown` if systemd passed no
-    /// names.
-    let name: String
-    let role: ListenerRole
-    /// How clients speak there.
-    var scheme = ListenScheme.http
-}
-
-extension PassedSocket {
-    /// The kernel's default limit of open files in a process, as the most sockets that are believed to be passed.
-    private static let most: Int32 = 1024
-
-    /// The sockets that the service manager has passed to this process, in the order of the descriptors; none if the
-    /// variables name another process. Reads variables only.
-    /// - Parameter environment: `LISTEN_PID`, `LISTEN_FDS` and, with names between colons, `LISTEN_FDNAMES`.
-    /// - Throws: `DaemonError.start` for a name that is not known, or that looks like one for commands; no socket is
-    ///   taken over then.
-    static func all(
-        _ environment: [String: String],
-        process: pid_t = getpid()
-    ) throws(DaemonError) -> [PassedSocket] {
-        guard environment["LISTEN_PID"].flatMap({ pid_t($0) }) == process, let text = environment["LISTEN_FDS"] else {
-            return []
-        }
-        guard let count = Int32(text), 0...most ~= count else {
-            throw .start("LISTEN_FDS is '\(text)', and not a number of sockets from 0 to \(most)")
-        }
-        guard count > 0 else { return [] }
-        let names = environment["LISTEN_FDNAMES"].map {
-            $0.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-        }
-        if let names, names.count != Int(count) {
-            throw .start("LISTEN_FDS is \(count), and LISTEN_FDNAMES has \(names.count) names: each socket needs one")
-        }
-        var all: [PassedSocket] = []
-        for index in 0..<count {
-            let (descriptor, name) = (3 + index, names?[Int(index)] ?? "unknown")
-            guard let role = role(of: name) else {
-                throw .start(
-                    "systemd passed a socket under the name '\(name)' (descriptor \(descriptor)), and there are only 'proxy', 'proxy-tls' and 'proxy-any', where clients connect, 'admin', where commands are taken, and 'metrics', where monitors ask; write FileDescriptorName=proxy, FileDescriptorName=admin or FileDescriptorName=metrics into its socket unit"
-                )
-            }
-            all.append(PassedSocket(descriptor: descriptor, name: name, role: role, scheme: scheme(of: name)))
-        }
-        return all
-    }
-
-    /// The role that a socket's name stands for; nil for an unknown name. Without `FileDescriptorName=`, systemd passes
-    /// the name of the socket unit.
-    private static func role(of name: String) -> ListenerRole? {
-        switch name {
-        case "admin": .admin
-        case "metrics": .metrics
-        case "proxy", "proxy-tls", "proxy-any", "unknown", "": .proxy
-        // A unit with 'admin' or 'metrics' in its name is meant for those; without FileDescriptorName it would serve clients.
-        default: name.hasSuffix(".socket") && !name.contains("admin") && !name.contains("metrics") ? .proxy : nil
-        }
-    }
-
-    private static func scheme(of name: String) -> ListenScheme {
-        switch name {
-        case "proxy-tls": .https
-        case "proxy-any": .any
-        default: .http
-        }
-    }
-
-    /// Takes the sockets over, in the same order; programs that this process executes do not inherit them.
-    /// - Throws: `DaemonError.start` for a socket that does not listen, or that the admin API must not use; all are
-    ///   closed then.
-    static func take(_ passed: [PassedSocket]) throws(DaemonError) -> [ListeningSocket] {
-        do throws(DaemonError) {
-            var sockets: [ListeningSocket] = []
-            for one in passed { sockets.append(try one.take()) }
-            return sockets
-        } catch {
-            for one in passed { close(one.descriptor) }
-            throw error
-        }
-    }
-
-    private func take() throws(DaemonError) -> ListeningSocket {
-        let me = "systemd passed a socket under the name '\(name)' (descriptor \(descriptor))"
-        guard option(SO_TYPE) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN) == 1 else {
-            throw .start("\(me) that takes no connections; write ListenStream= and Accept=no into its socket unit")
-        }
-        let socket: ListeningSocket
-        do throws(SystemError) { socket = try .adopt(descriptor) } catch { throw .start("\(me): \(error)") }
-        guard role != .admin || socket.address.isLoopback else {
-            throw .start(
-                "\(me) that listens on \(socket.address); the admin API has no password, so it listens on a unix socket or on loopback only: write ListenStream=/run/drydock-admin.sock into its socket unit"
-            )
-        }
-        guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else {
-            throw .start("\(me): \(SystemError("fcntl of descriptor \(descriptor)"))")
-        }
-        return socket
-    }
-
-    /// The value of a socket option; nil if the descriptor is not a socket.
-    private func option(_ name: Int32) -> Int32? {
-        var value: Int32 = 0
-        var length = socklen_t(MemoryLayout<Int32>.size)
-        return getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
     }
 }

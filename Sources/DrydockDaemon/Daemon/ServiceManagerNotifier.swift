@@ -34,8 +34,14 @@ struct ServiceManagerNotifier: Sendable {
 
     func stopping() { send("STOPPING=1\nSTATUS=finishing the answers under way") }
 
+    /// Stores a copy of a descriptor with the service manager, which passes it to the next process of the service.
+    func store(_ descriptor: Int32, as name: String) { send("FDSTORE=1\nFDNAME=\(name)", with: [descriptor]) }
+
+    /// Has the service manager close what it stores under this name.
+    func forget(_ name: String) { send("FDSTOREREMOVE=1\nFDNAME=\(name)") }
+
     /// Sends a message, and ignores a failure: a service manager that does not listen is no reason to stop.
-    private func send(_ message: String) {
+    private func send(_ message: String, with descriptors: [Int32] = []) {
         guard let address else { return }
         var target = sockaddr_un()
         target.sun_family = sa_family_t(AF_UNIX)
@@ -47,12 +53,9 @@ struct ServiceManagerNotifier: Sendable {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
-        withUnsafePointer(to: &target) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                _ = message.utf8CString.withUnsafeBytes { bytes in
-                    sendto(descriptor, bytes.baseAddress, bytes.count - 1, Int32(MSG_NOSIGNAL), pointer, length)
-                }
-            }
+        let isConnected = withUnsafePointer(to: &target) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) == 0 }
         }
+        if isConnected { try? PassedFiles.send(Array(message.utf8), with: descriptors, to: descriptor) }
     }
 }

@@ -7,6 +7,7 @@ package enum AdminPath: String, CaseIterable, Sendable {
     case entries = "/v1/entries"
     case explain = "/v1/explain"
     case reload = "/v1/reload"
+    case takeOver = "/v1/take-over"
     case offline = "/v1/offline"
     case clock = "/v1/clock"
     case log = "/v1/log"

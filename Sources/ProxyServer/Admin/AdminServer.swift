@@ -34,8 +34,10 @@ package final class AdminHandler: ExchangeHandler {
             let (route, parameters) = try route(exchange.request.method, path, at: exchange.listener)
             var request = AdminRequest(pathParameters: parameters, queryItems: members)
             request.accept = exchange.request.fields.combined(.accept)
+            request.upgrade = exchange.request.fields.combined(.upgrade)
             if route.bodyLimit > 0 { request.body = try await body(of: exchange, limit: route.bodyLimit) }
             let answer = try await route.perform(request)
+            if let upgrade = answer.upgrade { return try Self.giveAway(exchange, upgrade) }
             let fields = Fields([("Content-Type", answer.type), ("Cache-Control", "no-store")])
             let head = ResponseHead(
                 status: answer.status,
@@ -75,6 +77,29 @@ package final class AdminHandler: ExchangeHandler {
         defer { timer.cancel() }
         do throws(ClientGone) { try await exchange.waitForRoom(atMost: 0) } catch { return }
         exchange.finish()
+    }
+
+    /// Answers with a 101, and gives the connection's socket away, which only a unix socket is good for.
+    private static func giveAway(_ exchange: Exchange, _ upgrade: AdminUpgrade) throws(Problem) {
+        guard exchange.listener.address.isUnix else {
+            upgrade.refused()
+            throw Problem(
+                status: 409,
+                title: "No unix socket",
+                detail: "this takes a connection over a unix socket, which the daemon's 'admin' has to name"
+            )
+        }
+        let fields = Fields([("Connection", "upgrade"), ("Upgrade", upgrade.name)])
+        exchange.sendHead(ResponseHead(status: 101, reason: ReasonPhrase.reason(101), fields: fields), body: .none)
+        guard let client = exchange.detach() else { return upgrade.refused() }
+        guard client.writeUnsent(), client.unsent.isEmpty,
+            let socket = (client.transport as? PlainTransport)?.copyOfDescriptor
+        else {
+            client.end(sent: 0, error: "the connection cannot be given away")
+            return upgrade.refused()
+        }
+        client.end(sent: 0, error: nil)
+        upgrade.taken(socket)
     }
 
     private func route(
@@ -169,6 +194,8 @@ package struct AdminRequest: Sendable {
     package var body: [UInt8]
     /// The value of Accept; nil if there is none.
     package var accept: String?
+    /// The value of Upgrade; nil if there is none.
+    package var upgrade: String?
 
     package init(pathParameters: [String] = [], queryItems: [(name: String, value: String)] = [], body: [UInt8] = []) {
         self.pathParameters = pathParameters
@@ -227,11 +254,19 @@ package struct AdminAnswer: Sendable {
     package var body: [UInt8]
     /// A stream that is sent in place of `body`, until it ends, the client leaves, or the daemon drains.
     package var stream: (any AdminStream)?
+    /// What the connection is given to after a 101, in place of all that.
+    package var upgrade: AdminUpgrade?
 
     package init(status: Int = 200, type: String, body: [UInt8]) {
         self.status = status
         self.type = type
         self.body = body
+    }
+
+    /// An answer that gives the connection away.
+    package init(_ upgrade: AdminUpgrade) {
+        self.init(status: 101, type: "", body: [])
+        self.upgrade = upgrade
     }
 
     /// An answer with a JSON document.
@@ -255,6 +290,24 @@ package struct AdminAnswer: Sendable {
 
     package static func text(_ text: String, status: Int = 200, type: String = "text/plain") -> AdminAnswer {
         AdminAnswer(status: status, type: type, body: Array(text.utf8))
+    }
+}
+
+/// A protocol of its own on a connection of the admin API (RFC 9110 section 7.8). One of its functions is called, once.
+package struct AdminUpgrade: Sendable {
+    /// The value of Upgrade.
+    package let name: String
+    /// Called with the socket of the connection, non-blocking, which it owns from then on; on the loop.
+    package let taken: @Sendable (Int32) -> Void
+    /// Called if the connection cannot be given away.
+    package let refused: @Sendable () -> Void
+
+    package init(
+        to name: String,
+        taken: @escaping @Sendable (Int32) -> Void,
+        refused: @escaping @Sendable () -> Void
+    ) {
+        (self.name, self.taken, self.refused) = (name, taken, refused)
     }
 }
 

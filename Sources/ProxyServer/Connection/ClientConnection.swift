@@ -67,6 +67,8 @@ package class ClientConnection: LoopMember {
 
     var waitedFor: WaitedFor? { nil }
 
+    var mayChangeStore: Bool { false }
+
     func cut() {}
 }
 

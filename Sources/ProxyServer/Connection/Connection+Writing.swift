@@ -230,7 +230,7 @@ extension Connection: HotSender {
         let action = state.answerWritten(
             unread: unread,
             hasInput: !input.isEmpty,
-            isDraining: context.isDraining
+            isDraining: context.endsIdle
         )
         if action != .drain {
             content = nil

@@ -162,8 +162,11 @@ package final class Connection: ClientConnection, IOHandler {
     // MARK: - Draining the daemon
 
     override func drainBegan() {
-        perform(state.drainBegan(hasInput: !input.isEmpty))
         current?.drainBegan()
+        guard state.phase == .waiting, context.isImpatient(since: waitingSince) else { return }
+        // A request that has come already is answered.
+        if !state.sawEnd { read() }
+        perform(state.drainBegan(hasInput: !input.isEmpty))
     }
 
     override var waitedFor: WaitedFor? {
@@ -183,6 +186,10 @@ package final class Connection: ClientConnection, IOHandler {
             result.since = waitingSince
         }
         return result
+    }
+
+    override var mayChangeStore: Bool {
+        current.map { !$0.request.method.isSafe } ?? (state.phase == .waiting)
     }
 
     override func cut() {
@@ -469,7 +476,7 @@ extension Connection {
             isComplete: content.isComplete,
             isTooLong: leftoverBudget <= 0,
             hasInput: !input.isEmpty,
-            isDraining: context.isDraining
+            isDraining: context.endsIdle
         )
         if content.isComplete { self.content = nil }
         perform(action)

@@ -121,7 +121,6 @@ final class ClientHandshake: IOHandler, LoopMember {
         case .done(let agreed):
             isOver = true
             parts.client.isServed(by: handshake)
-            parts.context.remove(self)
             // A callback of the loop, outside any task: its isolation is entered once, by address.
             let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
             loop.assumeIsolated { loop in
@@ -130,6 +129,8 @@ final class ClientHandshake: IOHandler, LoopMember {
                 let phase = Unmanaged<ClientHandshake>.fromOpaque(pointer).takeUnretainedValue()
                 Self.finish(phase.parts, phase.carrier, agreed: agreed, phase.refusal, on: loop)
             }
+            // Only now: a loop without a member has drained.
+            parts.context.remove(self)
         }
     }
 
@@ -149,10 +150,13 @@ final class ClientHandshake: IOHandler, LoopMember {
         cut()
     }
 
-    /// Nothing was asked yet: the client is not waited for.
-    func drainBegan() { cut() }
+    /// Nothing was asked yet: the client is not waited for, if there is no patience.
+    func drainBegan() { if parts.context.isImpatient(since: began) { cut() } }
 
     var waitedFor: WaitedFor? { nil }
+
+    /// What the client will ask is not known.
+    var mayChangeStore: Bool { true }
 
     func cut() {
         guard !isOver else { return }

@@ -4,7 +4,7 @@ package import EventLoop
 package import ServiceCore
 
 /// What a listener is for.
-package enum ListenerRole: Sendable, Hashable {
+package enum ListenerRole: String, Sendable, Hashable {
     /// Reverse and forward mode.
     case proxy
     /// The admin API: outside caps, access log and request counters.

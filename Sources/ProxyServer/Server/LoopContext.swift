@@ -33,7 +33,10 @@ package final class LoopContext {
     /// The secret parts of contents: they are left out of log lines and journal entries.
     var contents = SecretContent()
     private var requestIDs = RequestIDs()
+    /// True if the daemon ends: each answer is the last of its connection, and says so.
     private(set) var isDraining = false
+    /// True if a connection without a request ends, even if its client was not told so.
+    var endsIdle: Bool { isDraining && patience == 0 }
     private var handlers: [ListenerRole: any ExchangeHandler] = [:]
     private var members: [any LoopMember] = []
     private var soon: [ClientConnection] = []
@@ -41,6 +44,13 @@ package final class LoopContext {
     private var sweepTimer: LoopTimer?
     private var drained: UnsafeContinuation<Void, Never>?
     private var drainTimer: LoopTimer?
+    /// Nanoseconds for which an idle connection is left open while the daemon ends; only if the next process has its sockets.
+    private(set) var patience: UInt64 = 0
+    private var patienceTimer: LoopTimer?
+    private var drainSince: UInt64 = 0
+    /// The wait of ``quiesce(patience:grace:on:)``, and when it ends in any case.
+    private var settled: UnsafeContinuation<Void, Never>?
+    private var settleEnd: UInt64 = 0
     private var cutOff: [WaitedFor] = []
     private var lastExchange: UInt64 = 0
     private let clock: WallClock
@@ -148,7 +158,10 @@ package final class LoopContext {
             members[position] = last
             last.position = position
         }
-        if members.isEmpty { finishDraining() }
+        if members.isEmpty {
+            settle()
+            finishDraining()
+        }
     }
 
     private func sweep() {
@@ -192,6 +205,50 @@ package final class LoopContext {
 
     // MARK: - The end
 
+    /// Nanoseconds between two looks at the members of a loop that comes to rest.
+    private static let pause: UInt64 = 5_000_000
+
+    /// Prepares the end so that no client is cut off by it: from now on each answer says that it is the last of its
+    /// connection, and a connection whose client has not been told so may bring one more request within `patience`. Returns
+    /// when nothing is under way, and nothing can come any more, that may change what is stored.
+    /// - Parameters:
+    ///   - patience: nanoseconds. Later, too, each connection that becomes idle has them, until ``endPatience()``.
+    ///   - grace: nanoseconds until it returns in any case.
+    func quiesce(patience: UInt64, grace: UInt64, on loop: isolated EventLoop) async {
+        isDraining = true
+        drainSince = Monotonic.now()
+        self.patience = patience
+        let timer = LoopTimer(on: loop) { [unowned self] in tellMembers() }
+        timer.start(every: Self.pause)
+        patienceTimer = timer
+        guard grace > 0, members.contains(where: \.mayChangeStore) else { return }
+        settleEnd = Monotonic.now().addingReportingOverflow(grace).partialValue
+        await withUnsafeContinuation { settled = $0 }
+    }
+
+    /// Whether the patience with a client is over that has been waited for since then, in monotonic nanoseconds.
+    func isImpatient(since time: UInt64) -> Bool {
+        let (now, begin) = (Monotonic.now(), max(time, drainSince))
+        return patience == 0 || now >= begin && now - begin >= patience
+    }
+
+    /// Closes idle connections at once from now on: what they would bring can be answered no more.
+    func endPatience() {
+        patience = 0
+        patienceTimer = nil
+        tellMembers()
+    }
+
+    private func tellMembers() {
+        for member in members { member.drainBegan() }
+        if settled != nil, Monotonic.now() >= settleEnd || !members.contains(where: \.mayChangeStore) { settle() }
+    }
+
+    private func settle() {
+        settled?.resume()
+        settled = nil
+    }
+
     /// Lets every answer under way finish, for at most `grace` nanoseconds, and closes every connection.
     /// - Parameter began: called at once with the exchanges that are waited for.
     /// - Returns: the exchanges that were cut off.
@@ -217,6 +274,7 @@ package final class LoopContext {
         cutMembers()
         soonTimer = nil
         sweepTimer = nil
+        patienceTimer = nil
         for handler in handlers.values { handler.shutdown() }
         handlers = [:]
     }
@@ -246,10 +304,18 @@ protocol LoopMember: AnyObject {
     ///   - now: monotonic nanoseconds.
     ///   - elapsed: nanoseconds since the previous sweep.
     func sweep(now: UInt64, elapsed: UInt64)
-    /// Called when the daemon begins to end: the member ends after its current exchange.
+    /// Called when the daemon begins to end, and with patience for clients again and again: the member ends after its current
+    /// exchange, or when it has been idle for longer than ``LoopContext/patience``.
     func drainBegan()
     /// The exchange that the daemon waits for at its end; nil if none is under way.
     var waitedFor: WaitedFor? { get }
+    /// Whether a request is under way, or may come, that invalidates what is stored, by its method or as far as it is not known
+    /// yet.
+    var mayChangeStore: Bool { get }
     /// Ends the member now.
     func cut()
+}
+
+extension LoopMember {
+    var mayChangeStore: Bool { false }
 }

@@ -119,7 +119,7 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
         let facts = ListenerInfo(role: role, address: socket.address, security: connections.security)
         state.withLock { $0.facts.append(facts) }
         _ = await listeners.run { [self] listeners, loop in
-            listeners.all.append(listener(on: loop, socket, facts, connections))
+            listeners.all.append((role, listener(on: loop, socket, facts, connections)))
         }
     }
 
@@ -127,14 +127,14 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
     /// server has ended, the new one is discarded.
     package func listen(on socket: ListeningSocket, insteadOf lost: ListeningSocket, role: ListenerRole) async {
         let isTaken = await listeners.run { [self] listeners, loop in
-            guard let index = listeners.all.firstIndex(where: { $0.socket.descriptor == lost.descriptor }) else {
+            guard let index = listeners.all.firstIndex(where: { $0.listener.socket.descriptor == lost.descriptor }) else {
                 return false
             }
             // The file is not removed: it belongs to the new socket by now.
-            listeners.all[index].close(keepsFile: true)
+            listeners.all[index].listener.close(keepsFile: true)
             // A file is that of a unix socket, and those are plain.
             let facts = ListenerInfo(role: role, address: socket.address)
-            listeners.all[index] = listener(on: loop, socket, facts, .plain)
+            listeners.all[index].listener = listener(on: loop, socket, facts, .plain)
             return true
         }
         if isTaken != true { socket.discard() }
@@ -262,6 +262,34 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
 
     // MARK: - The end
 
+    /// The sockets that the server listens on, each with its role.
+    package func sockets() async -> [(role: ListenerRole, socket: ListeningSocket)] {
+        await listeners.run { listeners, _ in listeners.all.map { ($0.role, $0.listener.socket) } } ?? []
+    }
+
+    /// Prepares the end for clients whose next connection finds another process: stops accepting, and answers the requests
+    /// that come on open connections within `patience`, each as the last of its connection. What was not accepted waits in
+    /// the sockets, if another process has them.
+    /// - Parameters:
+    ///   - patience: nanoseconds.
+    ///   - grace: nanoseconds for requests that may change what is stored: until they are over, it does not return, and then
+    ///     no other one is answered. 0: such requests go on to the end of the drain.
+    ///   - keepsFiles: whether the files of unix sockets stay, because another process has the sockets.
+    package func quiesce(patience: UInt64, grace: UInt64, keepsFiles: Bool) async {
+        _ = await listeners.run { listeners, _ in listeners.close(keepsFiles: keepsFiles) }
+        await withTaskGroup(of: Void.self) { group in
+            for context in contexts {
+                group.addTask {
+                    await context.run { context, loop in
+                        await context.quiesce(patience: patience, grace: grace, on: loop)
+                    }
+                }
+            }
+        }
+        guard grace > 0 else { return }
+        for context in contexts { await context.run { context, _ in context.endPatience() } }
+    }
+
     /// Stops accepting, lets current answers finish for at most `grace` nanoseconds, and closes everything; the loops
     /// can be stopped afterwards.
     /// - Parameter waiting: called on one of the loops with the exchanges that are waited for.
@@ -302,130 +330,12 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
 
 /// The listeners of a server. Loop-bound, on loop 0.
 final class Listeners {
-    var all: [Listener] = []
+    var all: [(role: ListenerRole, listener: Listener)] = []
 
-    func close() {
-        for listener in all { listener.close() }
+    func close(keepsFiles: Bool = false) {
+        for (_, listener) in all { listener.close(keepsFile: keepsFiles) }
         all = []
     }
 }
 
 @available(*, unavailable) extension Listeners: Sendable {}
-
-// MARK: - Bound sockets
-
-/// The error of an address that cannot be bound.
-package struct ListeningError: Error, Sendable, CustomStringConvertible {
-    package let address: ListenAddress
-    package let reason: SystemError
-
-    package var description: String { reason.description }
-}
-
-/// Binds the sockets of addresses to listen on.
-package enum ListeningSet {
-    /// Binds one socket for each address; `localhost` is 127.0.0.1 and, if the machine has it, ::1 on the same port,
-    /// and `*` likewise 0.0.0.0 and ::.
-    ///
-    /// - Parameters:
-    ///   - mode: the permissions of unix sockets; missing folders above them are made.
-    ///   - group: the group that owns unix sockets; nil for the group of the process.
-    /// - Throws: `ListeningError` with the address; all sockets are closed then.
-    package static func bind(
-        _ addresses: [ListenAddress],
-        mode: UInt32 = 0o660,
-        group: String? = nil
-    ) throws(ListeningError) -> [ListeningSocket] {
-        var sockets: [ListeningSocket] = []
-        for address in addresses {
-            do throws(SystemError) {
-                try bind(address, mode, group, &sockets)
-            } catch {
-                for socket in sockets { socket.discard() }
-                throw ListeningError(address: address, reason: error)
-            }
-        }
-        return sockets
-    }
-
-    /// Binds a unix socket again whose file is gone, while its old one still listens. Blocks.
-    package static func bindAnew(
-        _ address: SocketAddress,
-        mode: UInt32,
-        group: String?
-    ) throws(ListeningError) -> ListeningSocket {
-        let sockets = try bind([.unix(path: address.host)], mode: mode, group: group)
-        guard let socket = sockets.first else {
-            throw ListeningError(address: .unix(path: address.host), reason: SystemError("listen", code: ENOENT))
-        }
-        return socket
-    }
-
-    /// Binds the sockets of one address.
-    /// - Parameter sockets: gets each socket that was bound, even if a later one fails.
-    private static func bind(
-        _ address: ListenAddress,
-        _ mode: UInt32,
-        _ group: String?,
-        _ sockets: inout [ListeningSocket]
-    ) throws(SystemError) {
-        switch address {
-        case .tcp("localhost", let port): try bind("127.0.0.1", and: "::1", port, &sockets)
-        case .tcp("*", let port): try bind("0.0.0.0", and: "::", port, &sockets)
-        case .tcp(let host, let port): sockets.append(try bind(host, port))
-        case .unix(let path):
-            makeFolder(of: path)
-            sockets.append(try ListeningSocket.bind(unixPath: path, mode: mode))
-            if let group { try own(path, group) }
-        }
-    }
-
-    private static func bind(_ host: String, _ port: UInt16) throws(SystemError) -> ListeningSocket {
-        guard let address = SocketAddress(numericHost: host, port: port) else {
-            throw SystemError("listen on \(host):\(port): write a numeric address or localhost", code: EINVAL)
-        }
-        return try ListeningSocket.bind(address)
-    }
-
-    private static func bind(
-        _ four: String,
-        and six: String,
-        _ port: UInt16,
-        _ sockets: inout [ListeningSocket]
-    ) throws(SystemError) {
-        let first = try bind(four, port)
-        sockets.append(first)
-        do throws(SystemError) {
-            sockets.append(try bind(six, first.address.port))
-        } catch {
-            // A machine without IPv6 has neither ::1 nor ::; with port 0, the port that the kernel chose may be in use
-            // there.
-            let isAbsent = error.code == EAFNOSUPPORT || error.code == EADDRNOTAVAIL
-            guard isAbsent || (port == 0 && error.code == EADDRINUSE) else { throw error }
-        }
-    }
-
-    /// Makes the missing folders above a unix socket; `bind` reports a failure.
-    private static func makeFolder(of path: String) {
-        guard let slash = path.lastIndex(of: "/"), slash > path.startIndex else { return }
-        try? Folders.make(String(path[..<slash]), mode: 0o755)
-    }
-
-    private static func own(_ path: String, _ group: String) throws(SystemError) {
-        guard let identifier = identifier(ofGroup: group) else {
-            throw SystemError("find the group \(group) for \(path)", code: ENOENT)
-        }
-        guard chown(path, uid_t.max, identifier) == 0 else {
-            throw SystemError("give \(path) to the group \(group)")
-        }
-    }
-
-    /// The identifier of a group; nil if this machine has no such group. May block.
-    package static func identifier(ofGroup name: String) -> UInt32? {
-        var entry = Glibc.group()
-        var buffer = [CChar](repeating: 0, count: 16384)
-        var found: UnsafeMutablePointer<Glibc.group>?
-        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
-        return entry.gr_gid
-    }
-}
