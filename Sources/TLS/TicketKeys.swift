@@ -54,7 +54,8 @@ package final class TicketKeys: Sendable {
         keys.withLock { keys in
             keys.flatMap { key in
                 let made = UInt64(bitPattern: key.made)
-                return key.name + key.cipher + key.mac + stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: made >> $0) }
+                return key.name + key.cipher + key.mac
+                    + stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: made >> $0) }
             }
         }
     }

@@ -262,6 +262,45 @@ import Testing
         #expect(!pair.server.agreement.isResumed)
     }
 
+    @Test func `a session goes on in another process that has the keys, while they are fresh`()
+        throws
+    {
+        let keys = TicketKeys(lifetime: 1_000) { 100 }
+        let world = try Self.world(tickets: keys)
+        let first = try Pair(world.serving, world.asking, for: .name("api.example.com"))
+        #expect(first.handshake().server == .finished)
+        _ = try first.exchange([1], from: first.server, to: first.client)
+        let ticket = try #require(first.client.ticket)
+        let exported = keys.exported
+        #expect(exported.count == 88)
+        /// Whether the session goes on where these bytes were taken over so many seconds after boot.
+        func goesOn(_ bytes: [UInt8], at seconds: Int64) throws -> Bool {
+            let others = TicketKeys(lifetime: 1_000) { seconds }
+            others.adopt(bytes)
+            let serving = try TLSContext(tickets: others) {
+                [authority = world.authority, key = try PrivateKey()] host in
+                host.flatMap { try? authority.leaf(for: $0, key: key, now: SessionTests.systemNow()) }
+            }
+            let pair = try Pair(serving, world.asking, for: .name("api.example.com"))
+            pair.client.resume(ticket)
+            #expect(pair.handshake().server == .finished)
+            return pair.server.agreement.isResumed
+        }
+        #expect(try goesOn(exported, at: 150))
+        #expect(try goesOn(exported, at: 2_099))
+        #expect(try !goesOn(exported, at: 2_100), "it is too old")
+        #expect(try !goesOn(exported, at: 99), "it is of a later time, and so of another machine or boot")
+        #expect(try !goesOn([], at: 150))
+        #expect(try !goesOn(Array(exported.dropLast()), at: 150))
+        #expect(try !goesOn([UInt8](repeating: 7, count: 4_000), at: 150))
+        // Keys of its own stay where nothing of use comes, and what it has taken over it hands on.
+        let others = TicketKeys(lifetime: 1_000) { 150 }
+        others.adopt(exported + exported.dropLast())
+        #expect(others.exported == exported)
+        others.adopt([1, 2, 3])
+        #expect(others.exported == exported)
+    }
+
     @Test func `a ticket is for one address and one realm`() throws {
         let keys = TicketKeys { 0 }
         let world = try Self.world(tickets: keys)

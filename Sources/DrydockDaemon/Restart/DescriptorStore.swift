@@ -28,7 +28,8 @@ final class DescriptorStore: Sendable {
     init(environment: [String: String], notifier: ServiceManagerNotifier, tickets: TicketKeys) {
         self.notifier = notifier
         self.tickets = tickets
-        isThere = environment["NOTIFY_SOCKET"]?.isEmpty == false && (environment["FDSTORE"].flatMap { Int($0) } ?? 0) > 0
+        isThere =
+            environment["NOTIFY_SOCKET"]?.isEmpty == false && (environment["FDSTORE"].flatMap { Int($0) } ?? 0) > 0
     }
 
     /// Takes over the ticket keys that the process before this one has stored, if the variables that say so are right.

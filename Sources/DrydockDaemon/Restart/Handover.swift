@@ -35,7 +35,8 @@ final class HandoverService: DaemonFeature {
                     throw Problem(
                         status: 426,
                         title: "Upgrade required",
-                        detail: "this path hands the daemon over to 'drydock serve --take-over', which asks with Upgrade: \(TakeOver.name)",
+                        detail:
+                            "this path hands the daemon over to 'drydock serve --take-over', which asks with Upgrade: \(TakeOver.name)",
                         fields: Fields([("Upgrade", TakeOver.name), ("Connection", "upgrade")])
                     )
                 }

@@ -23,7 +23,9 @@ package struct ProcessAgain: Sendable {
         // Out of the way first of the numbers that they get.
         let end = Int32(3 + passed.count)
         let copies = passed.map { fcntl($0, F_DUPFD_CLOEXEC, end) }
-        guard copies.allSatisfy({ $0 >= 0 }) else { return "its sockets cannot be copied: \(String(cString: strerror(errno)))" }
+        guard copies.allSatisfy({ $0 >= 0 }) else {
+            return "its sockets cannot be copied: \(String(cString: strerror(errno)))"
+        }
         for (index, copy) in copies.enumerated() where dup2(copy, 3 + Int32(index)) < 0 {
             return "its sockets cannot be passed: \(String(cString: strerror(errno)))"
         }

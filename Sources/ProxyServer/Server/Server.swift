@@ -127,7 +127,8 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
     /// server has ended, the new one is discarded.
     package func listen(on socket: ListeningSocket, insteadOf lost: ListeningSocket, role: ListenerRole) async {
         let isTaken = await listeners.run { [self] listeners, loop in
-            guard let index = listeners.all.firstIndex(where: { $0.listener.socket.descriptor == lost.descriptor }) else {
+            guard let index = listeners.all.firstIndex(where: { $0.listener.socket.descriptor == lost.descriptor })
+            else {
                 return false
             }
             // The file is not removed: it belongs to the new socket by now.

@@ -218,4 +218,34 @@ import Testing
         #expect(stat(path, &status) == 0)
         return UInt(status.st_ino)
     }
+
+    @Test("A closed tier changes nothing in a folder that another process may have") func nothingAfterTheEnd()
+        async throws
+    {
+        let folder = Folder()
+        let path = "\(folder.path)/c"
+        try await withPool { pool, _ in
+            let first = try await DiskTier.open(path: path, limits: ample, pool: pool)
+            let entry = try await first.store(pattern(100), key(1))
+            let spill = first.makeSpill(expected: 100)
+            try await pool.run { try spill.appendNow([(Chunk(pattern(100)), 0..<100)]) }
+            first.close()
+            let second = try await DiskTier.open(path: path, limits: ample, pool: pool)
+            await second.settle()
+            let files = Folder.files(below: "\(path)/objects").map { ($0, contents($0)) }
+            // Everything that changes files: a store, a removal, a new head, a purge, the care for the folder.
+            await #expect(throws: (any Error).self) { try await first.store(pattern(100), key(2)) }
+            first.remove(entry)
+            first.remove(key(1))
+            #expect(await first.writer.freshen(entry, head: storedHead()) == false)
+            #expect(await first.purge([PurgeRule(.all)], number: first.invalidations.nextNumber()) == 0)
+            first.tend()
+            await first.remover.flush()
+            first.close()
+            let after = Folder.files(below: "\(path)/objects").map { ($0, contents($0)) }
+            #expect(after.map(\.0) == files.map(\.0) && after.map(\.1) == files.map(\.1))
+            #expect(await second.bytes(key(1)) == pattern(100))
+            second.close()
+        }
+    }
 }

@@ -25,6 +25,44 @@ import Testing
         #expect(try PassedSocket.all(variables("2")).map(\.role) == [.proxy, .proxy])
     }
 
+    @Test("what a daemon before has left is told from the sockets of units, and the keys of its tickets are no socket")
+    func kept() throws {
+        let names = "proxy.1:admin.12:ticket-keys:metrics.3:proxy-tls"
+        let passed = try PassedSocket.all(variables("5", names))
+        #expect(passed.map(\.descriptor) == [3, 4, 6, 7])
+        #expect(passed.map(\.role) == [.proxy, .admin, .metrics, .proxy])
+        #expect(passed.map(\.isKept) == [true, true, true, false])
+        for name in ["proxy.", "proxy.x", "other.1", "proxy.1.2", "proxy.99999"] {
+            #expect(throws: DaemonError.self) { try PassedSocket.all(variables("1", name)) }
+        }
+    }
+
+    @Test("a socket of the process before is taken where its address is named again, and by no other address")
+    func usedAgain() throws {
+        func kept(_ host: String) throws -> ListeningSocket {
+            try ListeningSocket.adopt(listening(host))
+        }
+        let (one, two) = (try kept("127.0.0.1"), try kept("127.0.0.2"))
+        defer { for socket in [one, two] { socket.discard() } }
+        var candidates = [one, two]
+        let bound = try ListeningSet.bind(
+            [.tcp(host: "127.0.0.2", port: two.address.port), .tcp(host: "127.0.0.3", port: 0)],
+            using: &candidates
+        )
+        defer { bound.last?.discard() }
+        #expect(bound.map(\.descriptor).first == two.descriptor && bound.count == 2)
+        #expect(candidates.map(\.descriptor) == [one.descriptor])
+        // Where one address cannot be had, those of the process before stay open for it.
+        var again = [two]
+        #expect(throws: ListeningError.self) {
+            try ListeningSet.bind(
+                [.tcp(host: "127.0.0.2", port: two.address.port), .tcp(host: "127.0.0.1", port: one.address.port)],
+                using: &again
+            )
+        }
+        #expect(again.map(\.descriptor) == [two.descriptor] && ListeningSocket.listens(two.descriptor))
+    }
+
     @Test("nothing is passed to another process, and nothing without a number")
     func nothing() throws {
         #expect(try PassedSocket.all([:]).isEmpty)

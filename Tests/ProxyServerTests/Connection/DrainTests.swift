@@ -59,6 +59,81 @@ import Testing
         harness.pool.stop()
     }
 
+    @Test func `with patience an open connection may bring one more request, whose answer is its last`() async throws {
+        let harness = try await ServerHarness()
+        let clients = try await withTaskExecutorPreference(BlockingExecutor.shared) {
+            let clients = try (0..<3).map { _ in try harness.client() }
+            for client in clients { #expect(try client.exchange("/a").field("Connection") == nil) }
+            return clients
+        }
+        // The last one never says anything again.
+        let quiet = Counter()
+        let settling = Task(executorPreference: BlockingExecutor.shared) {
+            await harness.server.quiesce(patience: 600_000_000_000, grace: 600_000_000_000, keepsFiles: false)
+            quiet.add()
+        }
+        for context in harness.server.contexts {
+            #expect(await eventually { await context.run { context, _ in context.isDraining } == true })
+        }
+        try await withTaskExecutorPreference(BlockingExecutor.shared) {
+            for client in clients.prefix(2) {
+                let answer = try client.exchange("/b")
+                let isClosed = try client.isClosedByServer()
+                #expect(answer.field("Connection") == "close" && isClosed)
+            }
+            // What it may bring could change the store.
+            #expect(quiet.value == 0)
+            clients[2].close()
+            #expect(quiet.wait(for: 1))
+        }
+        await settling.value
+        await harness.server.drain(grace: 0)
+        harness.loops.stop()
+        harness.pool.stop()
+    }
+
+    @Test func `idle connections are closed when the patience with them is over`() async throws {
+        let harness = try await ServerHarness()
+        let client = try await withTaskExecutorPreference(BlockingExecutor.shared) {
+            let client = try harness.client()
+            _ = try client.exchange("/a")
+            return client
+        }
+        await harness.server.quiesce(patience: 20_000_000, grace: 600_000_000_000, keepsFiles: false)
+        let isClosed = try await withTaskExecutorPreference(BlockingExecutor.shared) { try client.isClosedByServer() }
+        #expect(isClosed)
+        await harness.server.drain(grace: 0)
+        harness.loops.stop()
+        harness.pool.stop()
+    }
+
+    @Test func `only what may change the store is waited for before it is given away`() async throws {
+        let harness = try await ServerHarness()
+        let answers = Monitor<[String]>([])
+        for (method, body) in [("GET", nil), ("POST", [UInt8]([1]))] {
+            Threads.start {
+                let answer = try? harness.client().exchange(method, "/gate", body: body)
+                answers.update { $0.append(answer?.text ?? "none") }
+            }
+        }
+        await withTaskExecutorPreference(BlockingExecutor.shared) {
+            #expect(harness.observations.seen.wait(120) { $0.waiting == 2 })
+        }
+        let quiet = Counter()
+        let settling = Task(executorPreference: BlockingExecutor.shared) {
+            await harness.server.quiesce(patience: 1, grace: 50_000_000, keepsFiles: false)
+            quiet.add()
+        }
+        // It gives up when its time is over; with the POST out of the way it would not have waited.
+        await settling.value
+        #expect(quiet.value == 1 && answers.read { $0.isEmpty })
+        harness.gate.open()
+        await harness.server.drain(grace: 60_000_000_000)
+        #expect(answers.read { $0 } == ["opened", "opened"])
+        harness.loops.stop()
+        harness.pool.stop()
+    }
+
     @Test func `what is not finished in time is cut`() async throws {
         let harness = try await ServerHarness()
         let result = Monitor(Result<RawResponse, any Error>?.none)

@@ -20,7 +20,8 @@ extension Scenarios {
                 manager = try ChildProcess(
                     "python3",
                     [
-                        TakeOvers.program("service-manager.py"), home.folder.file("notify.sock"), pipe, Daemon.binary(), "serve",
+                        TakeOvers.program("service-manager.py"), home.folder.file("notify.sock"), pipe, Daemon.binary(),
+                        "serve",
                         "-c", home.configuration,
                     ],
                     environment: Shell.cleanEnvironment(),
@@ -81,7 +82,9 @@ extension Scenarios {
             #expect(names == [["proxy.1", "proxy.2", "admin.1", "ticket-keys"]], "\(service.starts)")
         }
 
-        @Test("a process that was killed leaves its sockets as well, and those that no address is for any more are given back")
+        @Test(
+            "a killed process leaves its sockets as well, and those that no address is for are given back"
+        )
         func crash() throws {
             let origin = try TakeOvers.origin()
             let home = try DaemonHome()

@@ -40,7 +40,9 @@ extension Scenarios {
 
             init(_ address: String, path: String = "/api", tls: (port: Int, authority: String)? = nil) throws {
                 let folder = try #require(folder)
-                let words = [program("restart-load.py"), address, path, "900"] + (tls.map { ["\($0.port)", $0.authority] } ?? [])
+                let words =
+                    [program("restart-load.py"), address, path, "900"]
+                    + (tls.map { ["\($0.port)", $0.authority] } ?? [])
                 child = try ChildProcess(
                     "python3",
                     words,
@@ -59,7 +61,8 @@ extension Scenarios {
         }
 
         static func program(_ name: String) -> String {
-            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../Programs/\(name)").standardized.path
+            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../Programs/\(name)")
+                .standardized.path
         }
 
         @Test("clients of all kinds notice nothing, however often it happens")
@@ -94,7 +97,9 @@ extension Scenarios {
             #expect(daemon.errors.contains("cut off") == false)
         }
 
-        @Test("an unsafe request under way is finished before the next daemon opens the store, and what it invalidates is gone there")
+        @Test(
+            "an unsafe request under way ends before the next daemon opens the store, and what it invalidates is gone"
+        )
         func invalidation() throws {
             let (posted, gate) = (Gate(), Gate())
             let origin = try ScriptedOrigin { request in
@@ -128,7 +133,9 @@ extension Scenarios {
             #expect(origin.requests(method: "GET") == 2)
         }
 
-        @Test("a long answer goes on in the old daemon, whole, while the new one answers others, and what was stored is there")
+        @Test(
+            "a long answer goes on in the old daemon, whole, while the new one answers from the store"
+        )
         func longAnswer() throws {
             let (begun, gate) = (Gate(), Gate())
             let size = 8 << 20
@@ -198,7 +205,10 @@ extension Scenarios {
             defer { withExtendedLifetime(listener) {} }
             func fails(_ text: String, _ part: String) throws {
                 try home.folder.write("other.yaml", text)
-                let run = try Shell.run(Daemon.binary(), ["serve", "-c", home.folder.file("other.yaml"), "--take-over"])
+                let run = try Shell.run(
+                    Daemon.binary(),
+                    ["serve", "-c", home.folder.file("other.yaml"), "--take-over"]
+                )
                 #expect(run.end == .exited(1) && run.errors.contains(part), "\(run.report)")
                 #expect(try daemon.exchange("/api/x").status == 200)
                 #expect(access(home.adminSocket, F_OK) == 0)
@@ -212,7 +222,12 @@ extension Scenarios {
                 text.replacing("admin: { listen: \"unix:\(home.adminSocket)\", mode: \"0600\" }", with: tcp),
                 "'admin' names no unix socket"
             )
-            let plain = try RawClient(unix: home.adminSocket).exchange("POST", "/v1/take-over", host: "localhost", body: [])
+            let plain = try RawClient(unix: home.adminSocket).exchange(
+                "POST",
+                "/v1/take-over",
+                host: "localhost",
+                body: []
+            )
             #expect(plain.status == 426 && plain.field("Upgrade") == "drydock-take-over", "\(plain.text)")
             #expect(try daemon.takeOver().waitForEnd() == .exited(0))
         }
@@ -260,7 +275,9 @@ extension Scenarios {
                 errors: home.folder.file("stderr.log")
             )
             #expect(eventually { (try? RawClient(port: home.port).exchange("/api/x").status) == 200 })
-            #expect(home.folder.text("stderr.log").contains("no daemon to take over from: this one starts as the first"))
+            #expect(
+                home.folder.text("stderr.log").contains("no daemon to take over from: this one starts as the first")
+            )
             child.signal(SIGTERM)
             #expect(child.waitForEnd() == .exited(0))
         }
