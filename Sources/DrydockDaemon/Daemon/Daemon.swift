@@ -52,7 +52,13 @@ package final class Daemon: Sendable {
             notifier: notifier,
             tickets: parts.security.listeners.tickets
         )
-        handovers = HandoverService(context, ended: ended, ownsProcess: ownsProcess)
+        handovers = HandoverService(
+            context,
+            ended: ended,
+            obstacle: !ownsProcess
+                ? "it is a part of another program, which has to end it"
+                : descriptors.isThere ? "systemd runs it: 'systemctl restart' refuses no connection either" : nil
+        )
         adminSockets = AdminSocketKeeper(parts)
         jobCenter = JobCenter(
             loops: parts.loops,
@@ -143,7 +149,7 @@ package final class Daemon: Sendable {
             return nil
         }
         await stop(nil, for: handover)
-        if await handover.outcome() { return nil }
+        if await handover.outcome() || ended.isSignalled { return nil }
         context.parts.logger.error("the daemon that was taking over has ended before it served: this one begins again")
         return ProcessAgain(sockets: handover.sockets, ticketKeys: handover.ticketKeys)
     }

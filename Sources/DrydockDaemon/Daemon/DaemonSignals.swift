@@ -66,6 +66,7 @@ final class EndRequest: Sendable {
     private struct State {
         /// The first reason.
         var reason: EndReason?
+        var isSignalled = false
         var waiter: UnsafeContinuation<EndReason, Never>?
     }
 
@@ -93,11 +94,15 @@ final class EndRequest: Sendable {
         let (first, waiter) = state.withLock { state in
             let first = state.reason ?? reason
             state.reason = first
+            if case .signal = reason { state.isSignalled = true }
             defer { state.waiter = nil }
             return (first, state.waiter)
         }
         waiter?.resume(returning: first)
     }
+
+    /// Whether a signal has asked for the end, first or later.
+    var isSignalled: Bool { state.withLock { $0.isSignalled } }
 
     func wait(_ waiter: UnsafeContinuation<EndReason, Never>) {
         let reason = state.withLock { state in

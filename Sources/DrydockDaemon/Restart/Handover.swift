@@ -15,14 +15,16 @@ import TLS
 final class HandoverService: DaemonFeature {
     private let context: DaemonContext
     private let ended: EndRequest
-    private let ownsProcess: Bool
+    private let obstacle: String?
     private let underway = Mutex<Handover?>(nil)
 
-    /// - Parameter ended: asked to end the daemon when the next one is about to serve.
-    init(_ context: DaemonContext, ended: EndRequest, ownsProcess: Bool) {
+    /// - Parameters:
+    ///   - ended: asked to end the daemon when the next one is about to serve.
+    ///   - obstacle: why this daemon is never handed over; nil if it may be.
+    init(_ context: DaemonContext, ended: EndRequest, obstacle: String?) {
         self.context = context
         self.ended = ended
-        self.ownsProcess = ownsProcess
+        self.obstacle = obstacle
     }
 
     /// The take-over that the daemon ends by; nil if it ends for another reason.
@@ -46,9 +48,7 @@ final class HandoverService: DaemonFeature {
     }
 
     private func begin() async throws(Problem) -> AdminAnswer {
-        guard ownsProcess else {
-            throw Self.conflict("it is a part of another program, which has to end it")
-        }
+        if let obstacle { throw Self.conflict(obstacle) }
         guard !context.isStopping, let sockets = await context.server?.sockets() else {
             throw Self.conflict("it is ending")
         }

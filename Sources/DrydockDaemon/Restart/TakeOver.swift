@@ -116,7 +116,10 @@ struct Predecessor: Sendable {
     private init(_ channel: Int32, _ address: String) throws(DaemonError) {
         let failure = "--take-over: the daemon at unix:\(address)"
         let reply: (status: Int, reason: String, offer: (text: String, files: [Int32])?)
-        do throws(SystemError) { reply = try Self.ask(channel) } catch { throw .start("\(failure): \(error)") }
+        do throws(SystemError) { reply = try Self.ask(channel) } catch {
+            let isSilent = error.code == EAGAIN
+            throw .start(isSilent ? "\(failure) has not answered for \(Self.patience) s" : "\(failure): \(error)")
+        }
         guard reply.status == 101 else {
             throw .start("\(failure) cannot be taken over: \(reply.reason); stop it first")
         }

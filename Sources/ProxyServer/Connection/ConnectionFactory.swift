@@ -121,6 +121,7 @@ final class ClientHandshake: IOHandler, LoopMember {
         case .done(let agreed):
             isOver = true
             parts.client.isServed(by: handshake)
+            parts.context.remove(self)
             // A callback of the loop, outside any task: its isolation is entered once, by address.
             let address = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
             loop.assumeIsolated { loop in
@@ -129,8 +130,6 @@ final class ClientHandshake: IOHandler, LoopMember {
                 let phase = Unmanaged<ClientHandshake>.fromOpaque(pointer).takeUnretainedValue()
                 Self.finish(phase.parts, phase.carrier, agreed: agreed, phase.refusal, on: loop)
             }
-            // Only now: a loop without a member has drained.
-            parts.context.remove(self)
         }
     }
 

@@ -43,14 +43,13 @@ package final class LoopContext {
     private var soonTimer: LoopTimer?
     private var sweepTimer: LoopTimer?
     private var drained: UnsafeContinuation<Void, Never>?
-    private var drainTimer: LoopTimer?
+    private var isCut = false
     /// Nanoseconds for which an idle connection is left open while the daemon ends; only if the next process has its sockets.
     private(set) var patience: UInt64 = 0
     private var patienceTimer: LoopTimer?
     private var drainSince: UInt64 = 0
-    /// The wait of ``quiesce(patience:grace:on:)``, and when it ends in any case.
+    /// The wait of ``quiesce(patience:grace:on:)`` for its next look.
     private var settled: UnsafeContinuation<Void, Never>?
-    private var settleEnd: UInt64 = 0
     private var cutOff: [WaitedFor] = []
     private var lastExchange: UInt64 = 0
     private let clock: WallClock
@@ -158,10 +157,7 @@ package final class LoopContext {
             members[position] = last
             last.position = position
         }
-        if members.isEmpty {
-            settle()
-            finishDraining()
-        }
+        if members.isEmpty { resumeDrain() }
     }
 
     private func sweep() {
@@ -221,9 +217,10 @@ package final class LoopContext {
         let timer = LoopTimer(on: loop) { [unowned self] in tellMembers() }
         timer.start(every: Self.pause)
         patienceTimer = timer
-        guard grace > 0, members.contains(where: \.mayChangeStore) else { return }
-        settleEnd = Monotonic.now().addingReportingOverflow(grace).partialValue
-        await withUnsafeContinuation { settled = $0 }
+        let end = Monotonic.now().addingReportingOverflow(grace).partialValue
+        while Monotonic.now() < end, members.contains(where: \.mayChangeStore) {
+            await withUnsafeContinuation { settled = $0 }
+        }
     }
 
     /// Whether the patience with a client is over that has been waited for since then, in monotonic nanoseconds.
@@ -241,7 +238,7 @@ package final class LoopContext {
 
     private func tellMembers() {
         for member in members { member.drainBegan() }
-        if settled != nil, Monotonic.now() >= settleEnd || !members.contains(where: \.mayChangeStore) { settle() }
+        settle()
     }
 
     private func settle() {
@@ -263,8 +260,9 @@ package final class LoopContext {
         guard !members.isEmpty else { return [] }
         let timer = LoopTimer(on: loop) { [unowned self] in cutMembers() }
         timer.start(after: grace)
-        drainTimer = timer
-        await withUnsafeContinuation { drained = $0 }
+        defer { timer.cancel() }
+        // One that is gone may be followed by another, as a handshake is by its connection.
+        while !members.isEmpty, !isCut { await withUnsafeContinuation { drained = $0 } }
         return cutOff
     }
 
@@ -282,12 +280,11 @@ package final class LoopContext {
     private func cutMembers() {
         cutOff = members.compactMap(\.waitedFor)
         for member in members { member.cut() }
-        finishDraining()
+        isCut = true
+        resumeDrain()
     }
 
-    private func finishDraining() {
-        drainTimer?.cancel()
-        drainTimer = nil
+    private func resumeDrain() {
         drained?.resume()
         drained = nil
     }

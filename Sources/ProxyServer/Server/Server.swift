@@ -233,7 +233,7 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
         _ context: LoopContext,
         on loop: isolated EventLoop
     ) {
-        guard let handler = context.handler(for: client.listener.role), !context.isDraining else {
+        guard let handler = context.handler(for: client.listener.role), !context.endsIdle else {
             transport.close(resets: false)
             return client.leave(context.limits, loop, context.daemonLog)
         }

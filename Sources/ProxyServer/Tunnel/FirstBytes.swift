@@ -108,8 +108,11 @@ final class FirstBytes: IOHandler, LoopMember {
         finish(.over("the client \(what) within limits.head_timeout, in a tunnel that is read (forward.intercept)"))
     }
 
-    /// Nothing was asked yet: the client is not waited for.
-    func drainBegan() { finish(.over(nil)) }
+    /// Nothing was asked yet: the client is not waited for, if there is no patience.
+    func drainBegan() { if context.isImpatient(since: began) { finish(.over(nil)) } }
+
+    /// What the client will ask is not known.
+    var mayChangeStore: Bool { true }
 
     var waitedFor: WaitedFor? { nil }
 

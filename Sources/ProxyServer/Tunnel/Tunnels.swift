@@ -124,7 +124,7 @@ struct Tunnels {
                 client: exchange.peer,
                 userAgent: exchange.request.fields.first(.userAgent) ?? ""
             )
-            guard !context.isDraining, let handler = context.handler(for: exchange.listener.role),
+            guard !context.endsIdle, let handler = context.handler(for: exchange.listener.role),
                 let session = interception.session(
                     in: tunnel,
                     hello: hello,
