@@ -121,7 +121,10 @@ struct Serve: AsyncParsableCommand {
                 watchesConfiguration: watch
             )
         } catch {
-            throw Failure(message: "\(error)".contains("\n") ? "not started:\n\(error)" : "not started: \(error)")
+            let message = "\(error)".contains("\n") ? "not started:\n\(error)" : "not started: \(error)"
+            // EX_CONFIG of sysexits.h: a service manager would try in vain until somebody has mended the file.
+            let isOfFile = if case .configuration = error { url == nil } else { false }
+            throw Failure(message: message, code: isOfFile ? 78 : 1)
         }
         await daemon.runUntilStopped()
     }
