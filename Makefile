@@ -24,7 +24,7 @@ PAGES := $(shell find Documentation -name "*.md") $(wildcard Sources/*/*.docc/*.
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-monitoring check-browser check-clients check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
+.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-systemd check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-monitoring check-browser check-clients check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -50,10 +50,10 @@ check: ## what every change is looked at for besides: shape, documentation of th
 	@.ci/phase installation .ci/need test
 	@for step in $(CHECKS) check-browser check-sanitizers check-soak; do .ci/phase $$step $(MAKE) $$step; done
 
-check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, real programs, the package, both sanitizers whole, ten minutes of soak, ten of fuzzing, the mutants
+check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, real programs, the package and its service, both sanitizers whole, ten minutes of soak, ten of fuzzing, the mutants
 	@DRYDOCK_THOROUGH=1 $(MAKE) test
 	@SECONDS_OF_LOAD=300 $(MAKE) check-monitoring
-	@for step in $(CHECKS) check-clients check-deb sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in $(CHECKS) check-clients check-deb check-systemd sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -111,6 +111,10 @@ check-shape: ## how many files a folder has, how long they are, and how many nee
 check-deb: $(RELEASE) ## builds the package, and installs, uses, upgrades and purges it in a bare Debian
 	@.ci/need package
 	@packaging/check-deb $(RELEASE)
+
+check-systemd: $(RELEASE) ## the package in a Debian that systemd has booted: reloads, watchdog, sockets, rotation, upgrade, purge
+	@.ci/need package
+	@RESTARTS=0 packaging/check-systemd $(RELEASE)
 
 check-docc: ## the library's documentation as DocC makes it, without a warning; after the tests, whose build it reads
 	@.ci/check-docc

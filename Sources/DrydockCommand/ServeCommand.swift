@@ -127,7 +127,10 @@ struct Serve: AsyncParsableCommand {
                 takesOver: takeOver
             )
         } catch {
-            throw Failure(message: "\(error)".contains("\n") ? "not started:\n\(error)" : "not started: \(error)")
+            let message = "\(error)".contains("\n") ? "not started:\n\(error)" : "not started: \(error)"
+            // EX_CONFIG of sysexits.h: a service manager would try in vain until somebody has mended the file.
+            let isOfFile = if case .configuration = error { url == nil } else { false }
+            throw Failure(message: message, code: isOfFile ? 78 : 1)
         }
         guard let again = await daemon.runUntilStopped() else { return }
         throw Failure(message: again.begin())

@@ -1,5 +1,5 @@
-// What scenarios share: service lines for configurations, Cache-Status taken apart, and a rest that is
-// longer than a second of age.
+// What scenarios share: service lines for configurations, how a refused one ends, Cache-Status taken apart, and a rest
+// that is longer than a second of age.
 
 import Foundation
 import TestSupport
@@ -15,6 +15,10 @@ func service(_ name: String, _ base: String, _ more: String...) -> String {
 func services(_ services: String...) -> DaemonSettings {
     DaemonSettings("services:\n" + services.joined())
 }
+
+/// How `check` and `serve` end that refuse their file: the unit starts no daemon again that ends with 78
+/// (`RestartPreventExitStatus=`).
+func refused(_ verb: String) -> ProcessEnd { .exited(verb == "serve" ? 78 : 1) }
 
 /// Lets real time pass; for lifetimes, which count in whole seconds.
 func rest(_ seconds: Double) {

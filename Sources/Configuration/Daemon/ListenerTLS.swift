@@ -173,7 +173,8 @@ extension Resolver {
                 ConfigurationError(
                     position: position,
                     message:
-                        "'tls' is for addresses with TLS, and 'listen' has none; write listen: [localhost:8080, https://localhost:8443]"
+                        "'tls' is for addresses with TLS, and 'listen' has none; write listen: [localhost:8080, https://localhost:8443]",
+                    isOfPlainListeners: true
                 )
             )
         }

@@ -24,11 +24,19 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
     /// Whether the error may be one of this process only, and not of the daemon: a missing variable, or a file that
     /// cannot be read.
     package let isOfProcess: Bool
+    /// Whether the warning holds only where no client speaks TLS: a socket that the service manager passes may change that.
+    package let isOfPlainListeners: Bool
 
-    package init(position: SourcePosition, message: String, isOfProcess: Bool = false) {
+    package init(
+        position: SourcePosition,
+        message: String,
+        isOfProcess: Bool = false,
+        isOfPlainListeners: Bool = false
+    ) {
         self.position = position
         self.message = message
         self.isOfProcess = isOfProcess
+        self.isOfPlainListeners = isOfPlainListeners
     }
 
     /// The message with its position: `FILE:LINE:COL: message`.

@@ -56,7 +56,9 @@ package enum ConfigurationSource: Sendable {
     }
 
     /// Warnings about settings that are allowed, and probably not meant.
-    func warnings(_ configuration: Configuration) -> [String] {
-        if case .url = self { configuration.warnings.map(\.message) } else { configuration.warnings.map(\.description) }
+    /// - Parameter speaksTLS: whether clients speak TLS at an address of the daemon, whoever has bound it.
+    func warnings(_ configuration: Configuration, speaksTLS: Bool) -> [String] {
+        let warnings = configuration.warnings.filter { !(speaksTLS && $0.isOfPlainListeners) }
+        return if case .url = self { warnings.map(\.message) } else { warnings.map(\.description) }
     }
 }

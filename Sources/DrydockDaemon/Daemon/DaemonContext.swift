@@ -169,7 +169,8 @@ final class DaemonContext: Sendable {
 
     /// Logs warnings about settings that are allowed, and probably not meant.
     func logWarnings(of configuration: Configuration) {
-        let warnings = parts.source.warnings(configuration)
+        let speaksTLS = state.withLock { $0.schemes.values.contains { $0 != .http } }
+        let warnings = parts.source.warnings(configuration, speaksTLS: speaksTLS)
         for warning in warnings.prefix(Self.mostWarnings) { parts.logger.warning("\(warning)") }
         if warnings.count > Self.mostWarnings {
             let more = warnings.count - Self.mostWarnings

@@ -53,7 +53,7 @@ enum Remedies {
         case EADDRINUSE:
             "another program listens there: 'ss -ltnp' shows which; end it, or take another port in '\(key)'"
         case EACCES where port < 1024, EPERM where port < 1024:
-            "ports below 1024 need CAP_NET_BIND_SERVICE, which \(user) does not have: write CapabilityBoundingSet=CAP_NET_BIND_SERVICE and AmbientCapabilities=CAP_NET_BIND_SERVICE into the systemd unit, or take a port above 1023 in '\(key)'"
+            "ports below 1024 need CAP_NET_BIND_SERVICE, which \(user) does not have: write CapabilityBoundingSet=CAP_NET_BIND_SERVICE, AmbientCapabilities=CAP_NET_BIND_SERVICE and PrivateUsers=no into the systemd unit, or take a port above 1023 in '\(key)'"
         case EACCES, EPERM: "\(user) may not listen there; take another port in '\(key)'"
         case EADDRNOTAVAIL: "this machine has no such address: 'ip address' shows those that it has; correct '\(key)'"
         case EAFNOSUPPORT: "this machine has no addresses of that kind; correct '\(key)'"

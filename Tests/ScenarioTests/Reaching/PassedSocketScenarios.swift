@@ -119,6 +119,36 @@ extension Scenarios {
             #expect(try daemon.command("status").succeeded)
         }
 
+        @Test(
+            "'tls' of a daemon without an address for it is a warning, unless a socket for TLS is passed",
+            arguments: [("proxy", 1), ("proxy-tls", 0), ("proxy-any", 0)]
+        )
+        func securePassed(name: String, warnings: Int) throws {
+            let origin = try ScriptedOrigin { _ in .answer("fine") }
+            let home = try DaemonHome()
+            let files = try TLSFiles(in: home.folder)
+            let rest = """
+                tls: { certificate: "\(files.certificate)", key: "\(files.key)" }
+                services:
+                \(service("api", origin.url))
+                """
+            let settings = DaemonSettings(rest)
+            let daemon = try Daemon(
+                text: settings.text(at: home),
+                at: home,
+                launcher: launcher(["\(name)=127.0.0.1:\(home.port)"])
+            )
+            func said() -> Int { daemon.errors.components(separatedBy: "'tls' is for addresses with TLS").count - 1 }
+            #expect(said() == warnings, "\(daemon.errors)")
+            let scheme = name == "proxy" ? "http" : "https"
+            let url = "\(scheme)://127.0.0.1:\(home.port)/api/x"
+            let answer = try Shell.run("curl", ["-sS", "--cacert", files.authority, url])
+            #expect(answer.succeeded && answer.output == "fine", "\(answer.report)")
+            // A reload knows no better and no worse than the start.
+            #expect(try daemon.command("reload").succeeded)
+            #expect(said() == 2 * warnings, "\(daemon.errors)")
+        }
+
         @Test("a name that says nothing, an open admin API and 'admin: none' are no start")
         func refusals() throws {
             let home = try DaemonHome()

@@ -111,7 +111,7 @@ extension Scenarios {
                     folder: home.folder.path,
                     errors: errors
                 )
-                #expect(command.waitForEnd() == .exited(1))
+                #expect(command.waitForEnd() == refused(words[0]))
                 let lines = home.folder.text("errors.log").split(separator: "\n").filter { !$0.hasPrefix("daemon: ") }
                 #expect(lines.count == 3 && lines.allSatisfy { $0.hasPrefix("<3>") }, "\(lines)")
                 #expect(lines.contains { $0.contains(":1: unknown key 'nonsense'") }, "\(lines)")

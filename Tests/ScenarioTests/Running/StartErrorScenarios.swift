@@ -48,7 +48,7 @@ extension Scenarios {
             guard lowest > 81 else { return }
             let home = try DaemonHome()
             let errors = try refused(text("127.0.0.1:81"), at: home)
-            #expect(errors.contains("AmbientCapabilities=CAP_NET_BIND_SERVICE"), "\(errors)")
+            #expect(errors.contains("AmbientCapabilities=CAP_NET_BIND_SERVICE and PrivateUsers=no into"), "\(errors)")
             #expect(errors.contains("take a port above 1023 in 'listen'"), "\(errors)")
         }
 
