@@ -24,7 +24,7 @@ PAGES := $(shell find Documentation -name "*.md") $(wildcard Sources/*/*.docc/*.
 # Scenarios whose length DRYDOCK_SOAK_SECONDS sets.
 LOAD_SCENARIOS := Standstills
 
-.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-systemd check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-monitoring check-browser check-clients check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
+.PHONY: help run test check check-all build install lint format bench clean uninstall deb dist check-shape check-deb check-systemd check-unit check-binary check-library check-counts check-entered check-docc check-api check-soak check-load check-monitoring check-tracing check-browser check-clients check-sanitizers check-mutants soak fuzz sanitize sanitize-thread sanitize-address
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -53,7 +53,7 @@ check: ## what every change is looked at for besides: shape, documentation of th
 check-all: ## everything there is, which takes an hour and a half: the tests with all their repetitions, the checks, real programs, the package and its service, both sanitizers whole, ten minutes of soak, ten of fuzzing, the mutants
 	@DRYDOCK_THOROUGH=1 $(MAKE) test
 	@SECONDS_OF_LOAD=300 $(MAKE) check-monitoring
-	@for step in $(CHECKS) check-clients check-deb check-systemd sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
+	@for step in $(CHECKS) check-tracing check-clients check-deb check-systemd sanitize check-load soak fuzz check-mutants; do .ci/phase $$step $(MAKE) $$step; done
 
 build: ## the release binary, .build/release/drydock
 	@.ci/need run
@@ -155,6 +155,10 @@ check-clients: $(RELEASE) ## real programs through the proxy, which reads their 
 check-monitoring: $(RELEASE) ## a real Prometheus asks a daemon under load all that dashboard, alerts and page ask
 	@.ci/need monitoring
 	@.ci/check-monitoring $(RELEASE)
+
+check-tracing: $(RELEASE) ## a collector reads the spans of a daemon by the messages of OpenTelemetry, and refuses them
+	@.ci/need tracing
+	@.ci/check-tracing $(RELEASE)
 
 check-mutants: ## a scenario notices each line that is broken on purpose in the caching rules: some twenty minutes
 	@.ci/need test

@@ -214,7 +214,9 @@ struct CA: ParsableCommand {
     private static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 
     private static func absolute(_ path: String) -> String {
-        path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+        guard !path.hasPrefix("/") else { return path }
+        let name = path.hasPrefix("./") ? String(path.dropFirst(2)) : path
+        return FileManager.default.currentDirectoryPath + "/" + name
     }
 }
 

@@ -1,5 +1,7 @@
-// The output of commands: failures with their exit codes, lines on standard error, and numbers.
+// What commands share: failures with their exit codes, lines on standard error, numbers, and durations as arguments.
 
+import ArgumentParser
+import Configuration
 import DrydockDaemon
 import Glibc
 
@@ -50,6 +52,12 @@ func processEnvironment() -> [String: String] {
 enum Format {
     static func size(_ bytes: Int) -> String { BatchProgress.size(Int64(bytes)) }
 
+    /// A number with its noun, such as `1 rule` or `2 rules`.
+    /// - Parameter many: the noun's plural; nil if it ends with an s.
+    static func count(_ number: Int, _ noun: String, _ many: String? = nil) -> String {
+        "\(number) \(number == 1 ? noun : many ?? noun + "s")"
+    }
+
     /// Milliseconds with one decimal, rounded down.
     static func milliseconds(_ nanoseconds: UInt64) -> String {
         let tenths = nanoseconds / 100_000
@@ -81,5 +89,17 @@ enum Format {
         case ..<172_800: "\(seconds / 3600)h"
         default: "\(seconds / 86400)d"
         }
+    }
+}
+
+// MARK: - Durations
+
+extension Lifetimes {
+    /// The seconds of a duration that an option or an argument has; nil without one.
+    /// - Parameter option: its name, such as `--for`.
+    /// - Throws: `ValidationError`, which names the option.
+    static func seconds(_ text: String?, of option: String) throws -> Int64? {
+        guard let text else { return nil }
+        do throws(Malformed) { return try seconds(text) } catch { throw ValidationError("\(option): \(error)") }
     }
 }

@@ -43,7 +43,7 @@ struct Status: ParsableCommand {
     }
 
     private func tier(_ tier: AdminStatus.Tier) -> String {
-        "\(tier.entries) entries, \(Format.size(tier.bytes)) of \(Format.size(tier.limit))"
+        "\(Format.count(tier.entries, "entry", "entries")), \(Format.size(tier.bytes)) of \(Format.size(tier.limit))"
     }
 }
 
@@ -51,7 +51,7 @@ extension AdminStatus.Service {
     /// The calls in progress or waiting, if there are any, and the breaker if it is not closed.
     fileprivate var load: String {
         var parts: [String] = []
-        if let fetches, fetches > 0 { parts.append("\(fetches) fetches") }
+        if let fetches, fetches > 0 { parts.append(Format.count(fetches, "fetch", "fetches")) }
         if let waiting, waiting > 0 { parts.append("\(waiting) waiting") }
         if let parked, parked > 0 { parts.append("\(parked) parked") }
         if let early, early > 0 { parts.append("\(early) before Retry-After") }
@@ -94,12 +94,7 @@ struct Ready: ParsableCommand {
 
     /// The seconds of `--wait`; 0 without it.
     private var seconds: Int64 {
-        get throws {
-            guard let wait else { return 0 }
-            do throws(Lifetimes.Malformed) { return try Lifetimes.seconds(wait) } catch {
-                throw ValidationError(error.description)
-            }
-        }
+        get throws { try Lifetimes.seconds(wait, of: "--wait") ?? 0 }
     }
 
     func run() throws {
@@ -195,11 +190,7 @@ struct Clock: ParsableCommand {
         var duration: String
         @OptionGroup var options: AdminOptions
 
-        func validate() throws {
-            do throws(Lifetimes.Malformed) { _ = try Lifetimes.seconds(duration) } catch {
-                throw ValidationError(error.description)
-            }
-        }
+        func validate() throws { _ = try Lifetimes.seconds(duration, of: "<duration>") }
 
         func run() throws { try Clock.move(("advance", duration), options) }
     }

@@ -41,7 +41,9 @@ struct DrydockCommand: AsyncParsableCommand {
         } catch {
             let code = DrydockCommand.exitCode(for: error)
             guard !code.isSuccess else { DrydockCommand.exit(withError: error) }
-            printError(DrydockCommand.fullMessage(for: error))
+            // A command that has printed what is wrong ends with its code alone.
+            let message = DrydockCommand.fullMessage(for: error)
+            if !message.isEmpty { printError(message) }
             exit(code == .validationFailure ? 2 : code.rawValue)
         }
     }

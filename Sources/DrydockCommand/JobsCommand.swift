@@ -22,7 +22,8 @@ struct Jobs: ParsableCommand {
         func run() throws {
             let answer = try options.client.request("GET", .jobs).successful()
             if options.json { return print(answer.text, terminator: "") }
-            for job in try answer.decode(AdminJobs.self).jobs { print(job.line) }
+            let rows = try answer.decode(AdminJobs.self).jobs.map(\.columns)
+            for line in Format.table(rows) { print(line) }
         }
     }
 
@@ -83,7 +84,8 @@ extension AdminJob {
     /// The progress of the job.
     var sentence: String { isCheck ? progress.checkSentence : progress.sentence }
     /// The job as a line: `3  prefetch  running  12 of 30 items, 1.2 of 3.0 MiB  catalogue`.
-    var line: String { ([id, kind, state, sentence] + [name].compactMap { $0 }).joined(separator: "  ") }
+    var line: String { columns.joined(separator: "  ") }
+    var columns: [String] { [id, kind, state, sentence] + [name].compactMap { $0 } }
 }
 
 extension AdminJob.Item {

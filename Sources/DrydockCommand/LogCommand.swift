@@ -42,6 +42,7 @@ struct Log: ParsableCommand {
             throw ValidationError("--reset ends all levels; give levels or --reset, not both")
         }
         if reset, duration != nil { throw ValidationError("--reset is at once; leave out --for") }
+        _ = try Lifetimes.seconds(duration, of: "--for")
         // The daemon reads the same words, and may be one that knows more of them; what this one knows is told here.
         do throws(Problem) { _ = try LogOrder(members: try items.map { ($0.name, $0.value ?? "") }) } catch {
             throw ValidationError(error.detail)

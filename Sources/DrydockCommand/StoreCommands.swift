@@ -50,9 +50,7 @@ struct List: ParsableCommand {
         if limit < 1 { throw ValidationError("--limit is \(limit); give 1 or more") }
         if fresh && stale { throw ValidationError("give --fresh or --stale, not both") }
         if pattern?.isEmpty == true { throw ValidationError("the pattern is empty; leave it out to list everything") }
-        do throws(Lifetimes.Malformed) { if let olderThan { _ = try Lifetimes.seconds(olderThan) } } catch {
-            throw ValidationError("--older-than: \(error)")
-        }
+        _ = try Lifetimes.seconds(olderThan, of: "--older-than")
         do throws(Lifetimes.Malformed) { if let minSize { _ = try Sizes.bytes(minSize) } } catch {
             throw ValidationError("--min-size: \(error)")
         }
@@ -153,10 +151,7 @@ struct Purge: ParsableCommand {
         guard kinds.count(where: \.self) == 1 else {
             throw ValidationError("give one of URLs, --prefix, --glob, --tag, --older-than and --all")
         }
-        guard let olderThan else { return }
-        do throws(Lifetimes.Malformed) { _ = try Lifetimes.seconds(olderThan) } catch {
-            throw ValidationError("--older-than: \(error)")
-        }
+        _ = try Lifetimes.seconds(olderThan, of: "--older-than")
     }
 
     func run() throws {
@@ -213,8 +208,8 @@ struct Pins: ParsableCommand {
     }
     fileprivate static func set(_ method: String, _ url: String, _ options: AdminOptions) throws {
         try options.order(method, .pins, query: [("url", url)]) { (pin: AdminPin) in
-            let word = pin.isPinned ? "pinned" : "unpinned"
-            return pin.isChanged ? "\(word) \(pin.url)" : "\(pin.url) was \(word) already"
+            guard pin.isChanged else { return "\(pin.url) was \(pin.isPinned ? "pinned already" : "not pinned")" }
+            return "\(pin.isPinned ? "pinned" : "unpinned") \(pin.url)"
         }
     }
 }

@@ -1,6 +1,5 @@
 // What --help says of every command, as Texts/help.txt has it.
 
-import Foundation
 import TestSupport
 import Testing
 
@@ -10,7 +9,7 @@ extension Scenarios {
         private static let width = ["COLUMNS": "100"]
 
         @Test func theTextsAreAsTheFileHasThem() throws {
-            let commands = try Self.commands()
+            let commands = try CommandDescription.all().map(\.words)
             #expect(commands.count >= 30 && commands.first == [])
             var text = "What every command says for --help. HelpTexts compares; DRYDOCK_WRITE_TEXTS=1 writes it anew.\n"
             for command in commands {
@@ -20,23 +19,6 @@ extension Scenarios {
             }
             let difference = try GoldenFile("help.txt").difference(from: text, filter: "HelpTexts")
             #expect(difference == nil, "\(difference ?? "")")
-        }
-
-        /// The words of all commands, each before its subcommands.
-        private static func commands() throws -> [[String]] {
-            let dump = try Shell.must(Daemon.binary(), ["--experimental-dump-help"])
-            let json = try #require(try JSONSerialization.jsonObject(with: Data(dump.utf8)) as? [String: Any])
-            var found: [[String]] = []
-            func add(_ command: [String: Any], _ words: [String]) {
-                found.append(words)
-                for below in command["subcommands"] as? [[String: Any]] ?? [] {
-                    // The library's own: it says what --help says.
-                    guard let name = below["commandName"] as? String, name != "help" else { continue }
-                    add(below, words + [name])
-                }
-            }
-            add(try #require(json["command"] as? [String: Any]), [])
-            return found
         }
     }
 }

@@ -67,13 +67,16 @@ struct Demo: ParsableCommand {
 
         private var items: [AdminQuery.Item] {
             get throws {
-                try DemoChange.check(duration)
+                _ = try Lifetimes.seconds(duration, of: "--for")
                 return try settings.map { text in
                     let pair = text.split(separator: "=", maxSplits: 1).map(String.init)
-                    guard pair.count == 2, let key = DemoSetting.Key(rawValue: pair[0]) else {
+                    guard pair.count == 2 else {
                         throw ValidationError(
                             "'\(text)' is not of the form KEY=VALUE; the keys are \(DemoSetting.Key.names)"
                         )
+                    }
+                    guard let key = DemoSetting.Key(rawValue: pair[0]) else {
+                        throw ValidationError("there is no key '\(pair[0])'; the keys are \(DemoSetting.Key.names)")
                     }
                     do throws(Lifetimes.Malformed) { _ = try DemoSetting(key, pair[1]) } catch {
                         throw ValidationError("\(pair[0]): \(error)")
@@ -118,9 +121,12 @@ struct Demo: ParsableCommand {
             if journal { query.append(("journal", nil)) }
             if latencies { query.append(("latencies", nil)) }
             try options.order("POST", .resetDemo, query: query) { (answer: AdminDemoReset) in
-                let entries = answer.entries.map { ", \($0) entries of the journal removed" } ?? ""
-                let forgotten = answer.latencies.map { ", \($0) latencies of origins forgotten" } ?? ""
-                return "the draws of \(answer.requests) requests begin anew\(entries)\(forgotten)"
+                let entries =
+                    answer.entries.map { ", \(Format.count($0, "entry", "entries")) of the journal removed" } ?? ""
+                let forgotten =
+                    answer.latencies.map { ", \(Format.count($0, "latency", "latencies")) of origins forgotten" } ?? ""
+                let requests = Format.count(answer.requests, "request")
+                return "the draws of \(requests) begin anew\(entries)\(forgotten)"
             }
         }
     }
@@ -177,17 +183,10 @@ struct DemoChange: ParsableArguments {
     @Option(name: .customLong("for"), help: forHelp)
     var duration: String?
 
-    func validate() throws { try Self.check(duration) }
+    func validate() throws { _ = try Lifetimes.seconds(duration, of: "--for") }
 
     func order(_ items: [AdminQuery.Item], _ options: AdminOptions) throws {
         try Self.order(target, items, duration, options)
-    }
-
-    fileprivate static func check(_ duration: String?) throws {
-        guard let duration else { return }
-        do throws(Lifetimes.Malformed) { _ = try Lifetimes.seconds(duration) } catch {
-            throw ValidationError("--for: \(error)")
-        }
     }
 
     fileprivate static func order(

@@ -8,6 +8,7 @@ import Glibc
 import Interchange
 import Matching
 import Policies
+import ProxyServer
 import ServiceCore
 import Trees
 
@@ -36,8 +37,9 @@ struct ExportFile: ParsableCommand {
 
     func run() throws {
         let configuration = try loadConfiguration(option.path())
-        if let service, !configuration.services.contains(where: { $0.name == service }) {
-            throw Failure(message: "there is no service '\(service)' in the configuration")
+        let names = configuration.services.map(\.name)
+        if let service, !names.contains(service) {
+            throw Failure(message: Problem.unknown(service: service, among: names).detail)
         }
         var source = ExportSource()
         for own in configuration.services where service == nil || own.name == service { try source.add(own) }

@@ -66,20 +66,29 @@ struct Import: ParsableCommand {
             throw Failure(message: "\(path) was written, but is not right:\n\(error.description)")
         }
         let proof = try ImportProof(imported, written)
-        if json { print(try ImportReport(imported, proof, path: path).text) } else { report(imported, proof, path) }
+        if json {
+            print(try ImportReport(imported, proof, path: path).text, terminator: "")
+        } else {
+            report(imported, proof, path)
+        }
         if strict, !proof.notes.isEmpty {
-            throw Failure(message: "\(proof.notes.count) requests of the source are answered by other rules (--strict)")
+            let others = Format.count(proof.notes.count, "request of the source is", "requests of the source are")
+            throw Failure(message: "\(others) answered by other rules (--strict)")
         }
     }
 
     private func report(_ imported: ImportedConfiguration, _ proof: ImportProof, _ path: String) {
         for note in imported.notes + proof.notes { print(note) }
         let leftOut = imported.notes.count { $0.kind == .leftOut }
-        let secrets = imported.secrets == 0 ? "" : ", \(imported.secrets) values of credentials replaced"
+        let secrets =
+            imported.secrets == 0 ? "" : ", \(Format.count(imported.secrets, "value")) of credentials replaced"
+        let rules = Format.count(imported.rules, "rule")
+        let bodies = Format.count(imported.files.count, "body", "bodies")
         print(
-            "\(imported.rules) rules in \(path), \(imported.files.count) bodies; \(leftOut) left out, \(imported.notes.count - leftOut) changed\(secrets)"
+            "\(rules) in \(path), \(bodies); \(leftOut) left out, \(imported.notes.count - leftOut) changed\(secrets)"
         )
-        print("\(proof.asked) requests of the source asked again, \(proof.notes.count) answered by other rules")
+        let asked = Format.count(proof.asked, "request")
+        print("\(asked) of the source asked again, \(proof.notes.count) answered by other rules")
     }
 
     /// Writes all files, or none if one exists already.
@@ -155,9 +164,7 @@ private struct ImportReport: Encodable {
 
     var text: String {
         get throws {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            return String(decoding: try encoder.encode(self), as: UTF8.self)
+            String(decoding: try AdminJSON.encode(self), as: UTF8.self)
         }
     }
 }

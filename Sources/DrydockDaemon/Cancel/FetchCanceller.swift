@@ -35,7 +35,7 @@ final class FetchCanceller: DaemonFeature {
             let names = context.plan.services.map(\.plan.name)
             let isForward = name == "forward" && !names.contains(name)
             guard isForward || names.contains(name) else {
-                throw .unknown(service: name, among: names)
+                throw .unknown(service: name, among: names + ["forward"])
             }
             what = "the fetches of \(isForward ? "forward mode" : "service \(name)")"
             ended = end { $0.service == (isForward ? "" : name) }

@@ -35,7 +35,7 @@ package struct BatchProgress: Sendable, Equatable {
     package func bar(columns: Int, seconds: Double, since before: Int64) -> String {
         var parts = [Self.percent(share)]
         if totals.bytes > 0 || totals.received > 0 { parts.append(amount) }
-        parts.append("\(ended)/\(totals.items) items")
+        parts.append("\(ended)/\(Self.count(totals.items, "item"))")
         parts += losses
         if seconds >= 1, totals.received > before {
             let rate = Double(totals.received - before) / seconds
@@ -50,7 +50,7 @@ package struct BatchProgress: Sendable, Equatable {
 
     /// The line while sizes are looked up: `[########]  100%  30/30 items  1.2 MiB to download  1 failed`.
     package func checkBar(columns: Int) -> String {
-        var parts = [Self.percent(checkedShare), "\(totals.checked)/\(totals.items) items"]
+        var parts = [Self.percent(checkedShare), "\(totals.checked)/\(Self.count(totals.items, "item"))"]
         if totals.remaining > 0 { parts.append("\(Self.size(totals.remaining)) to download") }
         if totals.failed > 0 { parts.append("\(totals.failed) failed") }
         return Self.bar(checkedShare, parts.joined(separator: "  "), columns)
@@ -67,7 +67,7 @@ package struct BatchProgress: Sendable, Equatable {
 
     /// The progress as a sentence: `12 of 30 items, 1.2 of 3.0 MiB, 1 failed`.
     package var sentence: String {
-        var parts = ["\(ended) of \(totals.items) items"]
+        var parts = ["\(ended) of \(Self.count(totals.items, "item"))"]
         if totals.bytes > 0 || totals.received > 0 { parts.append(amount) }
         if totals.unknownSize > 0 { parts.append("\(totals.unknownSize) of unknown size") }
         return (parts + losses).joined(separator: ", ")
@@ -75,7 +75,7 @@ package struct BatchProgress: Sendable, Equatable {
 
     /// The progress of looking up sizes as a sentence: `12 of 30 items looked at, 1.2 MiB to download, 1 failed`.
     package var checkSentence: String {
-        var parts = ["\(totals.checked) of \(totals.items) items looked at"]
+        var parts = ["\(totals.checked) of \(Self.count(totals.items, "item")) looked at"]
         if totals.remaining > 0 { parts.append("\(Self.size(totals.remaining)) to download") }
         if totals.failed > 0 { parts.append("\(totals.failed) failed") }
         return parts.joined(separator: ", ")

@@ -57,7 +57,7 @@ final class StoredEntries: Sendable {
         } catch {
             throw Self.unlisted(error)
         }
-        throw .unknown(service: name, among: names)
+        throw .unknown(service: name, among: names + ["forward"])
     }
 
     private static func unlisted(_ error: any Error) -> Problem {

@@ -90,14 +90,17 @@ private final class SpanSending: TransferDelegate {
     /// Nil until tracing is on for the first time.
     private var client: UpstreamClient?
     private var timer: LoopTimer?
-    /// The batch under way, and the status of its answer.
+    /// The batch under way, and its answer.
     private var transfer: Transfer?
     private var count = 0
     private var status: Int?
+    private var answer = CollectorAnswer()
     /// Where the batch under way goes.
     private var destination = ""
     /// The spans that were dropped since the collector took one; nil while it takes them.
     private var lost: Int?
+    /// Whether the collector did not take all spans of its last batch.
+    private var rejects = false
     private var isEnding = false
     private var whenIdle: UnsafeContinuation<Void, Never>?
 
@@ -151,6 +154,7 @@ private final class SpanSending: TransferDelegate {
             )
         )
         (count, status, destination) = (batch.count, nil, collector.base)
+        answer = CollectorAnswer()
         transfer = client.start(request, body: ContentSource(document), delegate: self)
     }
 
@@ -180,7 +184,10 @@ private final class SpanSending: TransferDelegate {
 
     func transfer(_ transfer: Transfer, received head: ResponseHead, framing: BodyFraming) { status = head.status }
 
-    func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow { .continue }
+    func transfer(_ transfer: Transfer, received bytes: UnsafeRawBufferPointer) -> TransferFlow {
+        answer.append(bytes)
+        return .continue
+    }
 
     func transferFinished(_ transfer: Transfer, trailers: Fields) {
         let isTaken = status.map { 200..<300 ~= $0 } ?? false
@@ -204,7 +211,10 @@ private final class SpanSending: TransferDelegate {
             lost = (lost ?? 0) + count
             if isEnding { dropAll() }
         } else {
-            queue.sent(count)
+            let rejection = answer.rejection(of: count)
+            tell(rejection)
+            queue.dropped(rejection?.spans ?? 0)
+            queue.sent(count - (rejection?.spans ?? 0))
             if let lost {
                 logger.notice("the collector at \(destination) takes spans again, after \(lost) were dropped")
             }
@@ -214,6 +224,17 @@ private final class SpanSending: TransferDelegate {
         guard transfer == nil, let waiter = whenIdle else { return }
         whenIdle = nil
         waiter.resume()
+    }
+
+    /// Says that the collector takes only a part of the spans, until it takes a whole batch.
+    private func tell(_ rejection: CollectorAnswer.Rejection?) {
+        if let rejection, !rejects {
+            let reason = rejection.reason.isEmpty ? "it does not say why" : rejection.reason
+            logger.warning(
+                "the collector at \(destination) did not take \(rejection.spans) of \(count) spans: \(reason); look at its limits and its log"
+            )
+        }
+        rejects = rejection != nil
     }
 
     private func dropAll() {

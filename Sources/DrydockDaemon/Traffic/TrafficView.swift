@@ -62,7 +62,8 @@ package struct TrafficView: Sendable, Equatable {
 
     private func head(_ rates: TrafficRates, _ now: AdminTraffic, version: String) -> [String] {
         let all = rates.all
-        var first = "drydock \(version)  up \(Self.time(now.uptime))  \(now.connections) connections"
+        let connections = "\(now.connections) connection\(now.connections == 1 ? "" : "s")"
+        var first = "drydock \(version)  up \(Self.time(now.uptime))  \(connections)"
         if now.isOffline { first += "  OFFLINE" }
         first += "  by \(order.rawValue)"
         if !filter.isEmpty { first += "  only *\(filter)*" }

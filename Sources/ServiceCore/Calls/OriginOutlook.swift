@@ -60,7 +60,7 @@ extension FetchError {
         if case .open(let time) = resilience.breaker(of: origin) {
             // The seconds are rounded up, so that a client that returns on time is not refused again.
             seconds = max(1, Int(clamping: (time + 999_999_999) / 1_000_000_000))
-            reason = "\(breaker) open after failures in a row, for another \(time / 1_000_000) ms"
+            reason = "\(breaker) open after failures in a row, for another \(seconds) s"
         }
         self = .unavailable(
             "\(service.label): \(reason); see what the origin answers, or change breaker",

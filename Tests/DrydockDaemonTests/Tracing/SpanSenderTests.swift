@@ -71,6 +71,38 @@ import Testing
         }
     }
 
+    @Test(arguments: [(#""2""#, 510, 2), ("2", 510, 2), (#""600""#, 0, 512), ("-1", 512, 0), (#""many""#, 512, 0)])
+    func whatACollectorRejectsIsDropped(rejected: String, sent: Int, dropped: Int) async throws {
+        let collector = try ScriptedOrigin { request in
+            let body = #"{"partialSuccess": {"rejectedSpans": \#(rejected), "errorMessage": "too old"}}"#
+            return .answer(to: request, fields: [("Content-Type", "application/json")], body)
+        }
+        try await DaemonHarness.run("tracing: { otlp: \"\(collector.url)\", sample: 0% }") { harness throws in
+            Self.put(SpanQueue.batch, into: harness.daemon.context.parts.spans)
+            #expect(blockUntil { Self.counts(harness.daemon) == ["sent": sent, "dropped": dropped] })
+        }
+    }
+
+    @Test func anAnswerIsReadAsFarAsItIsShort() {
+        func rejection(_ pieces: [String], of count: Int = 9) -> CollectorAnswer.Rejection? {
+            var answer = CollectorAnswer()
+            for piece in pieces { Array(piece.utf8).withUnsafeBytes { answer.append($0) } }
+            return answer.rejection(of: count)
+        }
+        let text = #"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"no room"}}"#
+        #expect(rejection([text]) == CollectorAnswer.Rejection(spans: 3, reason: "no room"))
+        #expect(rejection(text.map { String($0) })?.spans == 3)
+        #expect(rejection([text], of: 2)?.spans == 2)
+        #expect(rejection([text.dropLast().description + String(repeating: " ", count: 4096) + "}"]) == nil)
+        for other in [
+            "", "{}", "[]", "no JSON", #"{"partialSuccess":{}}"#, #"{"partialSuccess":{"errorMessage":"hm"}}"#,
+        ] {
+            #expect(rejection([other]) == nil, "\(other)")
+        }
+        let long = #"{"partialSuccess":{"rejectedSpans":1,"errorMessage":"\#(String(repeating: "x", count: 999))"}}"#
+        #expect(rejection([long])?.reason.count == 200)
+    }
+
     @Test func aCollectorThatIsAwayDelaysNoEnd() async throws {
         let gate = Gate()
         let collector = try ScriptedOrigin { _ in OriginReply([.wait(gate)]) }

@@ -232,7 +232,7 @@ extension Scenarios {
             let first = try outcomes()
             #expect(try outcomes() != first)
             let reset = try demo(daemon, "reset", "shop")
-            #expect(reset.output == "the draws of 1 requests begin anew\n")
+            #expect(reset.output == "the draws of 1 request begin anew\n")
             #expect(try outcomes() == first)
             #expect(try demo(daemon, "reset", "plain").output == "the draws of 0 requests begin anew\n")
         }

@@ -211,9 +211,7 @@ extension Scenarios {
             #expect(har.output.contains(#""startedDateTime":"2026-11-21T07:00:00Z""#))
             #expect(har.output.contains(#""url":"https://api.example.com/v1/users/7?full=1&token=%2A%2A%2A""#))
             let none = try Self.drydock("export", "har", "--service", "other", in: folder)
-            #expect(
-                none.end == .exited(1) && none.errors == "drydock: there is no service 'other' in the configuration\n"
-            )
+            #expect(none.end == .exited(1) && none.errors == "drydock: no service is called other; there are api\n")
         }
 
         @Test func whatIsNoFileOfSuchAToolIsAnError() throws {

@@ -108,11 +108,11 @@ extension Scenarios {
                 #expect(origin.waitForRequests(1, method: "GET", target: "/other"))
             }
             gate.open()
-            #expect(try eventually { try daemon.command("jobs").output.contains("1  size  failed  7 of 7 items") })
+            #expect(try eventually { try daemon.command("jobs").output.contains(#/1  size +failed +7 of 7 items/#) })
             let done = try daemon.command("jobs", "show", "1", "--json")
             #expect(plain(done.output, origin) == Self.downloaded, "\(done.report)")
             if hasSecond {
-                #expect(try eventually { try daemon.command("jobs").output.contains("2  prefetch  failed  8 of 8") })
+                #expect(try eventually { try daemon.command("jobs").output.contains(#/2  prefetch +failed +8 of 8/#) })
                 #expect(origin.requests(method: "GET", target: "/missing") == 1)
             } else {
                 #expect(origin.requests(method: "GET", target: "/missing") == 0)
@@ -152,9 +152,9 @@ extension Scenarios {
             try daemon.restart(SIGKILL)
             #expect(slow.waitForRequests(2, method: "GET", target: "/c"))
             closed.open()
-            #expect(try eventually { try daemon.command("jobs").output.contains("2  prefetch  done  4 of 4 items") })
+            #expect(try eventually { try daemon.command("jobs").output.contains(#/2  prefetch +done +4 of 4 items/#) })
             #expect(origin.requests(target: "/b") == 1 && slow.requests(target: "/d") == 1)
-            #expect(try daemon.command("jobs").output.hasPrefix("1  prefetch  done  1 of 1 items"))
+            #expect(try daemon.command("jobs").output.hasPrefix("1  prefetch  done  1 of 1 item"))
             #expect(daemon.errors.contains("batch goes on"))
             // What has ended stays known over an ordinary restart, too, and can be forgotten.
             try daemon.restart()

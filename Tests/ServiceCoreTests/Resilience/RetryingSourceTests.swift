@@ -253,7 +253,7 @@ struct BreakerTests {
             Issue.record("the origin was asked")
             return await rig.close()
         }
-        #expect(detail.contains("circuit breaker of \(rig.origin.url)") && detail.contains("for another 5000 ms"))
+        #expect(detail.contains("circuit breaker of \(rig.origin.url)") && detail.contains("for another 5 s"))
         #expect(rig.origin.log.count == 3)
         #expect(rig.runtime.resilience.breaker(of: rig.origin.url) == .open(for: 5_000_000_000))
         // The probe fails, and it is open again.
