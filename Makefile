@@ -114,7 +114,7 @@ check-deb: $(RELEASE) ## builds the package, and installs, uses, upgrades and pu
 
 check-systemd: $(RELEASE) ## the package in a Debian that systemd has booted: reloads, watchdog, sockets, rotation, upgrade, purge
 	@.ci/need package
-	@RESTARTS=0 packaging/check-systemd $(RELEASE)
+	@packaging/check-systemd $(RELEASE)
 
 check-docc: ## the library's documentation as DocC makes it, without a warning; after the tests, whose build it reads
 	@.ci/check-docc

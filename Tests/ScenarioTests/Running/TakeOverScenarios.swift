@@ -203,18 +203,18 @@ extension Scenarios {
             let taken = try freePort()
             let listener = try SilentListener("127.0.0.1", port: taken)
             defer { withExtendedLifetime(listener) {} }
-            func fails(_ text: String, _ part: String) throws {
+            func fails(_ text: String, _ part: String, code: Int32 = 1) throws {
                 try home.folder.write("other.yaml", text)
                 let run = try Shell.run(
                     Daemon.binary(),
                     ["serve", "-c", home.folder.file("other.yaml"), "--take-over"]
                 )
-                #expect(run.end == .exited(1) && run.errors.contains(part), "\(run.report)")
+                #expect(run.end == .exited(code) && run.errors.contains(part), "\(run.report)")
                 #expect(try daemon.exchange("/api/x").status == 200)
                 #expect(access(home.adminSocket, F_OK) == 0)
             }
             let text = services(service("api", origin.url)).text(at: home)
-            try fails(text + "nonsense: 1\n", "nonsense")
+            try fails(text + "nonsense: 1\n", "nonsense", code: 78)
             try fails(text.replacing("listen: 127.0.0.1:\(home.port)", with: "listen: 127.0.0.1:\(taken)"), "in use")
             #expect(daemon.errors.contains("has given it up: this one goes on"))
             let tcp = "admin: { listen: 127.0.0.1:\(try freePort()) }"
