@@ -313,7 +313,7 @@ extension KeyEffect {
         "log.access": .daemon("\"FOLDER/access.log\"") { "\(access($0.ownFolder + "/access.log", F_OK) == 0)" },
         "log.format": .daemon { "\($0.context.parts.logSettings.isJSON)" },
         "journal.size": .daemon { "\($0.context.parts.journal.settings)" },
-        "journal.bodies": .daemon { "\($0.context.parts.journal.settings)" },
+        "journal.bodies": .daemon("1KiB") { "\($0.context.parts.journal.settings)" },
         "journal.redact": .daemon { "\($0.context.parts.journal.settings)" },
         "tracing.otlp": .daemon { "\($0.context.parts.spans.settings)" },
         "tracing.sample": .daemon { "\($0.context.parts.spans.settings)" },

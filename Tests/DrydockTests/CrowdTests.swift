@@ -23,7 +23,9 @@ import Testing
         #endif
         let body = String(repeating: "x", count: 1000)
         try await withManager(configure: { $0.maximumFetches = 50 }) { request in
-            .answer(to: request, "\(request.target) \(String(decoding: request.body, as: UTF8.self)) \(body)")
+            let text = "\(request.target) \(String(decoding: request.body, as: UTF8.self)) \(body)"
+            // Fresh for longer than the crowd takes on any machine.
+            return .answer(to: request, fields: [("Cache-Control", "max-age=600")], text)
         } _: { manager, origin in
             _ = try await manager.download(origin.url("/0"))
             #if !DRYDOCK_SANITIZED

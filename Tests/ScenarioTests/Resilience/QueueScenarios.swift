@@ -36,7 +36,7 @@ extension Scenarios {
             #expect(try Self.waiting(daemon, "client", 1) && Self.waiting(daemon, "prefetch", 2))
             let own = try Self.call(daemon, "/api/d")
             #expect(try Self.waiting(daemon, "client", 2))
-            #expect(try daemon.command("status").output.contains("(1 fetches, 4 waiting)"))
+            #expect(try daemon.command("status").output.contains("(1 fetch, 4 waiting)"))
             isOpen.update { $0 = true }
             #expect(try holding.readResponse().text == "/hold")
             #expect(try joining.readResponse().text == "/c")
@@ -89,7 +89,7 @@ extension Scenarios {
             #expect(try daemon.exchange("/two/a").text == "/a")
             let status = try daemon.command("status").output.split(separator: "\n")
             let lines = ["one", "two"].map { name in status.first { $0.contains(" \(name) ") } ?? "" }
-            #expect(lines[0].contains("(1 fetches, 1 waiting)") && !lines[1].contains("waiting"), "\(status)")
+            #expect(lines[0].contains("(1 fetch, 1 waiting)") && !lines[1].contains("waiting"), "\(status)")
             isOpen.update { $0 = true }
             #expect(try holding.readResponse().text == "/hold" && waiting.readResponse().text == "/a")
         }
