@@ -197,10 +197,10 @@ package final class Daemon: Sendable {
         context.server?.traffic.end()
         let began = Monotonic.now()
         if isSucceeded {
-            let settling = handover == nil ? 0 : grace
-            await context.server?.quiesce(patience: Self.patience, grace: settling, keepsFiles: true)
+            await context.server?.quiesce(patience: Self.patience, keepsFiles: true)
         }
         if let handover {
+            await context.server?.settle(grace: grace)
             await DetachedThread.wait { parts.core.store.close() }
             handover.letGo()
         }

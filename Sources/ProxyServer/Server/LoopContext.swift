@@ -48,7 +48,7 @@ package final class LoopContext {
     private(set) var patience: UInt64 = 0
     private var patienceTimer: LoopTimer?
     private var drainSince: UInt64 = 0
-    /// The wait of ``quiesce(patience:grace:on:)`` for its next look.
+    /// The wait of ``settle(until:on:)`` for its next look.
     private var settled: UnsafeContinuation<Void, Never>?
     private var cutOff: [WaitedFor] = []
     private var lastExchange: UInt64 = 0
@@ -205,19 +205,21 @@ package final class LoopContext {
     private static let pause: UInt64 = 5_000_000
 
     /// Prepares the end so that no client is cut off by it: from now on each answer says that it is the last of its
-    /// connection, and a connection whose client has not been told so may bring one more request within `patience`. Returns
-    /// when nothing is under way, and nothing can come any more, that may change what is stored.
-    /// - Parameters:
-    ///   - patience: nanoseconds. Later, too, each connection that becomes idle has them, until ``endPatience()``.
-    ///   - grace: nanoseconds until it returns in any case.
-    func quiesce(patience: UInt64, grace: UInt64, on loop: isolated EventLoop) async {
+    /// connection, and a connection whose client has not been told so may bring one more request within `patience`.
+    /// - Parameter patience: nanoseconds. Each connection that becomes idle later has them, too, until ``endPatience()``.
+    func quiesce(patience: UInt64, on loop: isolated EventLoop) {
         isDraining = true
         drainSince = Monotonic.now()
         self.patience = patience
         let timer = LoopTimer(on: loop) { [unowned self] in tellMembers() }
         timer.start(every: Self.pause)
         patienceTimer = timer
-        let end = Monotonic.now().addingReportingOverflow(grace).partialValue
+    }
+
+    /// Waits after ``quiesce(patience:on:)`` until no request is under way, and none may come on a connection that is open, that
+    /// changes what is stored. While patience lasts, an answer under way may still be followed by one.
+    /// - Parameter end: monotonic nanoseconds at which it returns in any case.
+    func settle(until end: UInt64, on loop: isolated EventLoop) async {
         while Monotonic.now() < end, members.contains(where: \.mayChangeStore) {
             await withUnsafeContinuation { settled = $0 }
         }
@@ -229,11 +231,20 @@ package final class LoopContext {
         return patience == 0 || now >= begin && now - begin >= patience
     }
 
-    /// Closes idle connections at once from now on: what they would bring can be answered no more.
+    /// Closes idle connections at once from now on, and those that become idle: no request begins but those whose first bytes
+    /// have come.
     func endPatience() {
         patience = 0
-        patienceTimer = nil
         tellMembers()
+    }
+
+    /// Cuts what may still change what is stored, after ``settle(until:on:)``.
+    func cutChanging() {
+        patienceTimer = nil
+        for member in members where member.mayChangeStore {
+            if let waited = member.waitedFor { cutOff.append(waited) }
+            member.cut()
+        }
     }
 
     private func tellMembers() {
@@ -248,7 +259,7 @@ package final class LoopContext {
 
     /// Lets every answer under way finish, for at most `grace` nanoseconds, and closes every connection.
     /// - Parameter began: called at once with the exchanges that are waited for.
-    /// - Returns: the exchanges that were cut off.
+    /// - Returns: the exchanges that were cut off, by ``cutChanging()``, too.
     func drain(
         grace: UInt64,
         on loop: isolated EventLoop,
@@ -257,7 +268,7 @@ package final class LoopContext {
         isDraining = true
         for member in members { member.drainBegan() }
         began(members.compactMap(\.waitedFor))
-        guard !members.isEmpty else { return [] }
+        guard !members.isEmpty else { return cutOff }
         let timer = LoopTimer(on: loop) { [unowned self] in cutMembers() }
         timer.start(after: grace)
         defer { timer.cancel() }
@@ -278,7 +289,7 @@ package final class LoopContext {
     }
 
     private func cutMembers() {
-        cutOff = members.compactMap(\.waitedFor)
+        cutOff += members.compactMap(\.waitedFor)
         for member in members { member.cut() }
         isCut = true
         resumeDrain()

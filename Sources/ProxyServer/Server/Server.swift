@@ -273,28 +273,38 @@ package final class Server<Handler: ExchangeHandler>: Sendable {
     /// the sockets, if another process has them.
     /// - Parameters:
     ///   - patience: nanoseconds.
-    ///   - grace: nanoseconds for requests that may change what is stored: until they are over, it does not return, and then
-    ///     no other one is answered. 0: such requests go on to the end of the drain.
     ///   - keepsFiles: whether the files of unix sockets stay, because another process has the sockets.
-    package func quiesce(patience: UInt64, grace: UInt64, keepsFiles: Bool) async {
+    package func quiesce(patience: UInt64, keepsFiles: Bool) async {
         _ = await listeners.run { listeners, _ in listeners.close(keepsFiles: keepsFiles) }
+        for context in contexts {
+            await context.run { context, loop in context.quiesce(patience: patience, on: loop) }
+        }
+    }
+
+    /// Waits after ``quiesce(patience:keepsFiles:)`` until the requests are over that may change what is stored. When it
+    /// returns, none is under way, and none begins any more; what did not end in time is cut.
+    /// - Parameter grace: nanoseconds for these requests.
+    package func settle(grace: UInt64) async {
+        let end = Monotonic.now().addingReportingOverflow(grace)
+        await settle(until: end.overflow ? .max : end.partialValue)
+        // While one loop waits, an answer of another may end, and be followed by such a request; without patience none is.
+        for context in contexts { await context.run { context, _ in context.endPatience() } }
+        await settle(until: end.overflow ? .max : end.partialValue)
+        for context in contexts { await context.run { context, _ in context.cutChanging() } }
+    }
+
+    private func settle(until end: UInt64) async {
         await withTaskGroup(of: Void.self) { group in
             for context in contexts {
-                group.addTask {
-                    await context.run { context, loop in
-                        await context.quiesce(patience: patience, grace: grace, on: loop)
-                    }
-                }
+                group.addTask { await context.run { context, loop in await context.settle(until: end, on: loop) } }
             }
         }
-        guard grace > 0 else { return }
-        for context in contexts { await context.run { context, _ in context.endPatience() } }
     }
 
     /// Stops accepting, lets current answers finish for at most `grace` nanoseconds, and closes everything; the loops
     /// can be stopped afterwards.
     /// - Parameter waiting: called on one of the loops with the exchanges that are waited for.
-    /// - Returns: the exchanges that were cut off after that time.
+    /// - Returns: the exchanges that were cut off after that time, or by ``settle(grace:)``.
     @discardableResult
     package func drain(
         grace: UInt64,

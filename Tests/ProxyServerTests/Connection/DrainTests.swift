@@ -69,7 +69,8 @@ import Testing
         // The last one never says anything again.
         let quiet = Counter()
         let settling = Task(executorPreference: BlockingExecutor.shared) {
-            await harness.server.quiesce(patience: 600_000_000_000, grace: 600_000_000_000, keepsFiles: false)
+            await harness.server.quiesce(patience: 600_000_000_000, keepsFiles: false)
+            await harness.server.settle(grace: 600_000_000_000)
             quiet.add()
         }
         for context in harness.server.contexts {
@@ -99,7 +100,8 @@ import Testing
             _ = try client.exchange("/a")
             return client
         }
-        await harness.server.quiesce(patience: 20_000_000, grace: 600_000_000_000, keepsFiles: false)
+        await harness.server.quiesce(patience: 20_000_000, keepsFiles: false)
+        await harness.server.settle(grace: 600_000_000_000)
         let isClosed = try await withTaskExecutorPreference(BlockingExecutor.shared) { try client.isClosedByServer() }
         #expect(isClosed)
         await harness.server.drain(grace: 0)
@@ -107,29 +109,72 @@ import Testing
         harness.pool.stop()
     }
 
-    @Test func `only what may change the store is waited for before it is given away`() async throws {
+    @Test func `what may change the store after an answer of another loop is waited for as well`() async throws {
+        let harness = try await ServerHarness(loops: 2)
+        let posted = Counter()
+        let client = try await withTaskExecutorPreference(BlockingExecutor.shared) {
+            // An answer that says nothing of an end is under way on one loop, and a POST on the other one.
+            let client = try harness.client(receiveBuffer: 4096)
+            try client.send("GET /fixed/2000000 HTTP/1.1\r\nHost: a\r\n\r\n")
+            #expect(blockUntil { harness.observations.seen.read { $0.targets.count } == 1 })
+            Threads.start {
+                _ = try? harness.client().exchange("POST", "/gate", body: [1])
+                posted.add()
+            }
+            #expect(harness.observations.seen.wait(120) { $0.waiting == 1 })
+            #expect(harness.loops.loops.map { $0.connections.current } == [1, 1])
+            return client
+        }
+        let settling = Task(executorPreference: BlockingExecutor.shared) {
+            await harness.server.quiesce(patience: 600_000_000_000, keepsFiles: false)
+            await harness.server.settle(grace: 600_000_000_000)
+            return harness.observations.seen.read { $0.bodies }
+        }
+        for context in harness.server.contexts {
+            #expect(await eventually { await context.run { context, _ in context.isDraining } == true })
+        }
+        try await withTaskExecutorPreference(BlockingExecutor.shared) {
+            let answer = try client.readResponse()
+            #expect(answer.body.count == 2_000_000 && answer.field("Connection") == nil)
+            let before = harness.received
+            try client.send("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
+            #expect(blockUntil { harness.received > before })
+            harness.gate.open()
+            #expect(posted.wait(for: 1))
+            // Whoever did not wait for the second POST is done by now.
+            #expect(harness.comesToRest { harness.received })
+            try client.send("67890")
+            #expect(try client.readResponse().field("Connection") == "close")
+        }
+        #expect(await settling.value == [10])
+        await harness.server.drain(grace: 0)
+        harness.loops.stop()
+        harness.pool.stop()
+    }
+
+    @Test func `only what may change the store is waited for before it is given away, and is cut in the end`()
+        async throws
+    {
         let harness = try await ServerHarness()
         let answers = Monitor<[String]>([])
         for (method, body) in [("GET", nil), ("POST", [UInt8]([1]))] {
             Threads.start {
                 let answer = try? harness.client().exchange(method, "/gate", body: body)
-                answers.update { $0.append(answer?.text ?? "none") }
+                answers.update { $0.append("\(method) \(answer?.text ?? "none")") }
             }
         }
         await withTaskExecutorPreference(BlockingExecutor.shared) {
             #expect(harness.observations.seen.wait(120) { $0.waiting == 2 })
         }
-        let quiet = Counter()
-        let settling = Task(executorPreference: BlockingExecutor.shared) {
-            await harness.server.quiesce(patience: 1, grace: 50_000_000, keepsFiles: false)
-            quiet.add()
+        await harness.server.quiesce(patience: 1, keepsFiles: false)
+        await harness.server.settle(grace: 50_000_000)
+        await withTaskExecutorPreference(BlockingExecutor.shared) {
+            #expect(answers.wait(120) { $0 == ["POST none"] })
         }
-        // It gives up when its time is over; with the POST out of the way it would not have waited.
-        await settling.value
-        #expect(quiet.value == 1 && answers.read { $0.isEmpty })
         harness.gate.open()
-        await harness.server.drain(grace: 60_000_000_000)
-        #expect(answers.read { $0 } == ["opened", "opened"])
+        let cut = await harness.server.drain(grace: 60_000_000_000)
+        #expect(cut.map(\.request) == ["POST /gate"])
+        #expect(answers.wait(120) { $0 == ["POST none", "GET opened"] })
         harness.loops.stop()
         harness.pool.stop()
     }
