@@ -77,6 +77,13 @@ package struct ListeningSocket: Sendable {
         if ownsFile, !keepsFile { unlink(address.host) }
     }
 
+    /// Ends the listening for every process that has the socket, closes it, and leaves its file. The address can be bound
+    /// again then, by whoever may.
+    package func end() {
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
+        close(descriptor)
+    }
+
     /// Takes over a listening descriptor, such as one passed by systemd.
     /// - Throws: `SystemError`; the descriptor is still open then.
     package static func adopt(_ descriptor: Int32) throws(SystemError) -> ListeningSocket {

@@ -26,6 +26,8 @@ struct DaemonSockets: Sendable {
     /// Sockets of the process before this one, by their descriptors: those that are used, and then the others.
     private(set) var kept: [Int32: KeptSocket] = [:]
     private(set) var unused: [KeptSocket] = []
+    /// Names of sockets in the service manager's store that are of no use any more.
+    private(set) var useless: [String] = []
     /// The reason why no commands are taken although the configuration does not forbid them; nil if they are taken or
     /// forbidden.
     var noAdmin: String?
@@ -55,7 +57,9 @@ extension DaemonSockets {
     /// - Throws: `DaemonError.start`; sockets that were taken over are closed then.
     init(passed environment: [String: String]) throws(DaemonError) {
         let all = try PassedSocket.all(environment)
-        unused = all.filter(\.isKept).compactMap { $0.takeKept() }
+        for one in all where one.isKept {
+            if let kept = one.takeKept() { unused.append(kept) } else { useless.append(one.name) }
+        }
         let units = all.filter { !$0.isKept }
         let taken: [ListeningSocket]
         do throws(DaemonError) { taken = try PassedSocket.take(units) } catch {
@@ -192,6 +196,40 @@ extension DaemonSockets {
         _ role: ListenerRole,
         mode: UInt32,
         group: String? = nil
+    ) throws(ListeningError) -> [ListeningSocket] {
+        do throws(ListeningError) {
+            return try bindOrTake(addresses, role, mode: mode, group: group)
+        } catch {
+            guard error.reason.code == EADDRINUSE, endThose(inTheWayOf: error.address) else { throw error }
+            return try bindOrTake(addresses, role, mode: mode, group: group)
+        }
+    }
+
+    /// Ends the sockets from the service manager's store that have an address for another role, or a part of it, as
+    /// `127.0.0.1:3142` is of `*:3142`. Their process has ended, so that they serve nobody.
+    /// - Returns: whether there was any.
+    private mutating func endThose(inTheWayOf address: ListenAddress) -> Bool {
+        func isInTheWay(_ one: KeptSocket) -> Bool {
+            guard one.name != nil else { return false }
+            return switch address {
+            case .tcp(_, let port): !one.socket.address.isUnix && one.socket.address.port == port
+            case .unix(let path): one.socket.address.isUnix && one.socket.address.host == path
+            }
+        }
+        let ended = unused.filter(isInTheWay)
+        unused.removeAll(where: isInTheWay)
+        for one in ended {
+            one.socket.end()
+            if let name = one.name { useless.append(name) }
+        }
+        return !ended.isEmpty
+    }
+
+    private mutating func bindOrTake(
+        _ addresses: [ListenAddress],
+        _ role: ListenerRole,
+        mode: UInt32,
+        group: String?
     ) throws(ListeningError) -> [ListeningSocket] {
         var candidates = unused.filter { $0.role == role }.map(\.socket)
         let bound = try ListeningSet.bind(addresses, mode: mode, group: group, using: &candidates)

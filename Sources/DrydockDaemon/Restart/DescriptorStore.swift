@@ -45,7 +45,7 @@ final class DescriptorStore: Sendable {
     /// service manager's anyway.
     func keep(_ sockets: DaemonSockets) {
         guard isThere else { return }
-        for one in sockets.unused { if let name = one.name { notifier.forget(name) } }
+        for name in sockets.useless + sockets.unused.compactMap(\.name) { notifier.forget(name) }
         let roles: [(ListenerRole, [ListeningSocket])] = [
             (.proxy, sockets.proxy), (.admin, sockets.admin), (.metrics, sockets.metrics),
         ]

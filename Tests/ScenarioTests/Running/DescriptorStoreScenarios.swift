@@ -118,5 +118,39 @@ extension Scenarios {
             try service.order("stop")
             #expect(service.errors.contains("taken over from the process before"))
         }
+
+        @Test("an address that the next configuration has for all interfaces, or for another purpose, is bound anew")
+        func addressesOfOtherUse() throws {
+            let origin = try TakeOvers.origin()
+            let home = try DaemonHome()
+            let swapped = try freePort()
+            let file = home.folder.file("proxy.sock")
+            let text = services(service("api", origin.url)).text(at: home)
+            func with(_ listen: String, metrics: String) -> String {
+                "metrics: \(metrics)\n" + text.replacing("listen: 127.0.0.1:\(home.port)", with: "listen: \(listen)")
+            }
+            let service = try Service(
+                with("[127.0.0.1:\(home.port), 127.0.0.1:\(swapped)]", metrics: "\"unix:\(file)\""),
+                at: home
+            )
+            try home.folder.write(
+                "drydock.yaml",
+                "forward: { enabled: false }\n"
+                    + with("[\"*:\(home.port)\", \"unix:\(file)\"]", metrics: "127.0.0.1:\(swapped)")
+            )
+            for _ in 0..<2 {
+                try service.order("restart")
+                #expect(try RawClient(port: home.port).exchange("/api/x").status == 200)
+                #expect(try RawClient(unix: file).exchange("GET", "/api/x", host: "localhost").status == 200)
+                #expect(try RawClient(port: swapped).exchange("/healthz").status == 200)
+            }
+            try service.order("stop")
+            let names = service.starts.map {
+                Set($0.split(separator: ":").filter { $0.hasPrefix("proxy") || $0.hasPrefix("metrics") })
+            }
+            #expect(names[1] == ["proxy.1", "proxy.2", "metrics.1"])
+            // Of the machine's IPv6 it depends whether there is one more.
+            #expect(names[2].contains("metrics.1") && names[2].count >= 3)
+        }
     }
 }
