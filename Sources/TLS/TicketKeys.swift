@@ -68,7 +68,7 @@ package final class TicketKeys: Sendable {
         for start in stride(from: 0, through: exported.count - Key.size, by: Key.size) {
             let bytes = exported[start..<start + Key.size]
             let made = Int64(bitPattern: bytes.suffix(8).reduce(0) { $0 << 8 | UInt64($1) })
-            guard made <= now, now - made < 2 * lifetime else { continue }
+            guard made <= now, made > now - 2 * lifetime else { continue }
             adopted.append(Key(bytes, made: made))
         }
         adopted = adopted.suffix(Self.most)

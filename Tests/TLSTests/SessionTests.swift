@@ -293,6 +293,10 @@ import Testing
         #expect(try !goesOn([], at: 150))
         #expect(try !goesOn(Array(exported.dropLast()), at: 150))
         #expect(try !goesOn([UInt8](repeating: 7, count: 4_000), at: 150))
+        #expect(
+            try !goesOn(Array(exported.dropLast(8)) + [0x80, 0, 0, 0, 0, 0, 0, 0], at: 150),
+            "the least time there is"
+        )
         // Keys of its own stay where nothing of use comes, and what it has taken over it hands on.
         let others = TicketKeys(lifetime: 1_000) { 150 }
         others.adopt(exported + exported.dropLast())
