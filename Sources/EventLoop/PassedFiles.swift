@@ -1,7 +1,7 @@
 // Descriptors that one process passes to another over a unix socket (unix(7), SCM_RIGHTS).
 
 import CLinux
-package import Glibc
+import Glibc
 
 /// Messages with descriptors over a unix socket. The calls block as long as the socket does.
 package enum PassedFiles {
