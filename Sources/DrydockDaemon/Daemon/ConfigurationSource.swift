@@ -45,7 +45,8 @@ package enum ConfigurationSource: Sendable {
     /// Whether the local authority is made where there is none: nobody has asked for one in a file.
     var makesAuthority: Bool { if case .url = self { true } else { false } }
 
-    private var isStandardInput: Bool {
+    /// Whether it came from standard input, and can be read once only.
+    var isStandardInput: Bool {
         if case .file(Configuration.standardInput) = self { true } else { false }
     }
 

@@ -55,9 +55,7 @@ package final class Daemon: Sendable {
         handovers = HandoverService(
             context,
             ended: ended,
-            obstacle: !ownsProcess
-                ? "it is a part of another program, which has to end it"
-                : descriptors.isThere ? "systemd runs it: 'systemctl restart' refuses no connection either" : nil
+            obstacle: Self.obstacle(parts.source, ownsProcess: ownsProcess, isStored: descriptors.isThere)
         )
         adminSockets = AdminSocketKeeper(parts)
         jobCenter = JobCenter(
@@ -125,6 +123,14 @@ package final class Daemon: Sendable {
         ]
     }
 
+    /// Why a daemon is never handed over; nil if it may be.
+    private static func obstacle(_ source: ConfigurationSource, ownsProcess: Bool, isStored: Bool) -> String? {
+        if !ownsProcess { return "it is a part of another program, which has to end it" }
+        if isStored { return "systemd runs it: 'systemctl restart' refuses no connection either" }
+        // It begins again if the next daemon dies.
+        return source.isStandardInput ? "its configuration came from standard input, and cannot be read again" : nil
+    }
+
     /// The routes of the admin API, of all features.
     var adminRoutes: [AdminRoute] { features.flatMap(\.routes) }
     /// The routes for monitors, which change nothing.
@@ -144,12 +150,15 @@ package final class Daemon: Sendable {
     /// - Returns: what begins the daemon again; nil unless one that was taking over has ended before it served.
     package func runUntilStopped() async -> ProcessAgain? {
         let reason = await withUnsafeContinuation { ended.wait($0) }
-        guard case .takeOver = reason, let handover = handovers.agreed else {
-            if case .signal(let signal) = reason { await stop(signal) }
+        let signal: Int32? = if case .signal(let signal) = reason { signal } else { nil }
+        // A signal may come in the middle of a take-over: one that the next daemon has agreed to goes on.
+        guard let handover = handovers.close() else {
+            if let signal { await stop(signal) }
             return nil
         }
-        await stop(nil, for: handover)
-        if await handover.outcome() || ended.isSignalled { return nil }
+        await stop(signal, for: handover)
+        if ended.isSignalled { return nil }
+        if await handover.outcome() { return nil }
         context.parts.logger.error("the daemon that was taking over has ended before it served: this one begins again")
         return ProcessAgain(sockets: handover.sockets, ticketKeys: handover.ticketKeys)
     }
@@ -213,6 +222,7 @@ package final class Daemon: Sendable {
         watchdog.clientsAreServed()
         await parts.sink.drain()
         await spans.stop()
+        if ownsProcess { ended.unwatchSignals() }
         context.replaceServer(with: nil)
         await tierWatch.stop(on: parts.loops.loops[0])
         await watcher.stop(on: parts.loops.loops[0])

@@ -80,14 +80,18 @@ final class EndRequest: Sendable {
                 SignalWatch(on: loop, signal: signal) { [self] in
                     // The watches end with the first signal, so that a second one ends the process at once.
                     watches.ends = []
-                    // A shell ignores SIGINT in what it runs in the background: the default action is set, not the
-                    // previous one.
-                    for number in [SIGTERM, SIGINT] { Glibc.signal(number, SIG_DFL) }
+                    unwatchSignals()
                     set(.signal(signal))
                 }
             )
         }
         watches.keepAlive = watches
+    }
+
+    /// Lets SIGTERM and SIGINT end the process at once from now on: where the loops have ended, nobody would hear them.
+    func unwatchSignals() {
+        // A shell ignores SIGINT in what it runs in the background: the default action is set, not the previous one.
+        for number in [SIGTERM, SIGINT] { Glibc.signal(number, SIG_DFL) }
     }
 
     func set(_ reason: EndReason) {

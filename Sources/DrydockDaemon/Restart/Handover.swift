@@ -13,10 +13,16 @@ import TLS
 ///
 /// Sendable: the take-over under way is under a mutex.
 final class HandoverService: DaemonFeature {
+    private struct State {
+        var underway: Handover?
+        /// Whether the daemon ends: no take-over begins any more.
+        var isClosed = false
+    }
+
     private let context: DaemonContext
     private let ended: EndRequest
     private let obstacle: String?
-    private let underway = Mutex<Handover?>(nil)
+    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - ended: asked to end the daemon when the next one is about to serve.
@@ -27,8 +33,16 @@ final class HandoverService: DaemonFeature {
         self.obstacle = obstacle
     }
 
-    /// The take-over that the daemon ends by; nil if it ends for another reason.
-    var agreed: Handover? { underway.withLock { $0 }.flatMap { $0.isAgreed ? $0 : nil } }
+    /// Called when the daemon ends, for whatever reason: a take-over that is not agreed yet is called off.
+    /// - Returns: the take-over that it ends by; nil if there is none.
+    func close() -> Handover? {
+        let underway = state.withLock { state in
+            state.isClosed = true
+            return state.underway
+        }
+        guard let underway, !underway.callOff() else { return nil }
+        return underway
+    }
 
     var routes: [AdminRoute] {
         [
@@ -53,17 +67,18 @@ final class HandoverService: DaemonFeature {
             throw Self.conflict("it is ending")
         }
         let handover = Handover(sockets, keys: context.parts.security.listeners.tickets, logger: context.parts.logger)
-        let isFirst = underway.withLock { underway in
-            guard underway == nil else { return false }
-            underway = handover
-            return true
+        let refusal = state.withLock { state -> String? in
+            if state.isClosed { return "it is ending" }
+            if state.underway != nil { return "another daemon is taking over from it already" }
+            state.underway = handover
+            return nil
         }
-        guard isFirst else {
+        if let refusal {
             handover.end()
-            throw Self.conflict("another daemon is taking over from it already")
+            throw Self.conflict(refusal)
         }
         let giveUp: @Sendable () -> Void = { [self] in
-            underway.withLock { $0 = nil }
+            state.withLock { $0.underway = nil }
             handover.end()
         }
         let upgrade = AdminUpgrade(
@@ -90,9 +105,11 @@ final class HandoverService: DaemonFeature {
 ///
 /// Sendable: the state is under a mutex, and the sockets do not change.
 final class Handover: Sendable {
+    private enum Stage { case offered, agreed, calledOff }
+
     private struct State {
         var channel: Int32 = -1
-        var isAgreed = false
+        var stage = Stage.offered
         /// Whether the next daemon serves; nil until that is known.
         var succeeded: Bool?
         var waiter: UnsafeContinuation<Bool, Never>?
@@ -116,14 +133,16 @@ final class Handover: Sendable {
         self.logger = logger
     }
 
-    /// Whether the next daemon has taken the offer.
-    var isAgreed: Bool { state.withLock { $0.isAgreed } }
     var ticketKeys: [UInt8] { keys.exported }
 
     /// Offers the sockets over a channel, which is taken over.
     /// - Returns: whether the next daemon takes them.
     func offer(on channel: Int32) -> Bool {
-        state.withLock { $0.channel = channel }
+        let isCalledOff = state.withLock { state in
+            state.channel = channel
+            return state.stage == .calledOff
+        }
+        guard !isCalledOff else { return false }
         PassedFiles.makeBlocking(channel)
         PassedFiles.boundWaits(of: channel, seconds: Self.patience)
         let offer = TakeOver.Offer(
@@ -134,7 +153,7 @@ final class Handover: Sendable {
         )
         do {
             try PassedFiles.send(AdminJSON.encode(offer), with: sockets.map(\.descriptor), to: channel)
-            guard try TakeOver.line(from: channel)?.text == TakeOver.take else {
+            guard try TakeOver.word(from: channel) == TakeOver.take else {
                 logger.notice("a daemon has asked to take over, and has given it up: this one goes on")
                 return false
             }
@@ -142,15 +161,43 @@ final class Handover: Sendable {
             logger.notice("a daemon has asked to take over, and no more was heard of it (\(error)): this one goes on")
             return false
         }
-        state.withLock { $0.isAgreed = true }
+        let isAgreed = state.withLock { state in
+            if state.stage == .offered { state.stage = .agreed }
+            return state.stage == .agreed
+        }
+        guard isAgreed else {
+            Self.say(TakeOver.ending, channel)
+            return false
+        }
         logger.info("another daemon takes over: this one finishes the answers under way, and ends")
         return true
+    }
+
+    /// Calls the take-over off, and tells the next daemon so, unless that has taken the offer. Any thread; does not wait.
+    /// - Returns: whether it is called off.
+    func callOff() -> Bool {
+        // A copy: the thread of the conversation closes the channel when it hears from the other side.
+        let (isCalledOff, copy) = state.withLock { state in
+            if state.stage == .offered { state.stage = .calledOff }
+            guard state.stage == .calledOff else { return (false, Int32(-1)) }
+            return (true, state.channel < 0 ? -1 : fcntl(state.channel, F_DUPFD_CLOEXEC, 3))
+        }
+        if copy >= 0 {
+            Self.say(TakeOver.ending, copy)
+            Glibc.close(copy)
+        }
+        return isCalledOff
+    }
+
+    /// A failure is left to the other side, which finds the channel closed.
+    private static func say(_ word: String, _ channel: Int32) {
+        try? PassedFiles.send(Array("\(word)\n".utf8), to: channel)
     }
 
     /// Tells the next daemon that nothing is written to the store any more. Any thread; does not wait.
     func letGo() {
         let channel = state.withLock { $0.channel }
-        try? PassedFiles.send(Array("\(TakeOver.gone)\n".utf8), to: channel)
+        Self.say(TakeOver.gone, channel)
         logger.info("the store is closed, and the next daemon opens it")
     }
 
@@ -158,7 +205,7 @@ final class Handover: Sendable {
     func follow() {
         let channel = state.withLock { $0.channel }
         PassedFiles.boundWaits(of: channel, seconds: 0)
-        let succeeded = (try? TakeOver.line(from: channel))??.text == TakeOver.ready
+        let succeeded = (try? TakeOver.word(from: channel)) == TakeOver.ready
         let waiter = state.withLock { state in
             state.succeeded = succeeded
             defer { state.waiter = nil }

@@ -10,13 +10,14 @@ import TLS
 /// The protocol of a take-over. After `POST /v1/take-over` and its 101, the old daemon sends an offer, a line of JSON with the
 /// sockets as descriptors (SCM_RIGHTS). The new daemon answers ``take`` when all that it can know before has been found
 /// good; the old one finishes what may change the store, closes it, and says ``gone``; the new one opens it, serves, and says
-/// ``ready``. Until ``take`` the old daemon goes on as if nothing were.
+/// ``ready``. Until ``take`` the old daemon goes on as if nothing were; if it ends by a signal then, it says ``ending``.
 enum TakeOver {
     /// The protocol's name in `Upgrade` (RFC 9110 section 7.8).
     static let name = "drydock-take-over"
 
     static let take = "take"
     static let gone = "gone"
+    static let ending = "ending"
     static let ready = "ready"
 
     /// What the old daemon has.
@@ -51,6 +52,13 @@ enum TakeOver {
         }
         for file in files { close(file) }
         return nil
+    }
+
+    /// Reads a line without descriptors, those that come with it are closed; nil where the other side has ended. Blocks.
+    static func word(from channel: Int32) throws(SystemError) -> String? {
+        guard let (text, files) = try line(from: channel) else { return nil }
+        for file in files { close(file) }
+        return text
     }
 }
 
@@ -176,17 +184,32 @@ struct Predecessor: Sendable {
 
     /// Has the old daemon let go of its store, and waits for that; it finishes first what may change the store, for at most
     /// its `shutdown`. Blocks.
-    /// - Throws: `DaemonError.start` if the old daemon goes on instead.
+    /// - Throws: `DaemonError.start` if the old daemon does not let go.
     func letGo() throws(DaemonError) {
+        let word: String?
         do throws(SystemError) {
             try PassedFiles.send(Array("\(TakeOver.take)\n".utf8), to: channel)
-            PassedFiles.boundWaits(of: channel, seconds: 0)
-            // If it has ended without a word, its store is free as well.
-            _ = try TakeOver.line(from: channel)
         } catch {
-            throw .start("--take-over: the daemon with process \(pid): \(error)")
+            // What it has said before it ended is read all the same.
+            guard Self.isEnd(error) else { throw failure(error) }
+        }
+        PassedFiles.boundWaits(of: channel, seconds: 0)
+        do throws(SystemError) { word = try TakeOver.word(from: channel) } catch {
+            guard Self.isEnd(error) else { throw failure(error) }
+            word = nil
+        }
+        // If it has ended without a word, its store is free as well.
+        guard word == nil || word == TakeOver.gone else {
+            throw .start("--take-over: the daemon with process \(pid) ends by a signal; start again when it has ended")
         }
     }
+
+    private func failure(_ error: SystemError) -> DaemonError {
+        .start("--take-over: the daemon with process \(pid): \(error)")
+    }
+
+    /// Whether an error means that the other side has ended.
+    private static func isEnd(_ error: SystemError) -> Bool { [EPIPE, ECONNRESET].contains(error.code) }
 
     /// Tells the old daemon that this one serves.
     func succeeded() {

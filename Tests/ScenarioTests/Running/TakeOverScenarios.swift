@@ -237,19 +237,11 @@ extension Scenarios {
             let origin = try Self.origin()
             let daemon = try Daemon(services(service("api", origin.url)))
             #expect(try daemon.exchange("/api/x").status == 200)
-            // Takes the offer, and is gone.
-            let successor = """
-                import socket, sys
-                client = socket.socket(socket.AF_UNIX)
-                client.connect(sys.argv[1])
-                client.sendall(b"POST /v1/take-over HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: upgrade\\r\\nUpgrade: drydock-take-over\\r\\nContent-Length: 0\\r\\n\\r\\n")
-                head = b""
-                while not head.endswith(b"\\r\\n\\r\\n"):
-                    head += client.recv(1)
-                socket.recv_fds(client, 65536, 16)
-                client.sendall(b"take\\n")
-                assert client.recv(100) == b"gone\\n"
-                """
+            let successor =
+                Self.successor + """
+                    client.sendall(b"take\\n")
+                    assert client.recv(100) == b"gone\\n"
+                    """
             let readies = daemon.notify.received.count { $0 == "READY=1" }
             let run = try Shell.run("python3", ["-c", successor, daemon.home.adminSocket])
             #expect(run.succeeded, "\(run.report)")
@@ -261,6 +253,114 @@ extension Scenarios {
             #expect(origin.requests() == 1 && daemon.process.isRunning)
             #expect(try daemon.takeOver().waitForEnd() == .exited(0))
             #expect(daemon.end() == .exited(0))
+        }
+
+        /// Asks for the offer, and gets it.
+        private static let successor = """
+            import os, signal, socket, sys
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(sys.argv[1])
+            client.sendall(b"POST /v1/take-over HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: upgrade\\r\\nUpgrade: drydock-take-over\\r\\nContent-Length: 0\\r\\n\\r\\n")
+            head = b""
+            while not head.endswith(b"\\r\\n\\r\\n"):
+                head += client.recv(1)
+            offer = socket.recv_fds(client, 65536, 16)
+
+            """
+
+        @Test(
+            "a signal ends the old daemon at every step of a take-over",
+            arguments: [
+                // Before the next daemon has agreed: it is told.
+                (
+                    "os.kill(pid, signal.SIGTERM)\nassert client.recv(100) == b'ending\\n'\nassert client.recv(100) == b''\n",
+                    false
+                ),
+                // While the next daemon is about to serve, and says no more.
+                (
+                    "client.sendall(b'take\\n')\nassert client.recv(100) == b'gone\\n'\nos.kill(pid, signal.SIGTERM)\nassert client.recv(100) == b''\n",
+                    true
+                ),
+            ]
+        )
+        func signalled(_ step: String, keepsFile: Bool) throws {
+            let origin = try Self.origin()
+            let daemon = try Daemon(services(service("api", origin.url)))
+            let words = [
+                "-c", Self.successor + "pid = int(sys.argv[2])\n" + step, daemon.home.adminSocket, "\(daemon.pid)",
+            ]
+            let run = try Shell.run("python3", words)
+            #expect(run.succeeded, "\(run.report)")
+            let end = daemon.process.waitForEnd()
+            #expect(end == .exited(0) || (keepsFile && end == .signalled(SIGTERM)), "\(end)")
+            #expect((access(daemon.home.adminSocket, F_OK) == 0) == keepsFile)
+            #expect(!daemon.errors.contains("this one begins again"))
+        }
+
+        @Test(
+            "an old daemon that ends before it lets go: by a signal, it is waited for no more; else its store is free"
+        )
+        func endsInBetween() throws {
+            let origin = try Self.origin()
+            for (word, isServed) in [("ending\\n", false), ("", true)] {
+                let home = try DaemonHome()
+                try home.folder.write("drydock.yaml", services(service("api", origin.url)).text(at: home))
+                // Offers its admin socket alone, and is gone.
+                let before = """
+                    import socket, sys
+                    admin = socket.socket(socket.AF_UNIX)
+                    admin.bind(sys.argv[1])
+                    admin.listen()
+                    print("listens", flush=True)
+                    client = admin.accept()[0]
+                    client.recv(65536)
+                    client.sendall(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n")
+                    socket.send_fds(client, [b'{"keys":[],"pid":1,"sockets":["admin"],"version":"1"}\\n'], [admin.fileno()])
+                    client.sendall(b"\(word)")
+                    """
+                let old = try ChildProcess(
+                    "python3",
+                    ["-c", before, home.adminSocket],
+                    environment: Shell.cleanEnvironment(),
+                    output: home.folder.file("stdout.log"),
+                    errors: home.folder.file("old.log")
+                )
+                #expect(eventually { home.folder.text("stdout.log").contains("listens") })
+                let fresh = try ChildProcess(
+                    Daemon.binary(),
+                    ["serve", "-c", home.configuration, "--take-over"],
+                    environment: Shell.cleanEnvironment(),
+                    errors: home.folder.file("stderr.log")
+                )
+                #expect(old.waitForEnd() == .exited(0), "\(home.folder.text("old.log"))")
+                if isServed {
+                    #expect(eventually { (try? RawClient(port: home.port).exchange("/api/x").status) == 200 })
+                    fresh.signal(SIGTERM)
+                    #expect(fresh.waitForEnd() == .exited(0))
+                } else {
+                    #expect(fresh.waitForEnd() == .exited(1))
+                    #expect(home.folder.text("stderr.log").contains("the daemon with process 1 ends by a signal"))
+                }
+            }
+        }
+
+        @Test("a daemon whose configuration cannot be read again is not taken over")
+        func standardInput() throws {
+            let origin = try Self.origin()
+            let home = try DaemonHome()
+            try home.folder.write("drydock.yaml", services(service("api", origin.url)).text(at: home))
+            let old = try ChildProcess(
+                "sh",
+                ["-c", "exec \"$0\" serve -c - < \"$1\"", Daemon.binary(), home.configuration],
+                environment: Shell.cleanEnvironment(),
+                errors: home.folder.file("stderr.log")
+            )
+            #expect(eventually { (try? RawClient(port: home.port).exchange("/api/x").status) == 200 })
+            let run = try Shell.run(Daemon.binary(), ["serve", "-c", home.configuration, "--take-over"])
+            #expect(run.end == .exited(1) && run.errors.contains("came from standard input"), "\(run.report)")
+            #expect(try RawClient(port: home.port).exchange("/api/x").status == 200)
+            old.signal(SIGTERM)
+            #expect(old.waitForEnd() == .exited(0))
         }
 
         @Test("without a daemon to take over from, it starts as ever")
