@@ -300,7 +300,7 @@ extension ValueKind {
         case .logTarget: "stderr"
         case .address, .listener: "\"unix:/b\""
         case .client: "any"
-        case .baseURL: "\"http://127.0.0.1:10\""
+        case .baseURL, .collector: "\"http://127.0.0.1:10\""
         case .upstreamProxy: "\"http://127.0.0.1:9\""
         case .endpointPath, .target: "/other"
         case .tree: "{ z: 1 }"

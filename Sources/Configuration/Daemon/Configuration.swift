@@ -297,7 +297,7 @@ extension Resolver {
         result.limits = limits(reader.section("limits"))
         result.log = log(reader.section("log"))
         result.journal = journal(reader.section("journal"))
-        result.tracing = tracing(reader.section("tracing"))
+        result.tracing = TracingConfiguration(reader.section("tracing"))
         result.learnedLatencies = learnedLatencies(reader)
         result.prefetch = prefetches(reader)
         checkListeners(reader, result)

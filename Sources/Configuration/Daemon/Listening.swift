@@ -117,6 +117,7 @@ extension Resolver {
             let also = earlier == address ? "" : ", by \(earlier) too"
             fail(item.position, "\(address) is listed twice\(also); remove one")
         }
+        warnOfClients(reader, result)
         guard reader.entry("clients") == nil, let index = result.listen.firstIndex(where: { !$0.address.isLoopback })
         else {
             return
@@ -141,6 +142,26 @@ extension Resolver {
         fail(
             position,
             "forward mode on \(result.listen[index]) would be open to the whole network; say who may connect (clients: [192.168.0.0/16]), or write forward: { enabled: false }"
+        )
+    }
+}
+
+extension Resolver {
+    /// Warns of `clients` without this machine, where no other can connect.
+    private mutating func warnOfClients(_ reader: SectionReader, _ result: Configuration) {
+        let addresses = result.listen.map(\.address)
+        guard let position = reader.position("clients"), !broken.contains(position), let first = addresses.first,
+            addresses.allSatisfy({ $0.isLoopback && !$0.isUnix }), !result.clients.isEmpty,
+            !result.clients.contains(where: {
+                $0.isLoopback || $0.contains([127, 0, 0, 1]) || $0.contains(AddressBytes.loopback6)
+            })
+        else { return }
+        warnings.append(
+            ConfigurationError(
+                position: position,
+                message:
+                    "'clients' admits nobody: only this machine can connect to \(first), and no rule is for it; add loopback, or listen on another address"
+            )
         )
     }
 }

@@ -6,7 +6,7 @@ extension KeyTable {
         keys: [
             KeyDescriptor(
                 "otlp",
-                .baseURL,
+                .collector,
                 "The collector that gets the spans of traced requests, by OTLP over HTTP in JSON, at /v1/traces below this URL; without it, tracing is off."
             ),
             KeyDescriptor(
@@ -33,14 +33,5 @@ extension TracingConfiguration {
     init(_ reader: SectionReader) {
         if case .baseURL(.origin(let url))? = reader.leaf("otlp")?.scalar { collector = url }
         sample = reader.always { $0.share("sample") }
-    }
-}
-
-extension Resolver {
-    mutating func tracing(_ reader: SectionReader) -> TracingConfiguration {
-        if case .baseURL(.service)? = reader.leaf("otlp")?.scalar, let position = reader.position("otlp") {
-            fail(position, "'tracing.otlp' is the address of a collector, and no service; write http://HOST:4318")
-        }
-        return TracingConfiguration(reader)
     }
 }

@@ -16,6 +16,14 @@ extension IdleKey {
         IdleKey(["journal.bodies", "journal.redact"], without: "size", remedy: "set 'size'") { scope, _ in
             scope.daemon.journal.size == nil ? "'journal.size' is off" : nil
         },
+        IdleKey(["log.format"], without: "access", remedy: "name where it goes") { scope, _ in
+            let log = scope.daemon.log
+            return log.access == .off && [.combined, .text].contains(log.format)
+                ? "it is of the access log, and 'log.access' is off" : nil
+        },
+        IdleKey(["demo.enabled"], without: "services", remedy: "give a service 'demo.files' or rules") { scope, _ in
+            scope.daemon.services.contains(where: \.hasDemoAnswers) ? nil : "no service has demo answers"
+        },
         IdleKey(["tracing.sample"], without: "otlp", remedy: "name a collector") { scope, _ in
             scope.daemon.tracing.collector == nil ? "'tracing.otlp' is not set" : nil
         },

@@ -180,6 +180,25 @@ enum Addresses {
         return .origin(origin)
     }
 
+    /// Parses the URL of a collector, below which spans are sent to `/v1/traces`.
+    static func collector(_ text: String) throws(ScalarProblem) -> OriginURL {
+        // The user and the password are checked first, so that no other message prints a password.
+        guard !text.contains("@"), !text.contains("?"), !text.contains("#") else {
+            throw ScalarProblem(
+                "a collector is asked without a user, a password, a query or a fragment; write http://HOST:4318, and let a collector there pass spans on to who needs them"
+            )
+        }
+        guard let url = try origin(text) else {
+            throw ScalarProblem(
+                "'\(text)' is not the URL of a collector; write http://HOST:4318 or https://HOST, or remove the key, and tracing is off"
+            )
+        }
+        guard !url.path.hasSuffix("/v1/traces") else {
+            throw ScalarProblem("'/v1/traces' is added to the URL of a collector; leave it out")
+        }
+        return url
+    }
+
     /// Parses an origin, `http://…` or `https://…`; nil for a text with another beginning.
     static func origin(_ text: String) throws(ScalarProblem) -> OriginURL? {
         guard let scheme = ["https", "http"].first(where: { text.lowercased().hasPrefix($0 + "://") }) else {

@@ -37,6 +37,8 @@ package indirect enum ValueKind: Sendable {
     case listener
     case client
     case baseURL
+    /// The URL below which a collector of spans takes them.
+    case collector
     /// The proxy of a service: `none`, `env`, or the URL of an HTTP proxy.
     case upstreamProxy
     case endpointPath

@@ -27,6 +27,7 @@ extension ValueKind {
         case .listener: "an address such as localhost:8080 or https://localhost:8443"
         case .client: "a rule such as loopback or 192.168.0.0/16"
         case .baseURL: "a URL such as https://api.example.com"
+        case .collector: "a URL such as http://localhost:4318"
         case .upstreamProxy: "none, env, or a URL such as http://proxy.example:3128"
         case .endpointPath: "a path such as /users/:id"
         case .target: "a target such as /v2/people/:id?expand=:expand"

@@ -78,6 +78,7 @@ enum ScalarDecoding {
             let rule = try Addresses.client(text)
             return (rule.description, .client(rule))
         case .baseURL: return (text, .baseURL(try Addresses.baseURL(text)))
+        case .collector: return (text, .baseURL(.origin(try Addresses.collector(text))))
         case .upstreamProxy: return (text, .proxies(try ProxyReading.proxies(text, environment)))
         case .endpointPath: return (text, .endpointPath(try Addresses.endpointPath(text)))
         case .target:

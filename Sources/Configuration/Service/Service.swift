@@ -194,6 +194,8 @@ package struct ServiceConfiguration: Sendable, Equatable {
 
     /// Whether the origin is the one that a proxied request names: without a base URL, with a host.
     package var asksNamedOrigin: Bool { baseURL == nil && match.host != nil }
+    /// Whether the service or one of its endpoints has demo answers, given at present or not.
+    package var hasDemoAnswers: Bool { settings.demo.hasAnswer || endpoints.contains(where: \.settings.demo.hasAnswer) }
 
     /// Whether there are endpoints, and each of them has an answer of its own, which asks no origin.
     package var answersItself: Bool {

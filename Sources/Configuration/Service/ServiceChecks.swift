@@ -41,7 +41,7 @@ extension Resolver {
         _ service: inout ServiceConfiguration,
         reported: Bool
     ) {
-        let answers = service.demo.hasAnswer || service.endpoints.contains(where: \.demo.hasAnswer)
+        let answers = service.hasDemoAnswers
         if let position = own.section("demo").position("enabled"), own.section("demo").bool("enabled"), !answers,
             service.endpoints.isEmpty
         {

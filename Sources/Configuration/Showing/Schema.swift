@@ -105,6 +105,7 @@ enum Schema {
         case .address: return pattern("unix:/.+|.*:[0-9]+")
         case .listener: return pattern("unix:/.+|((https?|any)://)?.*:[0-9]+")
         case .baseURL: return pattern("https?://.+|service:.+")
+        case .collector: return pattern("https?://.+")
         case .upstreamProxy: return pattern("none|env|http://.+")
         case .endpointPath, .target: return pattern("/.*")
         case .tree: return []

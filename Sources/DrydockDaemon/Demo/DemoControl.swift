@@ -206,11 +206,6 @@ extension DaemonContext {
     }
 }
 
-extension ServiceConfiguration {
-    /// True if the service or one of its endpoints has demo answers.
-    fileprivate var hasDemoAnswers: Bool { settings.demo.hasAnswer || endpoints.contains { $0.demo.hasAnswer } }
-}
-
 /// A change of demo mode that `POST /v1/demo` asks for.
 struct DemoOrder: Sendable, Equatable {
     /// The name of the service that is changed; nil for all services.

@@ -21,6 +21,8 @@ private struct IdleCase {
             off: [("forward.enabled", "false")],
             on: [("forward.enabled", "true"), ("forward.max_concurrent", "9")]
         ),
+        IdleCase(key: "log.format", without: "access", off: [("log.access", "off")], on: [("log.access", "stdout")]),
+        IdleCase(key: "demo.enabled", without: "services", on: [("^services.demo.body", "text")]),
         IdleCase(key: "tracing.sample", without: "otlp", on: [("tracing.otlp", "http://localhost:4318")]),
         IdleCase(key: "journal.bodies", without: "size", on: [("journal.size", "1MiB")]),
         IdleCase(key: "intercept.except", without: "hosts", on: [("intercept.hosts", "[a.example]")]),
@@ -133,6 +135,7 @@ private struct IdleTable {
         "map_buffer": "7KiB", "params_in": "body", "auth.mode": "none", "at": "demo", "file": "x.json",
         "status": "500", "body": "text", "json": "{ z: 1 }", "template": "true", "after": "repeat",
         "except": "[b.a.example]", "on_distrust": "tunnel", "bodies": "7B", "redact": "[X-A]", "tracing.sample": "7%",
+        "log.format": "combined", "demo.enabled": "true",
         "forward.connect": "{ allow: [\"a.example:7\"] }",
         "forward.intercept": "{ except: [a.example], hosts: [b.example] }",
         "upstream_proxy": "\"http://127.0.0.1:9\"", "forward.timeout": "{ tunnel: 7s }",
