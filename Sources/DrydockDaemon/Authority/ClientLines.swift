@@ -42,7 +42,7 @@ extension ClientLines {
     /// - Parameter certificate: the absolute path of the authority's certificate.
     package static func all(certificate: String) -> [ClientLines] {
         programs(nil, certificate).filter { !$0.isShell && !$0.trust.isEmpty }.map {
-            ClientLines(name: $0.name, title: $0.title, lines: $0.trust)
+            ClientLines(name: $0.name, title: $0.trustTitle ?? $0.title, lines: $0.trust)
         }
     }
 
@@ -84,6 +84,8 @@ private struct ClientProgram {
     let title: String
     var proxy: [String] = []
     var trust: [String] = []
+    /// What the lines of `trust` alone are for, where that is more than `title` says.
+    var trustTitle: String?
     /// Whether its lines are those of every program that reads the environment.
     var isShell = false
 }
@@ -144,9 +146,13 @@ extension ClientLines {
             ),
             ClientProgram(
                 name: "node",
-                title: "Node.js: in addition to its own authorities",
-                proxy: told { _ in environment + ["export NODE_USE_ENV_PROXY=1"] },
-                trust: trust.export(["NODE_EXTRA_CA_CERTS"])
+                title: "Node.js 22.21, 24 and later",
+                proxy: told { _ in
+                    environment
+                        + ["# Node.js 22.21, 24 and later; older ones ignore it", "export NODE_USE_ENV_PROXY=1"]
+                },
+                trust: trust.export(["NODE_EXTRA_CA_CERTS"]),
+                trustTitle: "Node.js: in addition to its own authorities"
             ),
             ClientProgram(
                 name: "npm",
@@ -159,9 +165,10 @@ extension ClientLines {
             ),
             ClientProgram(
                 name: "java",
-                title: "Java: into the authorities of its runtime",
+                title: "Java",
                 proxy: told { ["export JAVA_TOOL_OPTIONS='\(properties($0, "-D").joined(separator: " "))'"] },
-                trust: trust.keytool
+                trust: trust.keytool,
+                trustTitle: "Java: into the authorities of its runtime"
             ),
             ClientProgram(
                 name: "gradle",
@@ -184,7 +191,7 @@ extension ClientLines {
             ),
             ClientProgram(
                 name: "docker",
-                title: "a container: in its Dockerfile, for images of Debian and Ubuntu",
+                title: "a container",
                 proxy: told { proxy in
                     let url = "http://\(proxy.host(from: "host.docker.internal")):\(proxy.port)"
                     return [
@@ -198,7 +205,8 @@ extension ClientLines {
                         "COPY drydock-ca.crt /usr/local/share/ca-certificates/drydock-ca.crt",
                         "RUN apt-get update && apt-get install -y ca-certificates && update-ca-certificates",
                     ]
-                } ?? []
+                } ?? [],
+                trustTitle: "a container: in its Dockerfile, for images of Debian and Ubuntu"
             ),
             ClientProgram(
                 name: "browser",
@@ -210,15 +218,16 @@ extension ClientLines {
             ),
             ClientProgram(
                 name: "android",
-                title:
-                    "an Android emulator: apps trust it if their network security config has <certificates src=\"user\"/>",
+                title: "an Android emulator",
                 proxy: told { ["adb shell settings put global http_proxy \($0.host(from: "10.0.2.2")):\($0.port)"] },
                 trust: trust { path in
                     [
                         "adb push \(path) /sdcard/Download/drydock-ca.pem",
                         "# then on the device: Settings, Security, Install a certificate, CA certificate",
                     ]
-                }
+                },
+                trustTitle:
+                    "an Android emulator: apps trust it if their network security config has <certificates src=\"user\"/>"
             ),
             ClientProgram(
                 name: "ios",
