@@ -22,10 +22,16 @@ struct Tail: ParsableCommand {
         help: ArgumentHelp(
             "Only answers with this outcome: hit, miss, revalidated, stale, placeholder, fallback, bypass, collapsed, demo, recording, error or none.",
             valueName: "outcome"
-        )
+        ),
+        completion: .list(CacheOutcome.allCases.map(\.label))
     )
     var outcome: String?
-    @Option(help: ArgumentHelp("Only answers to the client with this address.", valueName: "address"))
+    @Option(
+        help: ArgumentHelp(
+            "Only answers to the client with this IP address, or unix for unix sockets.",
+            valueName: "address"
+        )
+    )
     var client: String?
     @Option(help: ArgumentHelp("Only answers to requests whose target contains this.", valueName: "part"))
     var url: String?

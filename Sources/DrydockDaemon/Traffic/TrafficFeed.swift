@@ -129,7 +129,11 @@ struct TrafficQuery: Equatable {
             case "follow" where value.isEmpty: follows = true
             case "as" where value == "text": isText = true
             case "service" where !value.isEmpty: filter.service = value
-            case "client" where !value.isEmpty: filter.client = value
+            case "client":
+                guard value == "unix" || AddressBytes.parse(value) != nil else {
+                    throw .badQuery("client is \(value); give the IP address of a client, or unix for unix sockets")
+                }
+                filter.client = value
             case "url" where !value.isEmpty: filter.url = value
             case "status":
                 guard let range = Self.statuses(value) else {

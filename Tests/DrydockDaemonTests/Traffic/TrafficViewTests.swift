@@ -151,12 +151,14 @@ import Testing
         ])
         #expect(query.follows && query.isText && query.filter.status == 500...599 && query.filter.outcome == .hit)
         #expect(try TrafficQuery(members: [("follow", ""), ("status", "404")]).filter.status == 404...404)
+        #expect(try TrafficQuery(members: [("follow", ""), ("client", "unix")]).filter.client == "unix")
         #expect(try !TrafficQuery(members: []).follows)
         for members in [
             [("follow", "x")], [("follow", ""), ("follow", "")], [("follow", ""), ("status", "6xx")],
             [("follow", ""), ("status", "20x")], [("follow", ""), ("status", "99")], [("follow", ""), ("status", "")],
             [("follow", ""), ("outcome", "hits")], [("follow", ""), ("service", "")], [("service", "api")],
-            [("follow", ""), ("as", "xml")], [("servce", "api")],
+            [("follow", ""), ("as", "xml")], [("servce", "api")], [("follow", ""), ("client", "")],
+            [("follow", ""), ("client", "laptop")], [("follow", ""), ("client", "127.0.0.1:80")],
         ] as [[(String, String)]] {
             #expect(throws: Problem.self, "\(members)") { try TrafficQuery(members: members) }
         }
