@@ -11,8 +11,8 @@ struct Top: ParsableCommand {
         abstract: "Show the traffic of all services while it goes on: rates, hits, failures, times, queues.",
         discussion: """
             Keys: r h e t s w n sort by requests, hits, errors, time, bytes saved, queues and name, once more reverses; \
-            / filters by name; p pauses; + and - change the interval; q ends. With --once, or without a terminal, one \
-            picture is printed.
+            / filters by name; p pauses; + and - change the interval; q ends. A daemon that \
+            restarts is asked again. With --once, or without a terminal, one picture is printed.
             """
     )
     @Option(
@@ -84,6 +84,8 @@ private struct Screen {
     private var typed: String?
     private var earlier: AdminTraffic
     private var later: AdminTraffic
+    /// Why the daemon gave no answer the last time; nil if it gave one.
+    private var trouble: String?
 
     init(_ client: AdminClient, _ view: TrafficView, _ interval: Double) throws {
         (self.client, self.view, self.interval) = (client, view, interval)
@@ -127,8 +129,12 @@ private struct Screen {
         }
         if Stopped.isWanted != 0 { return false }
         guard !view.isPaused else { return true }
-        earlier = later
-        later = try client.traffic
+        do {
+            let now = try client.traffic
+            (earlier, later, trouble) = (later, now, nil)
+        } catch let failure as Failure {
+            trouble = failure.message
+        }
         return true
     }
 
@@ -178,7 +184,8 @@ private struct Screen {
         var lines = view.lines(rates, later, version: DrydockVersion.current, width: width, height: height - 1)
         while lines.count < height - 1 { lines.append("") }
         let help = "q quit  r h e t s w n sort  / filter  p pause  +- every \(interval) s"
-        lines.append(String((typed.map { "/\($0)" } ?? help).prefix(width)))
+        let last = typed.map { "/\($0)" } ?? trouble.map { "q quit  asked again, since \($0)" } ?? help
+        lines.append(String(last.prefix(width)))
         // Each line is cleared behind its end, so that nothing flickers.
         put("\u{1B}[H" + lines.map { "\($0)\u{1B}[K" }.joined(separator: "\r\n") + "\u{1B}[J")
     }

@@ -123,6 +123,11 @@ extension Scenarios {
             #expect(eventually { screen().contains("only *sh*") && !screen().contains("\napi ") }, "\(screen())")
             _ = try tmux("send-keys", "n", "p")
             #expect(eventually { screen().contains("by name") && screen().contains("PAUSED") }, "\(screen())")
+            _ = try tmux("send-keys", "p")
+            #expect(daemon.end() == .exited(0))
+            #expect(eventually { screen().contains("q quit  asked again, since no daemon at ") }, "\(screen())")
+            try daemon.restart()
+            #expect(eventually { screen().contains("only *sh*") && !screen().contains("asked again") }, "\(screen())")
             _ = try tmux("send-keys", "q")
             // The program was all of the session.
             #expect(eventually { (try? tmux("has-session"))?.succeeded != true })
