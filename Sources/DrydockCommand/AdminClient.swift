@@ -89,6 +89,12 @@ struct AdminClient {
             "its user and its group alone may use it: write sudo before the command, or join the group that 'admin.group' names"
     }
 
+    /// Why no daemon was asked: there is none, or the user has no rights for its socket.
+    func refusal(_ code: Int32) -> String {
+        let reason = String(cString: strerror(code))
+        return Self.remedy(code) == nil ? "no daemon at \(address): \(reason)" : "\(address) cannot be asked: \(reason)"
+    }
+
     /// Whether a daemon listens at the address; if none does, `errno` is the reason.
     var isThere: Bool {
         guard let descriptor = open() else { return false }
@@ -104,7 +110,7 @@ struct AdminClient {
         guard let descriptor = open() else {
             let code = errno
             let remedy = Self.remedy(code) ?? "start the daemon, or name its address with --admin or -c"
-            throw Failure.noDaemon("no daemon at \(address): \(String(cString: strerror(code))); \(remedy)")
+            throw Failure.noDaemon("\(refusal(code)); \(remedy)")
         }
         var time = timeval(tv_sec: timeout, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))

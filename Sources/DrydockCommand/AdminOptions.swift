@@ -177,8 +177,7 @@ struct DaemonSearch {
     /// The failure if no daemon listens at any of the addresses.
     func nowhere(_ clients: [AdminClient]) -> Failure {
         var reasons = clients.map { client in
-            let reason = client.isThere ? "it has just come" : String(cString: strerror(errno))
-            return "no daemon at \(client.address): \(reason)"
+            client.isThere ? "no daemon at \(client.address): it has just come" : client.refusal(errno)
         }
         if named == nil {
             // A folder is named that exists and that others can write to; a missing one needs no warning.

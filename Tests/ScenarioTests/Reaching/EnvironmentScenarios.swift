@@ -157,7 +157,8 @@ extension Scenarios {
             #expect(chmod(daemon.home.folder.path, 0o755) == 0 && chmod(socket, 0o600) == 0)
             let refused = try user.drydock("status", "--admin", "unix:\(socket)")
             #expect(
-                refused.end == .exited(3) && refused.errors.contains("write sudo before the command"),
+                refused.end == .exited(3) && refused.errors.contains(" cannot be asked: Permission denied; ")
+                    && refused.errors.contains("write sudo before the command"),
                 "\(refused.report)"
             )
             // Root, by sudo, is told of the daemon of who has written it.
