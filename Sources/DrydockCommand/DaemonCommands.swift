@@ -77,8 +77,8 @@ struct Ready: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Tell by the exit code whether the daemon is ready, or wait until it is.",
         discussion: """
-            Exit codes: 0 the daemon takes requests, 1 it is starting or ending, 3 there is no daemon. With --wait the command \
-            asks until the daemon is ready, and at the end of this time gives the exit code of its last answer.
+            Exit codes: 0 the daemon takes requests, 1 it is starting or stands still, 3 there is no daemon, or it is ending. With \
+            --wait the command asks until the daemon is ready, and at the end of this time gives the exit code of its last answer.
             """
     )
     @Option(help: "The longest wait: whole seconds with a unit, such as 10s or 2m.")
@@ -102,8 +102,8 @@ struct Ready: ParsableCommand {
         while true {
             let isLast = ContinuousClock.now >= limit
             do {
-                let isReady = try options.client.request("GET", .readiness).status == 200
-                if isReady || isLast { return try end(isReady) }
+                let answer = try options.client.request("GET", .readiness)
+                if answer.status == 200 || isLast { return try end(answer) }
             } catch let failure as Failure where failure.code == 3 && !isLast {
                 // The daemon may be about to begin.
             }
@@ -112,11 +112,14 @@ struct Ready: ParsableCommand {
     }
 
     /// Prints the answer, and ends with its exit code.
-    private func end(_ isReady: Bool) throws {
+    private func end(_ answer: AdminClient.Answer) throws {
+        let isReady = answer.status == 200
         if options.json {
             print(String(decoding: try AdminJSON.encode(Document(isReady: isReady)), as: UTF8.self), terminator: "")
         } else {
-            print(isReady ? "ready" : "not ready")
+            // A daemon that is not ready says why, on a line of its own.
+            let isTold = answer.status == 503 && answer.text.hasPrefix("not ready: ")
+            print(isReady ? "ready" : isTold ? String(answer.text.dropLast()) : "not ready")
         }
         if !isReady { throw ExitCode(1) }
     }

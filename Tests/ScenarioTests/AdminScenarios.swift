@@ -78,6 +78,19 @@ extension Scenarios {
             withExtendedLifetime(daemon) {}
         }
 
+        @Test func whyItIsNotReadyIsPrinted() throws {
+            let standing = try ScriptedOrigin { .answer(503, to: $0, "not ready: loop 1 stands still\n") }
+            let result = try Shell.run(
+                try Daemon.binary(),
+                ["ready", "--admin", standing.url.replacing("http://", with: "")]
+            )
+            #expect(
+                result.end == .exited(1) && result.output == "not ready: loop 1 stands still\n",
+                "\(result.report)"
+            )
+            standing.stop()
+        }
+
         @Test func nothingOfItIsReachableThroughTheProxyPort() throws {
             let origin = try Self.origin()
             let daemon = try Daemon(services(service("api", origin.url)))
