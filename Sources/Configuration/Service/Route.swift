@@ -34,7 +34,7 @@ extension KeyTable {
                 "total",
                 .word("none", or: .duration),
                 default: "none",
-                "The time for the whole fetch.",
+                "The time for each attempt, from its start to the end of the response.",
                 inherited: .endpoints
             ),
             KeyDescriptor(

@@ -17,6 +17,12 @@ package final class Housekeeping: Sendable {
     private let crowd = Atomic<Int>(0)
     let hardPurged = Atomic<Int>(0)
     let softPurged = Atomic<Int>(0)
+    /// The requests under way whose answer may invalidate what is stored (RFC 9111 section 4.4).
+    let changing = Atomic<Int>(0)
+
+    /// Whether a request is under way whose answer may invalidate what is stored, if only for the store: its client may have
+    /// left. Any thread.
+    package var isChanging: Bool { changing.load(ordering: .acquiring) > 0 }
 
     init(_ context: FetchContext) { self.context = context }
 

@@ -5,6 +5,7 @@ package import CacheStore
 package import EventLoop
 import HTTPCaching
 package import HTTPWire
+import Synchronization
 
 /// A request that the origin has to answer. Loop-bound, because its body is.
 package struct UncachedRequest {
@@ -63,6 +64,8 @@ extension DownloadCore {
         let forwardReason =
             method.isSafe && (method == .get || method == .head)
             ? ForwardReason(.bypass, "content") : ForwardReason(.method)
+        if !method.isSafe { housekeeping.changing.add(1, ordering: .releasing) }
+        defer { if !method.isSafe { housekeeping.changing.subtract(1, ordering: .releasing) } }
         let began = Monotonic.now()
         let requestTime = clock.now()
         let sent = invalidations.token(for: pass.ask.key)

@@ -170,6 +170,14 @@ package final class Daemon: Sendable {
     /// Nanoseconds for which connections may bring one more request, where the next process has the sockets.
     private static let patience: UInt64 = 250_000_000
 
+    /// Waits until no request is under way that may change what is stored; those whose clients have left end by themselves.
+    private func untilUnchanging() async {
+        let core = context.parts.core
+        for _ in 0..<200 where core.housekeeping.isChanging {
+            try? await context.parts.loops.loops[0].sleep(nanoseconds: 5_000_000)
+        }
+    }
+
     /// - Parameters:
     ///   - signal: the signal that asked for it, nil for none; a second signal ends the process at once, and the log says
     ///     so.
@@ -210,6 +218,7 @@ package final class Daemon: Sendable {
         }
         if let handover {
             await context.server?.settle(grace: grace)
+            await untilUnchanging()
             await DetachedThread.wait { parts.core.store.close() }
             handover.letGo()
         }

@@ -52,6 +52,21 @@ struct UnsafeTests {
         }
     }
 
+    @Test("whoever gives the store away knows how long a request may change it, and of no other", arguments: [true, false])
+    func mayChange(_ isUnsafe: Bool) async throws {
+        try await withRig { rig in
+            let tail = Valve()
+            rig.origin.answers { _ in Reply(steps: [.valve(tail)] + Reply.whole(204, []).steps) }
+            #expect(!rig.core.housekeeping.isChanging)
+            async let got = rig.pass(isUnsafe ? .put : .options)
+            #expect(await eventually { rig.origin.count == 1 })
+            #expect(rig.core.housekeeping.isChanging == isUnsafe)
+            tail.open()
+            #expect(await got.status == 204)
+            #expect(!rig.core.housekeeping.isChanging)
+        }
+    }
+
     @Test("RFC 9110 section 9.3.3: the answer to a POST that is a representation of its target is stored for GET")
     func postStored() async throws {
         try await withRig(disk: true) { rig in
