@@ -5,6 +5,9 @@ import Glibc
 
 /// Sends the daemon's state to the service manager; does nothing if there is none.
 struct ServiceManagerNotifier: Sendable {
+    /// Seconds for which a message waits for room at the service manager.
+    private static let patience = 1
+
     private let address: String?
     /// Nanoseconds within which the service manager expects a sign of life (`WatchdogSec=`); nil if it expects none
     /// from this process.
@@ -53,6 +56,7 @@ struct ServiceManagerNotifier: Sendable {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
+        PassedFiles.boundWaits(of: descriptor, seconds: Self.patience)
         let isConnected = withUnsafePointer(to: &target) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) == 0 }
         }
