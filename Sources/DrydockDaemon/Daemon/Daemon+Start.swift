@@ -304,6 +304,7 @@ extension Daemon {
             let connections = parts.security.listeners.connections(sockets.schemes[socket.descriptor] ?? .http)
             await server.listen(on: socket, role: .proxy, connections: connections)
         }
+        handovers.open()
         logger.info("\(context.statusLine)")
         sockets.log(for: configuration, to: logger)
         context.logWarnings(of: configuration)

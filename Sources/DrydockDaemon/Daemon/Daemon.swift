@@ -20,7 +20,7 @@ package final class Daemon: Sendable {
     let notifier: ServiceManagerNotifier
     let ended = EndRequest()
     let descriptors: DescriptorStore
-    private let handovers: HandoverService
+    let handovers: HandoverService
     let tierWatch = TierWatch()
     let memoryGuard = MemoryGuard()
     let adminSockets: AdminSocketKeeper

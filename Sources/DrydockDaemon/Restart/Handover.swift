@@ -13,10 +13,12 @@ import TLS
 ///
 /// Sendable: the take-over under way is under a mutex.
 final class HandoverService: DaemonFeature {
+    private enum Phase { case starting, open, closed }
+
     private struct State {
         var underway: Handover?
-        /// Whether the daemon ends: no take-over begins any more.
-        var isClosed = false
+        /// The phase of the daemon: only an open one has all of its sockets, and may be taken over.
+        var phase = Phase.starting
     }
 
     private let context: DaemonContext
@@ -33,11 +35,14 @@ final class HandoverService: DaemonFeature {
         self.obstacle = obstacle
     }
 
+    /// Called when the daemon listens on all of its sockets.
+    func open() { state.withLock { if $0.phase == .starting { $0.phase = .open } } }
+
     /// Called when the daemon ends, for whatever reason: a take-over that is not agreed yet is called off.
     /// - Returns: the take-over that it ends by; nil if there is none.
     func close() -> Handover? {
         let underway = state.withLock { state in
-            state.isClosed = true
+            state.phase = .closed
             return state.underway
         }
         guard let underway, !underway.callOff() else { return nil }
@@ -62,14 +67,15 @@ final class HandoverService: DaemonFeature {
     }
 
     private func begin() async throws(Problem) -> AdminAnswer {
-        if let obstacle { throw Self.conflict(obstacle) }
+        if let obstacle { throw Self.conflict("\(obstacle); stop it first") }
+        guard state.withLock({ $0.phase != .starting }) else { throw Self.conflict("it is about to start; try again") }
         guard !context.isStopping, let sockets = await context.server?.sockets() else {
-            throw Self.conflict("it is ending")
+            throw Self.conflict("it is ending; try again when it has ended")
         }
         let handover = Handover(sockets, keys: context.parts.security.listeners.tickets, logger: context.parts.logger)
         let refusal = state.withLock { state -> String? in
-            if state.isClosed { return "it is ending" }
-            if state.underway != nil { return "another daemon is taking over from it already" }
+            if state.phase == .closed { return "it is ending; try again when it has ended" }
+            if state.underway != nil { return "another daemon is taking over from it already; try again" }
             state.underway = handover
             return nil
         }

@@ -129,7 +129,7 @@ struct Predecessor: Sendable {
             throw .start(isSilent ? "\(failure) has not answered for \(Self.patience) s" : "\(failure): \(error)")
         }
         guard reply.status == 101 else {
-            throw .start("\(failure) cannot be taken over: \(reply.reason); stop it first")
+            throw .start("\(failure) cannot be taken over: \(reply.reason)")
         }
         guard let (text, files) = reply.offer else {
             throw .start("\(failure) has ended before it handed anything over; start again")
@@ -179,7 +179,9 @@ struct Predecessor: Sendable {
         if status == 101 { return (status, "") }
         let body = try PassedFiles.receive(atMost: 16 << 10, from: channel).bytes
         let problem = try? AdminJSON.decode(AdminProblem.self, from: body)
-        return (status, problem?.detail ?? "it answered \(status)")
+        // A conflict names its own remedy.
+        if status == 409, let problem { return (status, problem.detail) }
+        return (status, "\(problem?.detail ?? "it answered \(status)"); stop it first")
     }
 
     /// Has the old daemon let go of its store, and waits for that; it finishes first what may change the store, for at most
