@@ -115,7 +115,7 @@ import Testing
         let client = try await withTaskExecutorPreference(BlockingExecutor.shared) {
             // An answer that says nothing of an end is under way on one loop, and a POST on the other one.
             let client = try harness.client(receiveBuffer: 4096)
-            try client.send("GET /fixed/2000000 HTTP/1.1\r\nHost: a\r\n\r\n")
+            try client.send("GET /fixed/30000000 HTTP/1.1\r\nHost: a\r\n\r\n")
             #expect(blockUntil { harness.observations.seen.read { $0.targets.count } == 1 })
             Threads.start {
                 _ = try? harness.client().exchange("POST", "/gate", body: [1])
@@ -123,6 +123,8 @@ import Testing
             }
             #expect(harness.observations.seen.wait(120) { $0.waiting == 1 })
             #expect(harness.loops.loops.map { $0.connections.current } == [1, 1])
+            #expect(harness.comesToRest { UInt64(harness.observations.seen.read { $0.delivered }) })
+            #expect(harness.observations.seen.read { $0.delivered } < 30_000_000, "the client has to read for the rest")
             return client
         }
         let settling = Task(executorPreference: BlockingExecutor.shared) {
@@ -134,8 +136,10 @@ import Testing
             #expect(await eventually { await context.run { context, _ in context.isDraining } == true })
         }
         try await withTaskExecutorPreference(BlockingExecutor.shared) {
+            // The loop of the first answer has nothing to wait for yet.
+            harness.turn()
             let answer = try client.readResponse()
-            #expect(answer.body.count == 2_000_000 && answer.field("Connection") == nil)
+            #expect(answer.body.count == 30_000_000 && answer.field("Connection") == nil)
             let before = harness.received
             try client.send("POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n12345")
             #expect(blockUntil { harness.received > before })
@@ -143,8 +147,8 @@ import Testing
             #expect(posted.wait(for: 1))
             // Whoever did not wait for the second POST is done by now.
             #expect(harness.comesToRest { harness.received })
-            try client.send("67890")
-            #expect(try client.readResponse().field("Connection") == "close")
+            try? client.send("67890")
+            #expect((try? client.readResponse())?.field("Connection") == "close")
         }
         #expect(await settling.value == [10])
         await harness.server.drain(grace: 0)
