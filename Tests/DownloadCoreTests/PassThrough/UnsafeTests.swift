@@ -52,7 +52,7 @@ struct UnsafeTests {
         }
     }
 
-    @Test("whoever gives the store away knows how long a request may change it, and of no other", arguments: [true, false])
+    @Test("whoever gives the store away knows how long a request may change it", arguments: [true, false])
     func mayChange(_ isUnsafe: Bool) async throws {
         try await withRig { rig in
             let tail = Valve()
