@@ -56,14 +56,7 @@ extension Scenarios {
             let origin = try TakeOvers.origin()
             let home = try DaemonHome()
             let secure = try freePort()
-            let made = try Shell.run(Daemon.binary(), ["ca", "create", "--ca", "\(home.folder.path)/ca"])
-            try #require(made.succeeded, "\(made.report)")
-            var settings = services(service("api", origin.url, "cache: { ttl: 10m }"))
-            settings.rest += "tls: local\nca: \(home.folder.path)/ca\n"
-            let text = settings.text(at: home).replacing(
-                "listen: 127.0.0.1:\(home.port)",
-                with: "listen: [127.0.0.1:\(home.port), \"https://127.0.0.1:\(secure)\"]"
-            )
+            let text = try TakeOvers.text(of: origin, at: home, secure: secure)
             let service = try Service(text, at: home)
             let load = try TakeOvers.Load("127.0.0.1:\(home.port)", tls: (secure, "\(home.folder.path)/ca/ca.pem"))
             func answers() -> Int { readText(home.accessLog).utf8.count { $0 == 10 } }

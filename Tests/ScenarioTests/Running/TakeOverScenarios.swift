@@ -60,6 +60,18 @@ extension Scenarios {
             }
         }
 
+        /// A configuration for ``Load`` with a plain address and one with TLS, and the local authority that it needs.
+        static func text(of origin: ScriptedOrigin, at home: DaemonHome, secure: Int) throws -> String {
+            let made = try Shell.run(Daemon.binary(), ["ca", "create", "--ca", "\(home.folder.path)/ca"])
+            try #require(made.succeeded, "\(made.report)")
+            var settings = services(service("api", origin.url, "cache: { ttl: 10m }"))
+            settings.rest += "tls: local\nca: \(home.folder.path)/ca\n"
+            return settings.text(at: home).replacing(
+                "listen: 127.0.0.1:\(home.port)",
+                with: "listen: [127.0.0.1:\(home.port), \"https://127.0.0.1:\(secure)\"]"
+            )
+        }
+
         static func program(_ name: String) -> String {
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../Programs/\(name)")
                 .standardized.path
@@ -70,14 +82,7 @@ extension Scenarios {
             let origin = try Self.origin()
             let home = try DaemonHome()
             let secure = try freePort()
-            let made = try Shell.run(Daemon.binary(), ["ca", "create", "--ca", "\(home.folder.path)/ca"])
-            try #require(made.succeeded, "\(made.report)")
-            var settings = services(service("api", origin.url, "cache: { ttl: 10m }"))
-            settings.rest += "tls: local\nca: \(home.folder.path)/ca\n"
-            let text = settings.text(at: home).replacing(
-                "listen: 127.0.0.1:\(home.port)",
-                with: "listen: [127.0.0.1:\(home.port), \"https://127.0.0.1:\(secure)\"]"
-            )
+            let text = try Self.text(of: origin, at: home, secure: secure)
             let daemon = try Daemon(text: text, at: home)
             let load = try Load("127.0.0.1:\(home.port)", tls: (secure, "\(home.folder.path)/ca/ca.pem"))
             #expect(eventually { daemon.accessLog.count > 50 })
