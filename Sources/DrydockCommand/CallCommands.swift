@@ -73,7 +73,7 @@ struct Cancel: ParsableCommand {
                 let requests = ended.waiters == 1 ? "1 waiting request" : "\(ended.waiters) waiting requests"
                 return "\(requests) told, \(fetches) kept"
             }
-            return "\(fetches) ended, \(ended.waiters) waiting request\(ended.waiters == 1 ? "" : "s") told"
+            return "\(fetches) ended, \(Format.count(ended.waiters, "waiting request")) told"
         }
     }
 }

@@ -55,7 +55,7 @@ enum Format {
     /// A number with its noun, such as `1 rule` or `2 rules`.
     /// - Parameter many: the noun's plural; nil if it ends with an s.
     static func count(_ number: Int, _ noun: String, _ many: String? = nil) -> String {
-        "\(number) \(number == 1 ? noun : many ?? noun + "s")"
+        BatchProgress.count(number, noun, many)
     }
 
     /// Milliseconds with one decimal, rounded down.

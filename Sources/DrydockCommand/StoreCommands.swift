@@ -164,7 +164,7 @@ struct Purge: ParsableCommand {
         if let service { query.append(("service", service)) }
         if soft { query.append(("soft", nil)) }
         try options.order("DELETE", .entries, query: query) { (answer: AdminPurge) in
-            let responses = "\(answer.purged) stored response\(answer.purged == 1 ? "" : "s")"
+            let responses = Format.count(answer.purged, "stored response")
             return answer.isSoft ? "\(responses) made stale" : "\(responses) purged"
         }
     }

@@ -230,6 +230,6 @@ extension AdminDemo.Latency {
         let figures = [("median", median), ("p90", p90), ("p99", p99)].compactMap { name, value in
             value.map { ", \(name) \(Format.milliseconds($0))" }
         }
-        return "learned of \(of): \(answers) answer\(answers == 1 ? "" : "s")\(figures.joined())"
+        return "learned of \(of): \(Format.count(answers, "answer"))\(figures.joined())"
     }
 }

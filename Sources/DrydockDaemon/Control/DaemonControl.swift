@@ -139,7 +139,7 @@ final class DaemonControl: DaemonFeature {
         do throws(DaemonError) {
             let outcome = try await reloader.reload()
             let ended = outcome.endedDemoChanges
-            let demo = ended == 0 ? "" : "; \(ended) change\(ended == 1 ? "" : "s") of demo mode ended by it"
+            let demo = ended == 0 ? "" : "; \(BatchProgress.count(ended, "change")) of demo mode ended by it"
             return ReloadResult(
                 isReloaded: true,
                 summary: context.configuration.summary + demo,

@@ -161,7 +161,7 @@ final class DaemonContext: Sendable {
             let origin = if case .origin(let url)? = configuration.services.first?.baseURL { " \(url)" } else { "" }
             return "serving\(origin) on \(listening), without a configuration file"
         }
-        return "serving on \(listening) with \(count) service\(count == 1 ? "" : "s"), configuration \(file)"
+        return "serving on \(listening) with \(BatchProgress.count(count, "service")), configuration \(file)"
     }
 
     /// The most warnings about a configuration that the log has; a made file may have thousands.

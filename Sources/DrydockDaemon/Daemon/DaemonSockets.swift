@@ -143,6 +143,15 @@ extension DaemonSockets {
         return sockets
     }
 
+    /// The address of `DRYDOCK_ADMIN`, where a daemon takes commands whose configuration does not say where; nil without it.
+    /// - Throws: `DaemonError.start` if it is no address for commands.
+    static func namedAdmin(_ environment: [String: String]) throws(DaemonError) -> ListenAddress? {
+        guard let named = environment["DRYDOCK_ADMIN"], !named.isEmpty else { return nil }
+        do { return try .admin(named) } catch {
+            throw .start("DRYDOCK_ADMIN: \(error.errors.map(\.message).joined(separator: ", "))")
+        }
+    }
+
     private static func bindDefaultAdmin(
         _ sockets: inout DaemonSockets,
         _ environment: [String: String]
@@ -150,11 +159,7 @@ extension DaemonSockets {
         // Only the daemon's user may connect, even if the folder lets others reach the socket.
         let mode: UInt32 = 0o600
         sockets.adminMode = mode
-        if let named = environment["DRYDOCK_ADMIN"], !named.isEmpty {
-            let address: ListenAddress
-            do { address = try .admin(named) } catch {
-                throw .start("DRYDOCK_ADMIN: \(error.errors.map(\.message).joined(separator: ", "))")
-            }
+        if let address = try namedAdmin(environment) {
             sockets.admin = try sockets.listen([address], .admin, key: "DRYDOCK_ADMIN", mode: mode)
             return
         }

@@ -75,7 +75,7 @@ private struct ExplanationText {
     mutating func add(_ cache: AdminExplanation.Cache, now: Int64) {
         add("key", cache.service.isEmpty ? cache.url : "\(cache.url) of service \(cache.service)")
         for line in cache.keyLines { add("", line) }
-        add("stored", cache.variants.isEmpty ? "nothing" : Self.count(cache.variants.count, "response"))
+        add("stored", cache.variants.isEmpty ? "nothing" : BatchProgress.count(cache.variants.count, "response"))
         if let unstored = cache.unstored {
             let when = unstored.ago == 0 ? "" : " \(Lifetimes.text(unstored.ago)) ago"
             add("not stored", "the last answer\(when): \(unstored.ruling.text)")
@@ -212,8 +212,6 @@ private struct ExplanationText {
     private static let ownFields: Set<String> = [
         "authorization", "cookie", "from", "origin", "referer", "user-agent", "x-forwarded-for", "x-request-id",
     ]
-
-    private static func count(_ number: Int, _ word: String) -> String { "\(number) \(word)\(number == 1 ? "" : "s")" }
 }
 
 extension AdminExplanation.Variant {

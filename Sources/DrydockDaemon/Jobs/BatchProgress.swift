@@ -129,7 +129,11 @@ package struct BatchProgress: Sendable, Equatable {
             : Self.size(totals.received)
     }
 
-    private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+    /// A number with its noun, such as `1 rule` or `2 rules`.
+    /// - Parameter many: the noun's plural; nil if it ends with an s.
+    package static func count(_ number: Int, _ noun: String, _ many: String? = nil) -> String {
+        "\(number) \(number == 1 ? noun : many ?? noun + "s")"
+    }
 
     /// A number of bytes for people, in the largest binary unit that fits: `12 B`, `1.2 MiB`.
     package static func size(_ bytes: Int64) -> String {

@@ -99,7 +99,7 @@ final class ParkingControl: DaemonFeature {
                 )
             }
         }
-        context.parts.log(.service).notice("\(what) \(number) parked call\(number == 1 ? "" : "s")")
+        context.parts.log(.service).notice("\(what) \(BatchProgress.count(number, "parked call"))")
         return AdminParkedOrder(calls: number)
     }
 }

@@ -114,11 +114,8 @@ struct Predecessor: Sendable {
             )
         }
         if let admin = configuration.admin { return try path(of: admin.listen, "admin") }
-        guard let named = environment["DRYDOCK_ADMIN"], !named.isEmpty else {
-            return DefaultAdmin.socket(in: DefaultAdmin.folder(environment: environment))
-        }
-        let addresses = (try? ListenAddress.admin(named)).map { [$0] } ?? []
-        return try path(of: addresses, "DRYDOCK_ADMIN")
+        if let named = try DaemonSockets.namedAdmin(environment) { return try path(of: [named], "DRYDOCK_ADMIN") }
+        return DefaultAdmin.socket(in: DefaultAdmin.folder(environment: environment))
     }
 
     private init(_ channel: Int32, _ address: String) throws(DaemonError) {

@@ -62,7 +62,7 @@ package struct TrafficView: Sendable, Equatable {
 
     private func head(_ rates: TrafficRates, _ now: AdminTraffic, version: String) -> [String] {
         let all = rates.all
-        let connections = "\(now.connections) connection\(now.connections == 1 ? "" : "s")"
+        let connections = BatchProgress.count(now.connections, "connection")
         var first = "drydock \(version)  up \(Self.time(now.uptime))  \(connections)"
         if now.isOffline { first += "  OFFLINE" }
         first += "  by \(order.rawValue)"
